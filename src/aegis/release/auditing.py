@@ -174,11 +174,6 @@ def audit(
     source = open_table(table)
     rule = policy.privacy if rule is None and policy is not None else rule
     columns = _columns(source, policy, rule, quasi_identifiers, sensitive, person)
-    if columns[2] is not None and population is not None:
-        raise PolicyError(
-            "The population counts rows, but the audit counts persons.",
-            hint="Leave out the population, or the column that names persons.",
-        )
     return _audit(source, columns, policy, rule, configuration, population, leaves, progress)
 
 
@@ -234,6 +229,11 @@ def _audit(
 ) -> Audit:
     """Measure the figures of a table, and compare them with the rule."""
     quasi, sensitive, person = columns
+    if person is not None and population is not None:
+        raise PolicyError(
+            "The population counts rows, but the audit counts persons.",
+            hint="Leave out the population, or the column that names persons.",
+        )
     with progress.step("Counting equivalence classes"):
         coded = None if person is not None else _read(source, (*quasi, *sensitive))
         counted = count_classes(
