@@ -13,7 +13,7 @@ from aegis.policy import rule_of
 from aegis.present.cautions import cautions_of, outside_stated, utility_stated
 from aegis.release.certified import read_certificate
 from aegis.report.render import environment
-from aegis.report.sections.values import mask_words, release_facts, unique_figure
+from aegis.report.sections.values import KeyFigure, mask_words, release_facts, unique_figure
 from aegis.report.words import clean, count, measured, percent, portion, share
 from aegis.sources.source import DIGESTED
 
@@ -102,21 +102,18 @@ def _text(mask: Any) -> str:
     return str(mask)
 
 
-def _figures(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+def _figures(certificate: Mapping[str, Any]) -> Iterator[KeyFigure]:
     rows, released = certificate["input"].get("rows"), certificate["output"].get("rows")
     if rows is not None and released is not None:
-        yield {
-            "label": "Rows released",
-            "value": count(released),
-            "note": f"{count(rows - released)} of {count(rows)} suppressed ({share(rows - released, rows)})",
-        }
+        left_out = rows - released
+        note = f"{count(left_out)} of {count(rows)} suppressed ({share(left_out, rows)})"
+        yield "Rows released", count(released), note
     audit = certificate["privacy"]
-    yield {
-        "label": "Smallest class",
-        "value": count(audit.get("k")),
-        "note": f"{'rows' if audit.get('person') is None else 'persons'} that look the same in every "
-        "quasi-identifier, measured on the written file",
-    }
+    note = (
+        f"{'rows' if audit.get('person') is None else 'persons'} that look the same in every "
+        "quasi-identifier, measured on the written file"
+    )
+    yield "Smallest class", count(audit.get("k")), note
     alone = unique_figure(outside_stated(certificate))
     if alone is not None:
         yield alone
@@ -125,7 +122,7 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         yield _utility(utility)
 
 
-def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
+def _utility(utility: Mapping[str, Any]) -> KeyFigure:
     """Return the utility as a key figure of the report; older certificates have only the value of
     the measure.
     """
@@ -134,11 +131,7 @@ def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
     note = f"by {utility['measure']}"
     if "reference_name" in utility:
         note = utility_stated(utility).detail
-    return {
-        "label": "Utility kept",
-        "value": value if share is None else percent(share),
-        "note": note,
-    }
+    return "Utility kept", value if share is None else percent(share), note
 
 
 def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
