@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli.files import open_subject, repeated, shown
-from aegis.cli.options import EngineOption, Master, MemoryLimit, TableName
+from aegis.cli.options import FileEngine, TableName
 from aegis.cli.output import Output
 from aegis.cli.parameters import given_options, takes_records
 from aegis.cli.startup import before_tables
@@ -123,9 +123,23 @@ class Opening:
     """
 
     table_name: TableName = None
-    memory_limit: MemoryLimit = None
-    engine: EngineOption = None
-    master: Master = None
+    memory_limit: str | None = option(
+        None,
+        "How much memory DuckDB may use, such as 4GB (default: 80 % of the machine). It "
+        "writes the rest to disk (TMPDIR).",
+        "SIZE",
+    )
+    engine: FileEngine | None = option(
+        None,
+        "The engine that reads TABLE: duckdb (default) or spark. For spark, TABLE is a path "
+        "of Parquet files or a table in Spark's catalog.",
+    )
+    master: str | None = option(
+        None,
+        "Where Spark runs: local[4], spark://HOST:7077, yarn, k8s://... By default, Spark's "
+        "configuration decides.",
+        "URL",
+    )
     syntax: FileSyntax
     values: FileValues
 
