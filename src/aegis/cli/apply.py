@@ -290,9 +290,7 @@ def _facts(release: Release) -> list[tuple[str, str]]:
             ("quasi-identifiers with noise", f"{noised}: the rule was held to true values")
         )
     if release.differential_privacy is not None:
-        account = release.differential_privacy
-        exact = "" if account.covers_release else f"; not covered: {', '.join(account.exact)}"
-        figures.append(("differential privacy", f"epsilon {account.epsilon:g}{exact}"))
+        figures.append(("differential privacy", release.differential_privacy.stated))
     utility = release.utility
     if utility is not None:
         figures.append(("utility kept", f"{percent(utility.utility_kept)} ({utility.detail})"))

@@ -247,6 +247,14 @@ def dump_configurations(
     )
 
 
+def choice(source: str | Path | Located) -> dict[str, Any]:
+    """Return what a file of configurations or a recipe says; nothing for a bare {attribute: mask}
+    mapping, which may well have attributes of any name.
+    """
+    data = read_mapping(source, "configuration")
+    return data if {"configurations", "method"} & data.keys() else {}
+
+
 def measure_of_choice(source: str | Path | Located) -> str | None:
     """Return the measure by which the configurations or the recipe in a file were chosen; None if
     the file names no measure.
@@ -258,11 +266,8 @@ def measure_of_choice(source: str | Path | Located) -> str | None:
     PolicyError
         The file is missing, not YAML or not a mapping, or the measure is unknown.
     """
-    data = read_mapping(source, "configuration")
-    # A bare {attribute: mask} mapping may well have an attribute of that name.
-    if "measure" not in data or not {"configurations", "method"} & data.keys():
-        return None
-    return MEASURES.get(str(data["measure"])).name
+    data = choice(source)
+    return MEASURES.get(str(data["measure"])).name if "measure" in data else None
 
 
 @contextmanager

@@ -22,15 +22,13 @@ DECLARED = "declarations"
 """
 
 
-def render_certificate(document: str | Path | Mapping[str, Any], *, title: str = "Release") -> str:
+def render_certificate(document: str | Path | Mapping[str, Any]) -> str:
     """Return the report on a release, from its certificate, as one HTML document.
 
     Parameters
     ----------
     document
         The file that `aegis apply --certificate` wrote, or its content (`Release.certificate`).
-    title
-        The page's heading.
 
     Raises
     ------
@@ -41,7 +39,7 @@ def render_certificate(document: str | Path | Mapping[str, Any], *, title: str =
     policy, audit = certificate["policy"], certificate["privacy"]
     rule = rule_of(policy.get("privacy"))
     context = {
-        "title": clean(title, limit=120),
+        "title": "Release",
         "made": _made(certificate),
         "release": release_facts(policy),
         "passed": audit.get("passed"),
