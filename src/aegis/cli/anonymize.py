@@ -184,11 +184,8 @@ def _print(
     policy_file: Path,
     paths: Sequence[str | Path | None],
 ) -> None:
-    if not shell.tabular:
-        data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
-        shell.as_data(data)
-        return
-    if shell.quiet:
+    data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
+    if shell.as_data(data) or shell.quiet:
         return
     from aegis.cli.pages.anonymize import print_front, print_release
     from aegis.present.cautions import nothing_to_predict

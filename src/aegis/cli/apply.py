@@ -251,11 +251,8 @@ def _cautions(release: Release, policy: Policy) -> list[str]:
 def _print(
     shell: Output, release: Release, policy: Policy, paths: Sequence[str | Path | None]
 ) -> None:
-    if not shell.tabular:
-        data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
-        shell.as_data(data)
-        return
-    if shell.quiet:
+    data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
+    if shell.as_data(data) or shell.quiet:
         return
     from aegis.cli.tables import heading, line, pairs
 

@@ -172,17 +172,14 @@ def read_certificate(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]
                 f"{origin} is not JSON: {error}.",
                 hint="Give what `aegis apply --certificate` wrote.",
             ) from error
-    missing = [
-        key
-        for key in NEEDED
-        if not isinstance(given, Mapping) or not isinstance(given.get(key), Mapping)
-    ]
-    if missing or not isinstance(given, Mapping):
+    document = given if isinstance(given, Mapping) else {}
+    missing = [key for key in NEEDED if not isinstance(document.get(key), Mapping)]
+    if missing:
         raise DataError(
             f"{origin} is not a certificate: it lacks {', '.join(missing)}.",
             hint="Give what `aegis apply --certificate` wrote.",
         )
-    return given
+    return document
 
 
 class _Check:
