@@ -62,7 +62,7 @@ import aegis
 from aegis.errors import EngineError
 from aegis.sources import embedded, limit_memory, open_table
 folder, table = sys.argv[1:]
-assert limit_memory("4GB", folder=folder) == 4_000_000_000
+assert limit_memory("4GB") == 4_000_000_000
 assert limit_memory("200MB") == 200_000_000
 SETTINGS = "SELECT current_setting('memory_limit'), current_setting('threads')"
 assert embedded().raw_sql(SETTINGS).fetchall() == [("190.7 MiB", 1)]

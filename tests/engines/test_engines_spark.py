@@ -69,7 +69,7 @@ def test_advice_and_audit_equal_those_of_the_embedded_engine(people: Source) -> 
 def test_a_sample_and_folds_are_drawn_by_the_seed(people: Source) -> None:
     drawn = [people.collect(people.sample(60, seed=seed)) for seed in (1, 1, 2)]
     assert rows_of(drawn[0]) == rows_of(drawn[1]) != rows_of(drawn[2])
-    scattered = people.row_hash(people.table, seed=1)
+    scattered = people.engine.row_hash(people.table, 1)
     numbers = people.collect(people.table.select(f=scattered))["f"].to_pylist()
     assert len(set(numbers)) == awkward().num_rows
     assert 0 <= min(numbers) < max(numbers) < 1 << 30

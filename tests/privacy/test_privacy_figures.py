@@ -35,7 +35,7 @@ def everyone(given: Rows) -> list[int]:
 def test_diversity_is_brute_force(given: Rows, l: int) -> None:  # noqa: E741
     counts, classes = table_of(given).sensitive["s"], groups(given)
     assert div.distinct_values(counts).tolist() == [len(set(one)) for one in classes]
-    assert div.homogeneous(counts).tolist() == [len(set(one)) == 1 for one in classes]
+    assert counts.certain.tolist() == [len(set(one)) == 1 for one in classes]
     assert div.largest_share(counts) == pytest.approx([max(shares(one)) for one in classes])
     assert div.entropy(counts) == pytest.approx([entropy(one) for one in classes], abs=1e-12)
     assert div.effective_values(counts) == pytest.approx(np.exp([entropy(one) for one in classes]))

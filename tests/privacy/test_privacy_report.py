@@ -71,7 +71,7 @@ def test_oracle_of_german_credit(shared_data: Path) -> None:
 def test_identity_figures_are_brute_force(given: Rows, extra: list[int]) -> None:
     classes = groups(given)
     people = [len(one) + more for one, more in zip(classes, extra, strict=False)]
-    found = report(table_of(given), population=people)
+    found = report(table_of(given, people))
     n = len(given)
     own = [(len(one), size) for one, size in zip(classes, people, strict=True) for _ in one]
     assert (found.rows, found.classes) == (n, len(classes))
@@ -160,19 +160,16 @@ def test_empty_table() -> None:
 
 
 def test_hierarchy_and_population_are_checked() -> None:
-    table = ClassTable.from_cells([0, 1], [2, 2], {"s": ([0, 1], ("a", "b"))})
-    assert report(table).attributes["s"].closeness.hierarchical is None
-    assert (
-        report(table, hierarchies={"s": [[0, 0], [1, 0]]}).attributes["s"].closeness.hierarchical
-        == 0.5
-    )
-    assert "0.5 hierarchical" in repr(report(table, hierarchies={"s": [[0, 0], [1, 0]]}))
-    with pytest.raises(DataError, match="not a sensitive attribute of the table"):
-        report(table, hierarchies={"t": LEVELS})
+    cells = [0, 1], [2, 2], {"s": ([0, 1], ("a", "b"))}
+    found = report(ClassTable.from_cells(*cells))
+    assert found.attributes["s"].closeness.hierarchical is None
+    found = report(ClassTable.from_cells(*cells, hierarchies={"s": np.array([[0, 0], [1, 0]])}))
+    assert found.attributes["s"].closeness.hierarchical == 0.5
+    assert "0.5 hierarchical" in repr(found)
     with pytest.raises(DataError, match="does not fit 2 sensitive values"):
-        report(table, hierarchies={"s": LEVELS})
+        ClassTable.from_cells(*cells, hierarchies={"s": LEVELS})
     with pytest.raises(DataError, match="smaller than the table"):
-        report(table, population=[1, 2])
+        ClassTable.from_cells(*cells, population=[1, 2])
 
 
 def test_html_is_escaped() -> None:

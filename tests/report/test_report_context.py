@@ -41,20 +41,20 @@ def test_the_recommendation_states_what_was_chosen_and_why() -> None:
     assert verdict["share"] == "1.0\u00a0%"
     assert told["rule"]["short"] == "k-anonymity (k\u00a0=\u00a05)"
     assert told["rule"]["allowed"] == "20 rows"
-    assert [one["label"] for one in told["key_figures"]] == [
+    assert [one[0] for one in told["key_figures"]] == [
         "Utility kept",
         "Rows suppressed",
         "Smallest class",
     ]
     by_area = context(advice([ranked("c7")], measure="held-out-auc"))
-    figures = {one["label"]: one["value"] for one in by_area["key_figures"]}
+    figures = {one[0]: one[1] for one in by_area["key_figures"]}
     assert figures["Expected AUC"] == f"{ranked('c7').score:.2f}"  # as its standard error allows
 
 
 def test_the_expected_auc_has_the_error_that_the_terminal_prints() -> None:
     figure = UtilityFigure("held-out-auc", 0.79, 0.8, utility_kept=97, stderr=0.016)
     given = advice([replace(ranked("c7"), utility=figure)], measure="held-out-auc")
-    notes = {one["label"]: one["note"] for one in context(given)["key_figures"]}
+    notes = {one[0]: one[2] for one in context(given)["key_figures"]}
     assert "of models, give or take 0.07; 0.80 unmasked" in notes["Expected AUC"]
     assert ", give or take 0.07" in given.headline
 
@@ -63,7 +63,7 @@ def test_the_report_states_the_expected_r2_and_the_errors_that_the_terminal_prin
     errors = NumberErrors(6.102, 6.0961)
     figure = UtilityFigure("held-out-r2", 0.1842, 0.1853, stderr=0.01, number=errors)
     given = advice([replace(ranked("c7"), utility=figure)], measure="held-out-r2")
-    stated = {one["label"]: (one["value"], one["note"]) for one in context(given)["key_figures"]}
+    stated = {one[0]: (one[1], one[2]) for one in context(given)["key_figures"]}
     assert stated["Expected R2"][0] == "0.18"
     assert given.headline is not None
     assert figure.errors.startswith(", error of a prediction 6.102 instead of")
@@ -213,16 +213,16 @@ def test_the_table_under_the_finest_masks_is_not_called_unmasked() -> None:
     told = context(advice(), **parts, finest=True)
     assert told["privacy"]["columns"] == ["With the finest masks", "After masking"]
     assert "at least as many classes and unique rows" in told["privacy"]["finest"]
-    notes = [figure["note"] for figure in told["key_figures"]]
+    notes = [figure[2] for figure in told["key_figures"]]
     assert notes[-2:] == ["1 with the finest masks", "2 with the finest masks"]
     plain = context(advice(), **parts)
     assert plain["privacy"]["finest"] == ""
-    assert [figure["note"] for figure in plain["key_figures"]][-1] == "2 before masking"
+    assert [figure[2] for figure in plain["key_figures"]][-1] == "2 before masking"
 
 
 @pytest.mark.parametrize(("stderr", "said"), [(0.5, True), (0.001, False), (None, False)])
 def test_what_may_be_chance_is_said_beside_the_figure(stderr: float | None, said: bool) -> None:
-    note = context(advice([replace(ranked(), stderr=stderr)]))["key_figures"][0]["note"]
+    note = context(advice([replace(ranked(), stderr=stderr)]))["key_figures"][0][2]
     assert ("may be chance" in note) is said
 
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.report.palette import DARK, HEAT_STEPS, LIGHT, variable
-from aegis.report.words import clean, figure, measured, percent, plural, share
+from aegis.report.words import clean, figure, measured, percent, share
+from aegis.words import counted
 
 anything = st.text(st.characters(codec=None), max_size=40)
 
@@ -84,7 +85,7 @@ def test_figures() -> None:
         "12.35",
         "3,502",
     ]
-    assert [plural(1, "row"), plural(2, "row"), plural(2, "class", "classes")] == [
+    assert [counted(1, "row"), counted(2, "row"), counted(2, "class", "classes")] == [
         "1 row",
         "2 rows",
         "2 classes",

@@ -245,7 +245,7 @@ def _shortfalls(advice: Advice, shown: Sequence[Ranked]) -> Iterator[RenderableT
 
 
 def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
-    from aegis.cli.tables import Column, fixed, heading, line, number, share, table
+    from aegis.cli.tables import Column, fixed, heading, line, number, share, table_of
     from aegis.measures import MEASURES
 
     places = _places(advice, top)
@@ -257,33 +257,21 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
     estimated = any(r.estimate is not None for r in shown)
     sign = MEASURES.get(advice.measure).direction.sign
     highest = max(shown, key=lambda r: (r.admissible is not False, sign * r.score), default=None)
-    columns = (
-        number("#"),
-        Column("name", wraps=True),
-        *((number("objective"),) if by_objective else ()),
-        number("score"),
-        number(_pud(advice)),
-        *((number("est. PUD"), number("between")) if estimated else ()),
-        number("k"),
-        number("suppressed"),
-        Column("rule"),
-    )
-    yield table(
-        columns,
+    yield table_of(
+        zip(ranks, shown, strict=True),
+        (number("#"), lambda r: r[0]),
+        (Column("name", wraps=True), lambda r: r[1].name),
+        (number("objective"), lambda r: fixed(r[1].objective)) if by_objective else None,
+        (number("score"), lambda r: _score(r[1], highest)),
+        (number(_pud(advice)), lambda r: fixed(r[1].pud)),
+        (number("est. PUD"), lambda r: _estimated(r[1])[0]) if estimated else None,
+        (number("between"), lambda r: _estimated(r[1])[1]) if estimated else None,
+        (number("k"), lambda r: "–" if (k := r[1].smallest_class) is None else f"{k:,}"),
         (
-            (
-                rank,
-                r.name,
-                *((fixed(r.objective),) if by_objective else ()),
-                _score(r, highest),
-                fixed(r.pud),
-                *(_estimated(r) if estimated else ()),
-                ("–" if r.smallest_class is None else f"{r.smallest_class:,}"),
-                "–" if r.suppressed_rows is None else share(r.suppressed_rows, rows),
-                _verdict(r),
-            )
-            for rank, r in zip(ranks, shown, strict=True)
+            number("suppressed"),
+            lambda r: "–" if (n := r[1].suppressed_rows) is None else share(n, rows),
         ),
+        (Column("rule"), lambda r: _verdict(r[1])),
     )
     yield from _shortfalls(advice, shown)
     yield line(
@@ -350,34 +338,21 @@ def _estimate_legend(advice: Advice) -> str:
 
 def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
     """Yield the estimate for each attribute."""
-    from aegis.cli.tables import Column, fixed, heading, number, table
+    from aegis.cli.tables import Column, fixed, heading, number, table_of
 
     estimate = ranked.estimate
     if estimate is None:
         return
     yield heading(f"Estimated deviation of {estimate.measure}")
-    yield table(
-        (
-            Column("attribute", wraps=True),
-            number("masked"),
-            number("raw, estimated"),
-            number("deviation"),
-            number("between"),
-            Column("known"),
-            Column("method"),
-        ),
-        (
-            (
-                name,
-                fixed(a.masked),
-                fixed(a.estimate),
-                fixed(a.deviation),
-                "" if a.interval is None else "..".join(map(fixed, a.interval)),
-                str(a.information or estimate.information),
-                a.method or estimate.method,
-            )
-            for name, a in estimate.attributes.items()
-        ),
+    yield table_of(
+        estimate.attributes.items(),
+        (Column("attribute", wraps=True), lambda a: a[0]),
+        (number("masked"), lambda a: fixed(a[1].masked)),
+        (number("raw, estimated"), lambda a: fixed(a[1].estimate)),
+        (number("deviation"), lambda a: fixed(a[1].deviation)),
+        (number("between"), lambda a: "..".join(map(fixed, a[1].interval or ()))),
+        (Column("known"), lambda a: str(a[1].information or estimate.information)),
+        (Column("method"), lambda a: a[1].method or estimate.method),
     )
 
 
@@ -447,7 +422,7 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
 def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     """Yield the masks of the best configuration, with the measure of each attribute before and after."""
     from aegis.advisor import utility_kept
-    from aegis.cli.tables import Column, fixed, line, number, percent, table
+    from aegis.cli.tables import Column, fixed, line, number, percent, table_of
     from aegis.measures import MEASURES
 
     measure, masks = MEASURES.get(advice.measure), best.shown
@@ -463,26 +438,14 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
         share = utility_kept(score.score, score.unmasked, measure, advice.label_rows)
         return fixed(score.unmasked), fixed(score.score), percent(share)
 
-    columns = (
-        Column("attribute", wraps=True),
-        Column("mask", wraps=True),
-        number(advice.baseline_word),
-        number("masked"),
-        number("kept"),
-        *([number("lost")] if advice.lost_alone else []),
-    )
-    yield table(
-        columns,
-        (
-            (
-                name,
-                mask_shown(masks[name]),
-                *shown(name, score),
-                *([percent(advice.share_lost(name))] if advice.lost_alone else []),
-            )
-            for name, score in best.attributes.items()
-            if name in listed
-        ),
+    yield table_of(
+        [(name, shown(name, score)) for name, score in best.attributes.items() if name in listed],
+        (Column("attribute", wraps=True), lambda a: a[0]),
+        (Column("mask", wraps=True), lambda a: mask_shown(masks[a[0]])),
+        (number(advice.baseline_word), lambda a: a[1][0]),
+        (number("masked"), lambda a: a[1][1]),
+        (number("kept"), lambda a: a[1][2]),
+        (number("lost"), lambda a: percent(advice.share_lost(a[0]))) if advice.lost_alone else None,
     )
     if left_out:
         yield line(
@@ -511,37 +474,22 @@ def label_sections(advice: Advice) -> Iterator[RenderableType]:
     """Yield a table of the labels under the best configuration. If there is only one label, yield
     nothing.
     """
-    from aegis.cli.tables import Column, fixed, heading, line, number, percent, table
+    from aegis.cli.tables import Column, fixed, heading, line, number, percent, table_of
 
     lines = label_lines(advice)
     if not lines:
         return
     yield heading("Labels")
-    columns = (
-        Column("label", wraps=True),
-        number("weight"),
-        Column("measure", wraps=True),
-        number("unmasked"),
-        number("masked"),
-        number("kept"),
-        number("alone"),
-        number("price"),
-    )
-    yield table(
-        columns,
-        (
-            (
-                own.label,
-                f"{own.weight:g}",
-                own.measure,
-                fixed(own.reference),
-                fixed(own.value),
-                percent(own.utility_kept),
-                percent(own.alone),
-                "–" if own.price is None else f"{own.price:.1f}",
-            )
-            for own in lines
-        ),
+    yield table_of(
+        lines,
+        (Column("label", wraps=True), lambda own: own.label),
+        (number("weight"), lambda own: f"{own.weight:g}"),
+        (Column("measure", wraps=True), lambda own: own.measure),
+        (number("unmasked"), lambda own: fixed(own.reference)),
+        (number("masked"), lambda own: fixed(own.value)),
+        (number("kept"), lambda own: percent(own.utility_kept)),
+        (number("alone"), lambda own: percent(own.alone)),
+        (number("price"), lambda own: "–" if own.price is None else f"{own.price:.1f}"),
     )
     proven = sum(own.proven for own in lines)
     yield line(
@@ -558,60 +506,40 @@ def change_sections(advice: Advice) -> Iterator[RenderableType]:
 
     If scores are not estimates, yield nothing.
     """
-    from aegis.cli.tables import Column, heading, number, table
+    from aegis.cli.tables import Column, heading, number, table_of
 
     if advice.estimated is None or not advice.estimated.changes:
         return
     changes = sorted(advice.estimated.changes, key=lambda change: -change.change)[:SHOWN]
     yield heading("Another mask of one attribute would change the score by")
-    yield table(
-        (Column("attribute"), Column("mask"), number("change"), number("stderr"), Column("")),
-        (
-            (
-                c.attribute,
-                mask_shown(c.mask),
-                f"{c.change:+.4g}",
-                f"{c.stderr:.2g}",
-                "tied" * c.tied,
-            )
-            for c in changes
-        ),
+    yield table_of(
+        changes,
+        (Column("attribute"), lambda c: c.attribute),
+        (Column("mask"), lambda c: mask_shown(c.mask)),
+        (number("change"), lambda c: f"{c.change:+.4g}"),
+        (number("stderr"), lambda c: f"{c.stderr:.2g}"),
+        (Column(""), lambda c: "tied" * c.tied),
     )
 
 
 def method_sections(advice: Advice) -> Iterator[RenderableType]:
     """Yield a table of the record-level releases and their losses, if there are any."""
-    from aegis.cli.tables import Column, fixed, heading, line, number, table
+    from aegis.cli.tables import Column, fixed, heading, line, number, table_of
 
     releases = [(r.name, r.method) for r in advice.ranking if r.method is not None]
     if not releases:
         return
     yield heading("Record-level releases")
-    columns = (
-        Column("name", wraps=True),
-        number("groups"),
-        number("IL"),
-        number("unscaled"),
-        number("NCP"),
-        number("mean size"),
-        number("left out"),
-        number("s"),
-    )
-    yield table(
-        columns,
-        (
-            (
-                name,
-                f"{release.groups:,}",
-                fixed(release.loss.scaled),
-                fixed(release.loss.unscaled),
-                fixed(release.loss.penalty),
-                f"{release.loss.average_class_size:.1f}",
-                f"{release.left_out:,}",
-                f"{release.seconds:.2f}",
-            )
-            for name, release in releases
-        ),
+    yield table_of(
+        releases,
+        (Column("name", wraps=True), lambda r: r[0]),
+        (number("groups"), lambda r: f"{r[1].groups:,}"),
+        (number("IL"), lambda r: fixed(r[1].loss.scaled)),
+        (number("unscaled"), lambda r: fixed(r[1].loss.unscaled)),
+        (number("NCP"), lambda r: fixed(r[1].loss.penalty)),
+        (number("mean size"), lambda r: f"{r[1].loss.average_class_size:.1f}"),
+        (number("left out"), lambda r: f"{r[1].left_out:,}"),
+        (number("s"), lambda r: f"{r[1].seconds:.2f}"),
     )
     yield line(
         "\nIL: information loss of the centroids on z-scores.\n"

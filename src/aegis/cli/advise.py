@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from aegis.cli.advice import print_advice, print_short
 from aegis.cli.files import (
@@ -16,7 +14,6 @@ from aegis.cli.files import (
     check_outputs,
     is_bundle,
     next_step,
-    repeated,
     shown,
     unused,
     written,
@@ -28,27 +25,24 @@ from aegis.cli.options import (
     ExactPairs,
     Force,
     Format,
-    FormatOption,
     Generate,
     LeaveOut,
     MeasureOptions,
     NoValues,
     PolicyFile,
     Population,
-    Quiet,
     RuleOverride,
     Seed,
     TableOrBundle,
     VerifyKey,
     With,
-    file_option,
-    output_file,
     split_names,
 )
-from aegis.cli.output import Output
+from aegis.cli.output import PrintOptions
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
 from aegis.files import TABLE_FORMATS, format_of
+from aegis.options import option
 from aegis.requests import SEARCH_WORK, SearchRequest
 from aegis.summary_formats import format_of_summary
 
@@ -96,34 +90,25 @@ class AskedReleases:
 
     configurations: Configurations = None
     generate: Generate = None
-    search: Annotated[
-        bool,
-        typer.Option(
-            "--search",
-            help="Search all combinations of the candidate masks. This is the default, unless the "
-            "policy lists configurations.",
-        ),
-    ] = False
-    estimate: Annotated[
-        str | None,
-        typer.Option(
-            "--estimate",
-            metavar="CASE",
-            help="Rank by the estimated deviation from the raw table, the smallest first (Algorithm 1 "
-            "of the AEGIS paper): aegis+1d, aegis-1d, sampling, all-evidence, or raw (the true "
-            "deviation). It ranks the configurations that you name or generate (50 by default).",
-        ),
-    ] = None
+    search: bool = option(
+        False,
+        "Search all combinations of the candidate masks. This is the default, unless the "
+        "policy lists configurations.",
+    )
+    estimate: str | None = option(
+        None,
+        "Rank by the estimated deviation from the raw table, the smallest first (Algorithm 1 "
+        "of the AEGIS paper): aegis+1d, aegis-1d, sampling, all-evidence, or raw (the true "
+        "deviation). It ranks the configurations that you name or generate (50 by default).",
+        "CASE",
+    )
     methods: With = None
-    proxy: Annotated[
-        bool,
-        typer.Option(
-            "--proxy",
-            help="Also train a small model (the first of --models, else lr) on 2,000 rows of each of "
-            "the five best releases, and show its results. The ranking stays the same. Needs a "
-            "table, not a summary.",
-        ),
-    ] = False
+    proxy: bool = option(
+        False,
+        "Also train a small model (the first of --models, else lr) on 2,000 rows of each of "
+        "the five best releases, and show its results. The ranking stays the same. Needs a "
+        "table, not a summary.",
+    )
 
     @property
     def ranking(self) -> dict[str, object]:
@@ -149,47 +134,33 @@ class AskedTable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedPages:
+class AskedPages(PrintOptions):
     """Options for the printed output and for the files to write."""
 
     no_values: NoValues = False
-    top: Annotated[
-        int | None,
-        typer.Option(
-            "--top",
-            min=0,
-            metavar="N",
-            help="How many configurations to list (default 10; 0 for all). A search lists them only "
-            "with this option or --explain.",
-        ),
-    ] = None
-    explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain",
-            help="Also print the ranking, the cost of each mask, what is proven, why no mask is "
-            "finer, what a weaker rule would gain, and every warning in full.",
-        ),
-    ] = False
-    output: Annotated[
-        Path | None,
-        output_file(
-            "Write the best to this file (YAML): a configuration for aegis apply, or a recipe "
-            "for aegis anonymize."
-        ),
-    ] = None
-    report: Annotated[
-        Path | None,
-        file_option("--report", text="Write a report (.html, or .pdf with an installed Chromium)."),
-    ] = None
-    format: FormatOption = Format.TABLE
+    top: int | None = option(
+        None,
+        "How many configurations to list (default 10; 0 for all). A search lists them only "
+        "with this option or --explain.",
+        "N",
+        least=0,
+    )
+    explain: bool = option(
+        False,
+        "Also print the ranking, the cost of each mask, what is proven, why no mask is "
+        "finer, what a weaker rule would gain, and every warning in full.",
+    )
+    output: Path | None = option(
+        None,
+        "Write the best to this file (YAML): a configuration for aegis apply, or a recipe "
+        "for aegis anonymize.",
+        "FILE",
+        short="-o",
+    )
+    report: Path | None = option(
+        None, "Write a report (.html, or .pdf with an installed Chromium).", "FILE"
+    )
     force: Force = False
-    quiet: Quiet = False
-
-    @property
-    def shell(self) -> Output:
-        """The output for results and warnings."""
-        return Output(self.format, self.quiet)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,8 +320,7 @@ def _print(asked: AdviseCommand, advice: Advice, policy: Policy, *, short: bool)
     shell.say(*written([made, pages.report]))
     if best is None:
         advice.require_best()
-    stated = repeated(after=asked.counted.after, rule_override=bool(advice.rule_override))
-    shell.suggest(*_next(asked, table, made, best, stated))
+    shell.suggest(*_next(asked, table, made, best, overrides=bool(advice.rule_override)))
 
 
 def _deciding(asked: AdviseCommand) -> dict[str, Any]:
@@ -427,56 +397,43 @@ def _next(
     table: str,
     made: Path | None,
     best: Ranked | None,
-    stated: Sequence[str],
+    *,
+    overrides: bool,
 ) -> list[RenderableType]:
     """Return the next command, with the options that read the same table and lead to the same
     figures.
 
-    `made` is the file with the best configuration or recipe; None if it was not written. `stated`
-    has options that make the release state the same figures as the advice.
+    `made` is the file with the best configuration or recipe; None if it was not written.
+    `overrides` says whether the advice overrides the rule of a summary, as the release then must.
     """
     counted = asked.counted
-    dropped = repeated(leave_out=counted.dropped, population=counted.population)
-    read = [*asked.opening.words(), *dropped]
-    policy = ("--policy", str(asked.policy_file))
+    read = {
+        "leave_out": counted.dropped,
+        "population": counted.population,
+        "policy": asked.policy_file,
+    }
     if made is None:
-        return next_step(
-            "write the best configuration, for aegis apply",
-            "advise",
-            table,
-            *read,
-            *policy,
-            *repeated(**_deciding(asked)),
-            "-o",
-            unused("best.yaml"),
-        )
-    certificate = ("--certificate", unused(made.with_name("certificate.json")), *stated)
+        why, best_file = "write the best configuration, for aegis apply", unused("best.yaml")
+        words = ("advise", table, *asked.opening.words())
+        return next_step(why, *words, **read, **_deciding(asked), o=best_file)
     if best is not None and best.method is not None:
-        released = unused(made.with_name("released.parquet"))
-        return next_step(
-            "group the records, and have the result verified and certified",
-            "anonymize",
-            table,
-            *read,
-            *policy,
-            "--recipe",
-            str(made),
-            "-o",
-            released,
-            *certificate,
-        )
-    kind = format_of(Path(table))
-    masked = unused(made.with_name(f"masked{kind if kind in TABLE_FORMATS else '.parquet'}"))
-    subject = "TABLE" if is_bundle(table) or format_of_summary(table) else table
+        why, words = "group the records", ("anonymize", table)
+        chosen: dict[str, object] = {"recipe": made}
+        released = "released.parquet"
+    else:
+        kind = format_of(Path(table))
+        subject = "TABLE" if is_bundle(table) or format_of_summary(table) else table
+        why, words = "mask the table", ("apply", subject)
+        chosen = {"configuration": made}
+        released = f"masked{kind if kind in TABLE_FORMATS else '.parquet'}"
     return next_step(
-        "mask the table, and have the result verified and certified",
-        "apply",
-        subject,
-        *read,
-        *policy,
-        "--configuration",
-        str(made),
-        "-o",
-        masked,
-        *certificate,
+        f"{why}, and have the result verified and certified",
+        *words,
+        *asked.opening.words(),
+        **read,
+        **chosen,
+        o=unused(made.with_name(released)),
+        certificate=unused(made.with_name("certificate.json")),
+        after=counted.after,
+        rule_override=overrides,
     )

@@ -7,9 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from aegis.cli.files import (
     HTML,
@@ -17,25 +15,23 @@ from aegis.cli.files import (
     check_outputs,
     is_bundle,
     next_step,
+    repeated,
     unused,
     written,
     written_dict,
 )
 from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
-    Format,
-    FormatOption,
     PolicyFile,
-    Quiet,
     ReportFile,
     SignCertificate,
     Table,
-    file_option,
 )
-from aegis.cli.output import Output
+from aegis.cli.output import Output, PrintOptions
 from aegis.cli.progress import reporting
 from aegis.errors import DataError, PolicyError
 from aegis.files import TABLE_FORMATS
+from aegis.options import option
 from aegis.requests import AnonymizeRequest
 
 if TYPE_CHECKING:
@@ -71,39 +67,25 @@ FIRST = (
 class MethodOptions:
     """Options that select the record-level method, by its name or by a recipe."""
 
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method", "-m", metavar="NAME", help="The method (aegis anonymizers lists them)."
-        ),
-    ] = None
-    recipe: Annotated[
-        Path | None,
-        file_option(
-            "--recipe",
-            text="Method, options and seed from a file (YAML), as aegis advise -o writes it.",
-        ),
-    ] = None
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            metavar="NAME=VALUE",
-            help="An option of the method (aegis anonymizers NAME lists them). Repeat for several.",
-        ),
-    ] = None
-    k: Annotated[
-        int | None,
-        typer.Option(
-            "--k",
-            metavar="K",
-            help="The least number of records in a group. By default: the k of the policy's rule.",
-        ),
-    ] = None
+    method: str | None = option(
+        None, "The method (aegis anonymizers lists them).", "NAME", short="-m"
+    )
+    recipe: Path | None = option(
+        None, "Method, options and seed from a file (YAML), as aegis advise -o writes it.", "FILE"
+    )
+    options: list[str] | None = option(
+        None,
+        "An option of the method (aegis anonymizers NAME lists them). Repeat for several.",
+        "NAME=VALUE",
+        name="option",
+    )
+    k: int | None = option(
+        None, "The least number of records in a group. By default: the k of the policy's rule.", "K"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnonymizeCommand:
+class AnonymizeCommand(PrintOptions):
     """All options of `aegis anonymize`."""
 
     table: Table
@@ -113,8 +95,6 @@ class AnonymizeCommand:
     sign: SignCertificate = None
     report: ReportFile = None
     opening: Opening
-    format: FormatOption = Format.TABLE
-    quiet: Quiet = False
 
 
 @opens_table
@@ -161,7 +141,7 @@ def command(asked: AnonymizeCommand) -> None:
             measure=release.measure or stated,
             style=None,  # the recipe has it, and the seed
         )
-    _print(Output(asked.format, asked.quiet), made, policy, asked.policy_file, paths)
+    _print(asked.shell, made, policy, asked.policy_file, paths)
 
 
 def _recipe(asked: MethodOptions, file: Located | None, release: AnonymizeRequest) -> Recipe:
@@ -173,7 +153,7 @@ def _recipe(asked: MethodOptions, file: Located | None, release: AnonymizeReques
             "Both --method and --recipe were given." if file else "No method was named.",
             hint=f"Give --recipe FILE, or --method and one of: {', '.join(ANONYMIZERS.names())}.",
         )
-    options = dict(map(_option, asked.option or ()))
+    options = dict(map(_option, asked.options or ()))
     if asked.k is not None:
         options["k"] = asked.k
     if method is not None:
@@ -204,11 +184,8 @@ def _print(
     policy_file: Path,
     paths: Sequence[str | Path | None],
 ) -> None:
-    if not shell.tabular:
-        data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
-        shell.as_data(data)
-        return
-    if shell.quiet:
+    data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
+    if shell.as_data(data) or shell.quiet:
         return
     from aegis.cli.pages.anonymize import print_front, print_release
     from aegis.present.cautions import nothing_to_predict
@@ -225,21 +202,9 @@ def _print(
 
 def _next(release: AnonymizedRelease, policy_file: Path) -> list[RenderableType]:
     if release.path is None:
-        return next_step(
-            "release the table under a setting of the front",
-            "anonymize",
-            "TABLE",
-            "--policy",
-            policy_file,
-            "--method",
-            release.recipe.method,
-            "--option",
-            "clusters=N",
-            "--option",
-            "weight=W",
-            "-o",
-            unused("released.parquet"),
-        )
-    return next_step(
-        "see every privacy figure of the output", "audit", release.path, "--policy", policy_file
-    )
+        chosen = repeated(policy=policy_file, method=release.recipe.method)
+        chosen += ["--option", "clusters=N", "--option", "weight=W"]
+        why, output = "release the table under a setting of the front", unused("released.parquet")
+        return next_step(why, "anonymize", "TABLE", *chosen, o=output)
+    why = "see every privacy figure of the output"
+    return next_step(why, "audit", release.path, policy=policy_file)

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from aegis.cli.files import (
     JSON,
     check_outputs,
     next_step,
-    repeated,
     written,
     written_dict,
 )
@@ -21,21 +18,19 @@ from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     After,
     ConfigurationName,
-    Format,
-    FormatOption,
     LeaveOut,
     PolicyFile,
     Population,
-    Quiet,
     ReleasedConfiguration,
     SignCertificate,
     Table,
     split_names,
 )
-from aegis.cli.output import Output
+from aegis.cli.output import Output, PrintOptions
 from aegis.cli.progress import reporting
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, member
 from aegis.files import TABLE_FORMATS
+from aegis.options import option
 from aegis.requests import ApplyRequest
 from aegis.words import counted
 
@@ -73,15 +68,12 @@ class PolicyChanges:
     """Options that change the policy for one command."""
 
     leave_out: LeaveOut = None
-    suppressed_columns: Annotated[
-        str | None,
-        typer.Option(
-            "--suppressed-columns",
-            metavar="HOW",
-            help="How to show a suppressed column: fill (`*` in every row) or leave-out (no column). "
-            "By default: as the policy says, else fill.",
-        ),
-    ] = None
+    suppressed_columns: str | None = option(
+        None,
+        "How to show a suppressed column: fill (`*` in every row) or leave-out (no column). "
+        "By default: as the policy says, else fill.",
+        "HOW",
+    )
     population: Population = None
 
     def made_to(self, policy: Policy) -> Policy:
@@ -97,14 +89,12 @@ class PolicyChanges:
         changed = policy.without(split_names(self.leave_out) or ()).drawn_from(self.population)
         if self.suppressed_columns is None:
             return changed
-        allowed = list(SuppressedColumns)
-        if self.suppressed_columns not in allowed:
-            raise PolicyError.unknown("way of showing", self.suppressed_columns, allowed)
-        return replace(changed, suppressed_columns=SuppressedColumns(self.suppressed_columns))
+        shown = member(SuppressedColumns, self.suppressed_columns, "way of showing")
+        return replace(changed, suppressed_columns=shown)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApplyCommand:
+class ApplyCommand(PrintOptions):
     """All options of `aegis apply`."""
 
     table: Table
@@ -112,15 +102,11 @@ class ApplyCommand:
     configuration: ReleasedConfiguration = None
     name: ConfigurationName = None
     release: ApplyRequest
-    view: Annotated[
-        bool, typer.Option("--view", help="With --into: make a view, which changes with the table.")
-    ] = False
+    view: bool = option(False, "With --into: make a view, which changes with the table.")
     sign: SignCertificate = None
     changes: PolicyChanges
     after: After = None
     opening: Opening
-    format: FormatOption = Format.TABLE
-    quiet: Quiet = False
 
 
 @opens_table
@@ -194,30 +180,26 @@ def _report(asked: ApplyCommand, release: Release, policy: Policy, file: Path) -
     certificate, opening = asked.release.certificate, asked.opening
     by_weight = policy.weight is not None and not policy.population and policy.privacy.by_crowd
     paths = [asked.release.output, certificate]
-    shell = Output(asked.format, asked.quiet)
+    shell = asked.shell
     _print(shell, release, policy, paths)
     shell.caution(_cautions(release, policy))
     if shell.tabular:
         shell.say(*written(paths))
     if release.path is not None and (certificate or not by_weight):
+        # A release shows no weights, so only the original table counts the people of a class.
+        weighed = {"certificate": certificate, "original": asked.table} if by_weight else {}
+        # The account of noise needs the masks that drew it.
+        noised = {"configuration": file, "name": asked.name} if release.differential_privacy else {}
         shell.suggest(
             *next_step(
                 "see every privacy figure of the output",
                 "audit",
                 release.path,
-                *repeated(engine=opening.engine, master=opening.master),
-                "--policy",
-                str(asked.policy_file),
-                # A release shows no weights, so only the original table counts the people of a class.
-                *repeated(
-                    certificate=certificate if by_weight else None,
-                    original=asked.table if by_weight else None,
-                ),
-                # The account of noise needs the masks that drew it.
-                *repeated(
-                    configuration=file if release.differential_privacy else None,
-                    name=asked.name if release.differential_privacy else None,
-                ),
+                engine=opening.engine,
+                master=opening.master,
+                policy=asked.policy_file,
+                **weighed,
+                **noised,
             )
         )
 
@@ -269,11 +251,8 @@ def _cautions(release: Release, policy: Policy) -> list[str]:
 def _print(
     shell: Output, release: Release, policy: Policy, paths: Sequence[str | Path | None]
 ) -> None:
-    if not shell.tabular:
-        data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
-        shell.as_data(data)
-        return
-    if shell.quiet:
+    data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
+    if shell.as_data(data) or shell.quiet:
         return
     from aegis.cli.tables import heading, line, pairs
 
@@ -308,9 +287,7 @@ def _facts(release: Release) -> list[tuple[str, str]]:
             ("quasi-identifiers with noise", f"{noised}: the rule was held to true values")
         )
     if release.differential_privacy is not None:
-        account = release.differential_privacy
-        exact = "" if account.covers_release else f"; not covered: {', '.join(account.exact)}"
-        figures.append(("differential privacy", f"epsilon {account.epsilon:g}{exact}"))
+        figures.append(("differential privacy", release.differential_privacy.stated))
     utility = release.utility
     if utility is not None:
         figures.append(("utility kept", f"{percent(utility.utility_kept)} ({utility.detail})"))

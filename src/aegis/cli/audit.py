@@ -5,28 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from aegis.cli import completion
 from aegis.cli.apply import choose
 from aegis.cli.files import shown
 from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     ConfigurationName,
-    Format,
-    FormatOption,
     QuasiIdentifiers,
-    Quiet,
     Table,
     column_names,
-    file_option,
 )
-from aegis.cli.output import Output
+from aegis.cli.output import PrintOptions
 from aegis.cli.pages.audit import print_audit, print_check
 from aegis.cli.progress import reporting
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
+from aegis.options import option
 
 if TYPE_CHECKING:
     from aegis.policy import Policy
@@ -47,7 +43,7 @@ FIRST = (
     "sensitive",
     "person",
     "k",
-    "policy_file",
+    "policy",
     "configuration",
     "certificate",
     "original",
@@ -62,47 +58,33 @@ class AskedRoles:
     """Options for roles, rule and masks of the audited table."""
 
     quasi_identifiers: QuasiIdentifiers = None
-    sensitive: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--sensitive",
-            metavar="A,B,...",
-            autocompletion=completion.columns,
-            help="Columns whose values nobody may learn, separated by commas.",
-        ),
-    ] = None
-    person: Annotated[
-        str | None,
-        typer.Option(
-            "--person",
-            metavar="COLUMN",
-            autocompletion=completion.columns,
-            help="Column that identifies the person, if a person can have several rows. Aegis then "
-            "counts persons, not rows.",
-        ),
-    ] = None
-    policy_file: Annotated[
-        Path | None,
-        file_option("--policy", "-p", text="Take roles and the rule from this policy (YAML)."),
-    ] = None
-    configuration: Annotated[
-        Path | None,
-        file_option(
-            "--configuration",
-            "-c",
-            text="The configuration with which you made the table (YAML). Aegis takes its noise into account. "
-            "Needs --policy.",
-        ),
-    ] = None
+    sensitive: list[str] | None = option(
+        None,
+        "Columns whose values nobody may learn, separated by commas.",
+        "A,B,...",
+        offers="columns",
+    )
+    person: str | None = option(
+        None,
+        "Column that identifies the person, if a person can have several rows. Aegis then "
+        "counts persons, not rows.",
+        "COLUMN",
+        offers="columns",
+    )
+    policy_file: Path | None = option(
+        None, "Take roles and the rule from this policy (YAML).", "FILE", name="policy", short="-p"
+    )
+    configuration: Path | None = option(
+        None,
+        "The configuration with which you made the table (YAML). Aegis takes its noise into account. "
+        "Needs --policy.",
+        "FILE",
+        short="-c",
+    )
     name: ConfigurationName = None
-    k: Annotated[
-        int | None,
-        typer.Option(
-            "--k",
-            metavar="K",
-            help="Check k-anonymity with this k, instead of the policy's rule.",
-        ),
-    ] = None
+    k: int | None = option(
+        None, "Check k-anonymity with this k, instead of the policy's rule.", "K"
+    )
 
     @property
     def given(self) -> dict[str, object]:
@@ -123,62 +105,50 @@ class AskedRoles:
 class AskedCertificate:
     """Options for the certificate with which a table is compared."""
 
-    certificate: Annotated[
-        Path | None,
-        file_option(
-            "--certificate",
-            text="Compare the table with this certificate (JSON): digest, masks, rule and every "
-            "figure. Aegis takes roles and rule from the certificate.",
-        ),
-    ] = None
-    verify_key: Annotated[
-        Path | None,
-        file_option(
-            "--verify-key",
-            text="Also require a valid signature of the certificate for this public key (PEM, from "
-            "aegis keygen). Needs --certificate.",
-        ),
-    ] = None
-    original: Annotated[
-        str | None,
-        typer.Option(
-            "--original",
-            metavar="TABLE",
-            help="The table before masking. Aegis also compares its rows, its digest and the utility "
-            "with the certificate. Needs --certificate.",
-        ),
-    ] = None
+    certificate: Path | None = option(
+        None,
+        "Compare the table with this certificate (JSON): digest, masks, rule and every "
+        "figure. Aegis takes roles and rule from the certificate.",
+        "FILE",
+    )
+    verify_key: Path | None = option(
+        None,
+        "Also require a valid signature of the certificate for this public key (PEM, from "
+        "aegis keygen). Needs --certificate.",
+        "FILE",
+    )
+    original: str | None = option(
+        None,
+        "The table before masking. Aegis also compares its rows, its digest and the utility "
+        "with the certificate. Needs --certificate.",
+        "TABLE",
+    )
 
     def require(self) -> None:
         """Raise `PolicyError` if options for a certificate are given without one."""
-        for option, value in (("--verify-key", self.verify_key), ("--original", self.original)):
+        for name, value in (("--verify-key", self.verify_key), ("--original", self.original)):
             if value is not None and self.certificate is None:
                 raise PolicyError(
-                    f"{option} needs a certificate.",
+                    f"{name} needs a certificate.",
                     hint="Add --certificate FILE.",
                 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditCommand:
+class AuditCommand(PrintOptions):
     """All options of `aegis audit`."""
 
     table: Table
     roles: AskedRoles
     stated: AskedCertificate
-    population: Annotated[
-        str | None,
-        typer.Option(
-            "--population",
-            metavar="TABLE",
-            help="The population that the rows are a sample of, masked as TABLE is: one row per "
-            "person, or a column `rows` with counts. Used for k-map, journalist risk and "
-            "delta-presence.",
-        ),
-    ] = None
+    population: str | None = option(
+        None,
+        "The population that the rows are a sample of, masked as TABLE is: one row per "
+        "person, or a column `rows` with counts. Used for k-map, journalist risk and "
+        "delta-presence.",
+        "TABLE",
+    )
     opening: Opening
-    format: FormatOption = Format.TABLE
-    quiet: Quiet = False
 
 
 @opens_table
@@ -226,7 +196,7 @@ def _check(
             verify_key=key,
             progress=progress,
         )
-    print_check(Output(asked.format, asked.quiet), check, shown(asked.table), certificate)
+    print_check(asked.shell, check, shown(asked.table), certificate)
     return check.passed
 
 
@@ -256,7 +226,7 @@ def _audit(asked: AuditCommand, policy: Policy | None) -> bool | None:
             population=asked.population,
             progress=progress,
         )
-    print_audit(Output(asked.format, asked.quiet), measured, shown(asked.table))
+    print_audit(asked.shell, measured, shown(asked.table))
     return measured.passed
 
 

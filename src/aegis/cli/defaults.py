@@ -97,23 +97,14 @@ def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
 def _resolved(command: Any, data: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the defaults in `data`, the content of `where`, for a command and its subcommands."""
     below: Mapping[str, Any] = getattr(command, "commands", {})
-    options = _options(command)
     everywhere = {k.replace("_", "-"): v for k, v in data.items() if not isinstance(v, Mapping)}
-    known = {
-        *options,
-        *(name for subcommand in below.values() for name in _all_options(subcommand)),
-    }
+    known = set(_all_options(command))
     for key in everywhere:
         if key not in known:
             raise PolicyError(
                 f"{where}: no command has an option {key!r}.", hint=choices(key, known)
             )
-    defaults: dict[str, Any] = {}
-    for name, subcommand in below.items():
-        defaults[name] = _applied(subcommand, everywhere, where)
-    for key, value in everywhere.items():
-        if key in options:
-            defaults[options[key].name] = _checked(command, options[key], value, f"{where}: {key}")
+    defaults = _applied(command, everywhere, where)
     for name, table in data.items():
         if isinstance(table, Mapping):
             if name not in below:

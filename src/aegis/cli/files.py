@@ -205,17 +205,19 @@ def repeated(**options: object) -> list[str]:
     Parameters
     ----------
     options
-        Values by the name of the option, with `_` instead of `-`. A value may be a switch, a text,
-        a list of names, or a list of paths; for paths, the option is repeated.
+        Values by the name of the option, with `_` instead of `-`; a name of one letter is the short
+        name. A value may be a switch, a text, a list of names, or a list of paths; for paths, the
+        option is repeated.
     """
     words: list[str] = []
     for name, given in options.items():
         if given is None or given is False:
             continue
+        option = f"{'-' if len(name) == 1 else '--'}{name.replace('_', '-')}"
         if isinstance(given, list) and given and isinstance(given[0], Path):
-            words += [word for path in given for word in (f"--{name.replace('_', '-')}", str(path))]
+            words += [word for path in given for word in (option, str(path))]
             continue
-        words.append(f"--{name.replace('_', '-')}")
+        words.append(option)
         if isinstance(given, list | tuple):
             words.append(",".join(map(str, given)))
         elif given is not True:
@@ -223,7 +225,7 @@ def repeated(**options: object) -> list[str]:
     return words
 
 
-def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:
+def next_step(why: str, *words: str | Path, **options: object) -> list[RenderableType]:
     """Return the next step: a sentence, and a command to copy.
 
     Parameters
@@ -231,12 +233,15 @@ def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:
     why
         The purpose of the command, as a sentence without its full stop.
     words
-        The words after `aegis`; words that are None are left out. A long command is divided into
-        lines before options, and before a table with a long name.
+        The words after `aegis`. A long command is divided into lines before options, and before a
+        table with a long name.
+    options
+        The options that follow the words, as `repeated` takes them.
     """
     from aegis.cli.tables import heading, line
 
-    quoted = [_program(), *(shlex.quote(shown(str(word))) for word in words if word is not None)]
+    every = (*words, *repeated(**options))
+    quoted = [_program(), *(shlex.quote(shown(str(word))) for word in every)]
     command = "  " + " ".join(quoted)
     if len(command) > 78:
         parts = [quoted[:2], quoted[2:3]]

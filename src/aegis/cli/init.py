@@ -101,10 +101,8 @@ def _print(shell: Output, proposed: ProposedPolicy, output: Path, read: Sequence
             "read and edit the policy, then rank what it allows",
             "advise",
             *read,
-            "--policy",
-            str(output),
-            "-o",
-            str(unused(output.with_name("best.yaml"))),
+            policy=output,
+            o=unused(output.with_name("best.yaml")),
         )
     )
 

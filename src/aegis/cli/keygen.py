@@ -49,16 +49,5 @@ def command(
                 file.write(key)
     shell = Output(quiet=quiet)
     shell.say(*written([private, public]))
-    shell.suggest(
-        *next_step(
-            "sign a summary",
-            "summarize",
-            "TABLE",
-            "--policy",
-            "POLICY",
-            "-o",
-            "NAME.aegis",
-            "--sign",
-            private,
-        )
-    )
+    words = ("sign a summary", "summarize", "TABLE")
+    shell.suggest(*next_step(*words, policy="POLICY", o="NAME.aegis", sign=private))

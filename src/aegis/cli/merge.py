@@ -63,14 +63,5 @@ def command(
 
     shell.show(line(f"Merged {len(summaries)}: {counted(merged.rows, 'row')} in all"))
     shell.say(*written([output]))
-    shell.suggest(
-        *next_step(
-            "rank configurations from the merged summary",
-            "advise",
-            output,
-            "--policy",
-            "POLICY",
-            "-o",
-            unused("best.yaml"),
-        )
-    )
+    why = "rank configurations from the merged summary"
+    shell.suggest(*next_step(why, "advise", output, policy="POLICY", o=unused("best.yaml")))

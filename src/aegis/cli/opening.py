@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli.files import open_subject, repeated, shown
-from aegis.cli.options import EngineOption, Master, MemoryLimit, TableName
+from aegis.cli.options import FileEngine, TableName
 from aegis.cli.output import Output
 from aegis.cli.parameters import given_options, takes_records
 from aegis.cli.startup import before_tables
 from aegis.errors import PolicyError
 from aegis.files import require_text
+from aegis.options import option
 from aegis.summary_formats import format_of_summary, refuse_options
 
 if TYPE_CHECKING:
@@ -23,13 +24,8 @@ if TYPE_CHECKING:
     from aegis.sources import Reading, Source
     from aegis.summary import Summary
 
-PANEL = "How the table is read"
 _POLICIES = frozenset({"policy_file", "policy"})
 """Parameters of commands that are the path of a policy."""
-
-
-def _option(name: str, metavar: str, text: str) -> Any:
-    return typer.Option(name, metavar=metavar, help=text, rich_help_panel=PANEL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,39 +34,28 @@ class FileSyntax:
     not give is None.
     """
 
-    encoding: Annotated[
-        str | None,
-        _option("--encoding", "NAME", "Encoding of a text file, such as cp1252 or utf-16."),
-    ] = None
-    delimiter: Annotated[
-        str | None,
-        _option("--delimiter", "CHAR", "The character between fields, such as ; or tab."),
-    ] = None
-    quote: Annotated[
-        str | None,
-        _option(
-            "--quote",
-            "CHAR",
-            "The quotation mark around fields (default: a double quote); none if the file quotes "
-            "no field.",
-        ),
-    ] = None
-    escape: Annotated[
-        str | None,
-        _option(
-            "--escape",
-            "CHAR",
-            "The character before a quotation mark inside a quoted field (default: a second "
-            "quotation mark).",
-        ),
-    ] = None
+    encoding: str | None = option(
+        None, "Encoding of a text file, such as cp1252 or utf-16.", "NAME"
+    )
+    delimiter: str | None = option(None, "The character between fields, such as ; or tab.", "CHAR")
+    quote: str | None = option(
+        None,
+        "The quotation mark around fields (default: a double quote); none if the file quotes "
+        "no field.",
+        "CHAR",
+    )
+    escape: str | None = option(
+        None,
+        "The character before a quotation mark inside a quoted field (default: a second "
+        "quotation mark).",
+        "CHAR",
+    )
     header: Annotated[
         bool | None,
         typer.Option(
             "--header/--no-header",
             help="Whether the first line names the columns. With --no-header they are named c1, c2, "
             "...",
-            rich_help_panel=PANEL,
         ),
     ] = None
 
@@ -81,52 +66,32 @@ class FileValues:
     None or empty.
     """
 
-    decimal: Annotated[str | None, _option("--decimal", "CHAR", "The decimal mark: . or ,")] = None
-    thousands: Annotated[
-        str | None, _option("--thousands", "CHAR", "The thousands separator, such as ' in 1'000.")
-    ] = None
-    units: Annotated[
-        list[str] | None,
-        _option(
-            "--units",
-            "TEXT",
-            "A unit that Aegis removes from numbers, such as $ or %. Repeat the option for "
-            "several.",
-        ),
-    ] = None
-    null: Annotated[
-        list[str] | None,
-        _option(
-            "--null", "TEXT", "A text that means null, such as NA. Repeat the option for several."
-        ),
-    ] = None
-    dates: Annotated[
-        str | None,
-        _option(
-            "--dates", "ORDER", "How to read a date such as 03/04/2024: day-first or month-first."
-        ),
-    ] = None
-    text: Annotated[
-        list[str] | None,
-        _option(
-            "--text",
-            "COLUMN",
-            "A column to read as text, such as a postcode with leading zeros. Repeat the option "
-            "for several.",
-        ),
-    ] = None
-    numbers: Annotated[
-        list[str] | None,
-        _option(
-            "--numbers",
-            "COLUMN",
-            "A column to read as numbers, even if two spellings such as 1 and 1.0 then become "
-            "one value. Repeat the option for several.",
-        ),
-    ] = None
-    sheet: Annotated[
-        str | None, _option("--sheet", "NAME", "The sheet to read from a workbook.")
-    ] = None
+    decimal: str | None = option(None, "The decimal mark: . or ,", "CHAR")
+    thousands: str | None = option(None, "The thousands separator, such as ' in 1'000.", "CHAR")
+    units: list[str] | None = option(
+        None,
+        "A unit that Aegis removes from numbers, such as $ or %. Repeat the option for several.",
+        "TEXT",
+    )
+    null: list[str] | None = option(
+        None, "A text that means null, such as NA. Repeat the option for several.", "TEXT"
+    )
+    dates: str | None = option(
+        None, "How to read a date such as 03/04/2024: day-first or month-first.", "ORDER"
+    )
+    text: list[str] | None = option(
+        None,
+        "A column to read as text, such as a postcode with leading zeros. Repeat the option "
+        "for several.",
+        "COLUMN",
+    )
+    numbers: list[str] | None = option(
+        None,
+        "A column to read as numbers, even if two spellings such as 1 and 1.0 then become "
+        "one value. Repeat the option for several.",
+        "COLUMN",
+    )
+    sheet: str | None = option(None, "The sheet to read from a workbook.", "NAME")
 
 
 def _refuse_unused(reading: Reading, subject: Source | Summary, given: str) -> None:
@@ -158,9 +123,23 @@ class Opening:
     """
 
     table_name: TableName = None
-    memory_limit: MemoryLimit = None
-    engine: EngineOption = None
-    master: Master = None
+    memory_limit: str | None = option(
+        None,
+        "How much memory DuckDB may use, such as 4GB (default: 80 % of the machine). It "
+        "writes the rest to disk (TMPDIR).",
+        "SIZE",
+    )
+    engine: FileEngine | None = option(
+        None,
+        "The engine that reads TABLE: duckdb (default) or spark. For spark, TABLE is a path "
+        "of Parquet files or a table in Spark's catalog.",
+    )
+    master: str | None = option(
+        None,
+        "Where Spark runs: local[4], spark://HOST:7077, yarn, k8s://... By default, Spark's "
+        "configuration decides.",
+        "URL",
+    )
     syntax: FileSyntax
     values: FileValues
 
@@ -237,8 +216,8 @@ class Opening:
         """Return the options that the user gave, as words of a command line."""
         words: list[str] = []
         own = {f.name: getattr(self, f.name) for f in fields(self)[:4]}
-        for option, given in (own | vars(self.syntax) | vars(self.values)).items():
-            name = "table" if option == "table_name" else option
+        for field, given in (own | vars(self.syntax) | vars(self.values)).items():
+            name = "table" if field == "table_name" else field
             if given is False:
                 words.append(f"--no-{name}")
             else:

@@ -12,6 +12,7 @@ import typer
 
 from aegis.cli import completion
 from aegis.errors import PolicyError
+from aegis.options import option
 
 
 def file_option(*names: str, text: str) -> Any:
@@ -46,15 +47,6 @@ TableName = Annotated[
         "--table", metavar="NAME", help="The table in the database, such as staff or hr.staff."
     ),
 ]
-MemoryLimit = Annotated[
-    str | None,
-    typer.Option(
-        "--memory-limit",
-        metavar="SIZE",
-        help="How much memory DuckDB may use, such as 4GB (default: 80 % of the machine). It "
-        "writes the rest to disk (TMPDIR).",
-    ),
-]
 
 
 class FileEngine(StrEnum):
@@ -69,23 +61,6 @@ class FileEngine(StrEnum):
         return self is FileEngine.SPARK
 
 
-EngineOption = Annotated[
-    FileEngine | None,
-    typer.Option(
-        "--engine",
-        help="The engine that reads TABLE: duckdb (default) or spark. For spark, TABLE is a path "
-        "of Parquet files or a table in Spark's catalog.",
-    ),
-]
-Master = Annotated[
-    str | None,
-    typer.Option(
-        "--master",
-        metavar="URL",
-        help="Where Spark runs: local[4], spark://HOST:7077, yarn, k8s://... By default, Spark's "
-        "configuration decides.",
-    ),
-]
 TableOrBundle = Annotated[
     str,
     typer.Argument(
@@ -149,35 +124,6 @@ RuleOverride = Annotated[
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
-Measure = Annotated[
-    str | None,
-    typer.Option(
-        "--measure",
-        "-m",
-        metavar="NAME",
-        autocompletion=completion.measures,
-        help="The measure to rank by, instead of the policy's (aegis measures lists them).",
-    ),
-]
-Merit = Annotated[
-    str | None,
-    typer.Option(
-        "--merit",
-        metavar="NAME",
-        help="Rank by a predicted model metric: auc, accuracy or log-loss.",
-    ),
-]
-Models = Annotated[
-    str | None,
-    typer.Option(
-        "--models",
-        metavar="NAMES",
-        help="The models whose metric --metric predicts, separated by commas: lr (logistic "
-        "regression), nb (naive Bayes), gbdt (boosted trees), pairs (gbdt with the strongest "
-        "interaction of two attributes; AUC and R2 only). Several models count equally. The default is "
-        "the better of linear models and trees.",
-    ),
-]
 ReleasedConfiguration = Annotated[
     Path | None,
     file_option(
@@ -302,9 +248,24 @@ def column_names(given: list[str] | None) -> list[str] | None:
 class MeasureOptions:
     """Options that choose the measure or the expected model metric of a ranking."""
 
-    measure: Measure = None
-    merit: Merit = None
-    models: Models = None
+    measure: str | None = option(
+        None,
+        "The measure to rank by, instead of the policy's (aegis measures lists them).",
+        "NAME",
+        short="-m",
+        offers="measures",
+    )
+    merit: str | None = option(
+        None, "Rank by a predicted model metric: auc, accuracy or log-loss.", "NAME"
+    )
+    models: str | None = option(
+        None,
+        "The models whose metric --metric predicts, separated by commas: lr (logistic "
+        "regression), nb (naive Bayes), gbdt (boosted trees), pairs (gbdt with the strongest "
+        "interaction of two attributes; AUC and R2 only). Several models count equally. The default is "
+        "the better of linear models and trees.",
+        "NAMES",
+    )
 
     @property
     def name(self) -> str | None:
@@ -315,29 +276,17 @@ class MeasureOptions:
         PolicyError
             Both a measure and a metric were requested, or a metric or model is unknown.
         """
-        return asked_measure(self.measure, self.merit, self.models)
+        if self.merit is None and self.models is None:
+            return self.measure
+        from aegis.measures import merit_name
+
+        if self.measure is not None:
+            raise PolicyError(
+                "You gave --measure together with --metric or --models.", hint="Give one of them."
+            )
+        return merit_name(self.merit, self.models)
 
     @property
     def first_model(self) -> str:
         """The first requested model; logistic regression if no model was requested."""
         return (self.models or "lr").replace("+", ",").split(",")[0]
-
-
-def asked_measure(measure: str | None, merit: str | None, models: str | None) -> str | None:
-    """Return the name of the measure that the options request, either by its name or by a model
-    metric.
-
-    Raises
-    ------
-    PolicyError
-        Both a measure and a metric were requested, or a metric or model is unknown.
-    """
-    if merit is None and models is None:
-        return measure
-    from aegis.measures import merit_name
-
-    if measure is not None:
-        raise PolicyError(
-            "You gave --measure together with --metric or --models.", hint="Give one of them."
-        )
-    return merit_name(merit, models)

@@ -223,15 +223,21 @@ def _pointers(data: Any, prefix: str = "") -> Iterator[tuple[str, object]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """Options for how a command runs. The help lists them last."""
+class PrintOptions:
+    """Options for what a command prints. The help lists them last."""
 
     format: FormatOption = Format.TABLE
-    seed: Seed = 0
-    force: Force = False
     quiet: Quiet = False
 
     @property
     def shell(self) -> Output:
         """The output for results and warnings."""
         return Output(self.format, self.quiet)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(PrintOptions):
+    """Options for how a command runs. The help lists them last."""
+
+    seed: Seed = 0
+    force: Force = False

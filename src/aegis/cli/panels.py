@@ -24,6 +24,8 @@ SHOWN_EXAMPLES = 4
 EXAMPLES_HEAD = "\n\nExamples:\n\n"
 _HELP_ALL = "help_all"
 _READING = "How the table is read"
+_SYNTAX = ("encoding", "delimiter", "quote", "escape", "header")
+_VALUES = ("decimal", "thousands", "units", "null", "dates", "text", "numbers", "sheet")
 _SHARED: Mapping[str, tuple[str, ...]] = {
     "Where the table is": ("table_name", "memory_limit", "engine", "master"),
     "What is printed": ("format", "quiet", "force", "seed", "top", "explain", "no_values"),
@@ -31,6 +33,7 @@ _SHARED: Mapping[str, tuple[str, ...]] = {
     "How it is ranked": ("measure", "merit", "models", "objective", "prefer", "estimate", "exact"),
     "What the rule covers": ("after", "leave_out", "population", "person", "rule_override"),
     "Signatures": ("sign", "verify_key", "key_file"),
+    _READING: _SYNTAX + _VALUES,
 }
 """Groups of options that several commands have, by the parameter that they fill."""
 _PANELS = {name: panel for panel, names in _SHARED.items() for name in names}

@@ -79,15 +79,13 @@ def _parameters(record: Any) -> Iterator[inspect.Parameter]:
 
 
 def _asked(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
-    """Yield each field that becomes an option, with its description and type (None: not stated). A
-    request yields only the fields that it describes.
-    """
+    """Yield each field that becomes an option, with its description and type (None: not stated)."""
     described = own_options(record)
     for field in fields(record):
         option, grouped = described.get(field.name), group_of(field)
         if grouped is not None:
             yield field, None, grouped
-        elif (option is not None and option.asked) or not described:
+        elif option is None or option.asked:
             kind = None if option is not None and option.kind else _kind(record, field)
             yield field, option, kind
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,13 +22,12 @@ from aegis.cli.options import (
     RuleOverride,
     Seed,
     VerifyKey,
-    file_option,
-    output_file,
     split_names,
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import DataError, PolicyError
+from aegis.options import option
 
 if TYPE_CHECKING:
     from aegis import Study
@@ -51,26 +49,22 @@ EXAMPLES = (
 class ReportedAdvice:
     """Options for the advice that a report shows."""
 
-    policy_file: Annotated[
-        Path | None,
-        file_option("--policy", "-p", text="The policy (YAML). Not needed for a certificate."),
-    ] = None
+    policy_file: Path | None = option(
+        None, "The policy (YAML). Not needed for a certificate.", "FILE", name="policy", short="-p"
+    )
     configurations: Configurations = None
     generate: Generate = None
     measured: MeasureOptions
     rule_override: RuleOverride = False
     verify_key: VerifyKey = None
     leave_out: LeaveOut = None
-    evaluate: Annotated[
-        str | None,
-        typer.Option(
-            "--evaluate",
-            metavar="A,B,...",
-            help="Also train these models (lr, svm, rf, sgd, nb, mlp, gbdt) on the three best "
-            "releases and on the unmasked table. The report shows accuracy and AUC, as means of "
-            "three splits.",
-        ),
-    ] = None
+    evaluate: str | None = option(
+        None,
+        "Also train these models (lr, svm, rf, sgd, nb, mlp, gbdt) on the three best "
+        "releases and on the unmasked table. The report shows accuracy and AUC, as means of "
+        "three splits.",
+        "A,B,...",
+    )
 
     @property
     def models(self) -> list[str]:
@@ -90,9 +84,12 @@ class ReportCommand:
             "(.published). For a page on a release: its certificate (.json).",
         ),
     ]
-    output: Annotated[
-        Path, output_file("The report to write: .html, or .pdf with an installed Chromium.")
-    ]
+    output: Path = option(
+        MISSING,
+        "The report to write: .html, or .pdf with an installed Chromium.",
+        "FILE",
+        short="-o",
+    )
     advice: ReportedAdvice
     opening: Opening
     no_values: NoValues = False
@@ -117,7 +114,9 @@ def command(asked: ReportCommand) -> None:
     inputs = (table, given.policy_file, given.configurations)
     check_outputs([(output, REPORT)], force=asked.force, inputs=inputs)
     if table.lower().endswith(".json"):
-        _report_release(Path(table), output)
+        from aegis.report import render_certificate, write_page
+
+        write_page(output, render_certificate(Path(table)))
         Output(quiet=asked.quiet).say(*written([output]))
         return
     if given.policy_file is None:
@@ -186,21 +185,3 @@ def trained(study: Study, advice: Advice, models: Sequence[str]) -> Reported:
         advice, models=models, metric="roc_auc", splits=SPLITS, comparators=()
     )
     return evaluation
-
-
-def _report_release(certificate: Path, output: Path) -> None:
-    """Write the page on the release that a certificate describes."""
-    from aegis.report import render_certificate, write_page
-
-    try:
-        document = json.loads(certificate.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"{certificate} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise DataError(
-            f"{certificate} is not JSON: {error}.",
-            hint="Give what `aegis apply --certificate` wrote.",
-        ) from error
-    if not isinstance(document, dict):
-        raise DataError(f"{certificate} is not a certificate.", hint="Give a JSON object.")
-    write_page(output, render_certificate(document))

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from aegis.cli.files import check_outputs, open_subject, shown, written, written_dict
 from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     Force,
-    Format,
-    FormatOption,
     QuasiIdentifiers,
-    Quiet,
     Table,
     column_names,
-    output_file,
 )
-from aegis.cli.output import Output
+from aegis.cli.output import PrintOptions
 from aegis.cli.pages.risk import print_risk
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
+from aegis.options import option
 from aegis.requests import RiskRequest
 
 if TYPE_CHECKING:
@@ -37,20 +34,20 @@ FORMATS = (".csv", ".parquet")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RiskCommand:
+class RiskCommand(PrintOptions):
     """All options of `aegis risk`."""
 
     table: Table
     quasi_identifiers: QuasiIdentifiers = None
     asked: RiskRequest
-    output: Annotated[
-        Path | None,
-        output_file("Write the risk of each record, in the order of the table (.csv, .parquet)."),
-    ] = None
+    output: Path | None = option(
+        None,
+        "Write the risk of each record, in the order of the table (.csv, .parquet).",
+        "FILE",
+        short="-o",
+    )
     force: Force = False
     opening: Opening
-    format: FormatOption = Format.TABLE
-    quiet: Quiet = False
 
 
 @opens_table
@@ -91,7 +88,7 @@ def command(given: RiskCommand) -> None:
         )
     if output is not None:
         _write(measured, output)
-    shell = Output(given.format, given.quiet)
+    shell = given.shell
     if measured.missing == "wildcard" and not measured.unknown:
         shell.warn(
             ["No value of the quasi-identifiers is missing. If one is written NA: --null NA"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -17,10 +17,10 @@ from aegis.cli.options import (
     PolicyFile,
     Quiet,
     ReleasedConfiguration,
-    output_file,
 )
 from aegis.cli.output import Output
 from aegis.cli.parameters import takes_records
+from aegis.options import option
 from aegis.requests import Dialect, Form
 
 SQL = (".sql",)
@@ -36,40 +36,29 @@ EXAMPLES = (
 class SqlText:
     """Options for the query or statement to write."""
 
-    dialect: Annotated[Dialect, typer.Option("--dialect", help="The SQL dialect to write.")]
-    table: Annotated[
-        str,
-        typer.Option(
-            "--table",
-            metavar="NAME",
-            help="The table that the SQL reads, spelled as in the database: name, schema.name or "
-            "catalog.schema.name.",
-        ),
-    ]
-    schema_from: Annotated[
-        str,
-        typer.Option(
-            "--schema-from",
-            metavar="TABLE",
-            help="A table with the same columns and types, such as a sample (file, folder, glob or "
-            "URL).",
-        ),
-    ]
+    dialect: Dialect = option(MISSING, "The SQL dialect to write.")
+    table: str = option(
+        MISSING,
+        "The table that the SQL reads, spelled as in the database: name, schema.name or "
+        "catalog.schema.name.",
+        "NAME",
+    )
+    schema_from: str = option(
+        MISSING,
+        "A table with the same columns and types, such as a sample (file, folder, glob or URL).",
+        "TABLE",
+    )
     form: Annotated[
         Form,
         typer.Option(
             "--as", help="Whether to write a query, or a statement that makes a view or table."
         ),
     ] = Form.SELECT
-    into: Annotated[
-        str | None,
-        typer.Option(
-            "--into",
-            metavar="NAME",
-            help="The name of the view or table. By default: the name of the table with _masked at "
-            "the end.",
-        ),
-    ] = None
+    into: str | None = option(
+        None,
+        "The name of the view or table. By default: the name of the table with _masked at the end.",
+        "NAME",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +69,9 @@ class SqlCommand:
     text: SqlText
     configuration: ReleasedConfiguration = None
     name: ConfigurationName = None
-    output: Annotated[
-        Path | None, output_file("The file to write (.sql). By default, Aegis prints the SQL.")
-    ] = None
+    output: Path | None = option(
+        None, "The file to write (.sql). By default, Aegis prints the SQL.", "FILE", short="-o"
+    )
     force: Force = False
     quiet: Quiet = False
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from aegis.cli.files import (
     check_outputs,
@@ -24,13 +22,12 @@ from aegis.cli.options import (
     PolicyFile,
     Table,
     VerifyKey,
-    file_option,
-    output_file,
 )
 from aegis.cli.output import Output, RunOptions, clean
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
 from aegis.files import BUNDLE
+from aegis.options import option
 from aegis.present import label_words
 from aegis.words import counted
 
@@ -59,40 +56,30 @@ class SummaryOptions:
     """Options for how a summary is made, and for what it contains."""
 
     exact: ExactPairs = False
-    like: Annotated[
-        Path | None,
-        typer.Option(
-            "--like",
-            metavar="SUMMARY",
-            help="Use the fitted masks, label classes and frequent groups of this summary (.aegis) of "
-            "another part of the data, so that aegis merge can add up both.",
-        ),
-    ] = None
-    carried: Annotated[
-        str,
-        typer.Option(
-            "--information",
-            metavar="WHAT",
-            help="The counts of raw values to keep for each attribute: raw (by value and label), "
-            "histogram (by value) or nothing (masked values only).",
-        ),
-    ] = "raw"
-    sign: Annotated[
-        Path | None,
-        file_option(
-            "--sign",
-            text="Sign the summary with this private key (PEM, from aegis keygen). Anyone with the "
-            "public key can then check who made it.",
-        ),
-    ] = None
-    locked: Annotated[
-        bool,
-        typer.Option(
-            "--locked",
-            help="Allow no weaker rule than this policy's wherever the summary is used. Without this "
-            "option, others can use a weaker rule with --rule-override, and results say so.",
-        ),
-    ] = False
+    like: Path | None = option(
+        None,
+        "Use the fitted masks, label classes and frequent groups of this summary (.aegis) of "
+        "another part of the data, so that aegis merge can add up both.",
+        "SUMMARY",
+    )
+    carried: str = option(
+        "raw",
+        "The counts of raw values to keep for each attribute: raw (by value and label), "
+        "histogram (by value) or nothing (masked values only).",
+        "WHAT",
+        name="information",
+    )
+    sign: Path | None = option(
+        None,
+        "Sign the summary with this private key (PEM, from aegis keygen). Anyone with the "
+        "public key can then check who made it.",
+        "FILE",
+    )
+    locked: bool = option(
+        False,
+        "Allow no weaker rule than this policy's wherever the summary is used. Without this "
+        "option, others can use a weaker rule with --rule-override, and results say so.",
+    )
     verify_key: VerifyKey = None
 
 
@@ -102,7 +89,7 @@ class SummarizeCommand:
 
     table: Table
     policy_file: PolicyFile
-    output: Annotated[Path, output_file("The summary to write (.aegis).")]
+    output: Path = option(MISSING, "The summary to write (.aegis).", "FILE", short="-o")
     summary: SummaryOptions
     opening: Opening
     running: RunOptions
@@ -145,7 +132,10 @@ def _summarized(asked: SummarizeCommand) -> tuple[Summary, str | None]:
         )
     model = None if given.like is None else read_summary(given.like, given.verify_key)
     key = None if given.sign is None else load_private_key(given.sign)
-    _refuse_bundle(asked.table)
+    if is_bundle(asked.table):
+        raise PolicyError(
+            f"{asked.table} is a summary already.", hint="Give the table that it was made from."
+        )
     subject = asked.opening.subject(asked.table, policy, quiet=asked.running.quiet)
     with reporting(quiet=asked.running.quiet) as progress:
         study = Study(
@@ -166,13 +156,6 @@ def _summarized(asked: SummarizeCommand) -> tuple[Summary, str | None]:
     return summary, study.policy.person
 
 
-def _refuse_bundle(table: str) -> None:
-    if is_bundle(table):
-        raise PolicyError(
-            f"{table} is a summary already.", hint="Give the table that it was made from."
-        )
-
-
 def _print(
     summary: Summary,
     output: Path,
@@ -190,7 +173,10 @@ def _print(
             ]
         )
     names = ("attribute", "role", "kind", "values", "nulls", "masks")
-    rows = [_row(name, entry) for name, entry in figures["attributes"].items()]
+    rows = [
+        [name, *(entry[key] for key in names[1:-1]), len(entry["candidates"])]
+        for name, entry in figures["attributes"].items()
+    ]
     data = {"schema": SCHEMA} | figures | {"files": written_dict([output])}
     if shell.as_data(data, names, rows):
         return
@@ -205,28 +191,9 @@ def _print(
     shell.show(line(_overview(figures)), line(""))
     shell.show(table(columns, ([*r[:3], *(f"{n:,}" for n in r[3:])] for r in rows)))
     shell.say(*written([output]))
-    shell.suggest(
-        *next_step(
-            "rank configurations" + (" from the summary alone" if person is None else ""),
-            "advise",
-            output if person is None else given,
-            "--policy",
-            policy_file,
-            "-o",
-            unused("best.yaml"),
-        )
-    )
-
-
-def _row(name: str, entry: dict[str, Any]) -> list[Any]:
-    return [
-        name,
-        entry["role"],
-        entry["kind"],
-        entry["values"],
-        entry["nulls"],
-        len(entry["candidates"]),
-    ]
+    why = "rank configurations" + (" from the summary alone" if person is None else "")
+    subject = output if person is None else given
+    shell.suggest(*next_step(why, "advise", subject, policy=policy_file, o=unused("best.yaml")))
 
 
 def _label(figures: Mapping[str, Any]) -> str:

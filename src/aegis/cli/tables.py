@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aegis import words
 from aegis.cli.output import clean
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+T = TypeVar("T")
 NOTHING = "-"
 
 
@@ -62,6 +63,17 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> Ta
             *(_cell_type()(clean(cell)) if isinstance(cell, str) else cell for cell in row)
         )
     return made
+
+
+def table_of(
+    entries: Iterable[T], *columns: tuple[Column, Callable[[T], str | Text]] | None
+) -> Table:
+    """Return a table with a row for each entry. Each column comes with the text of an entry; columns
+    that are None are left out.
+    """
+    shown = [column for column in columns if column is not None]
+    rows = ([text(entry) for _, text in shown] for entry in entries)
+    return table([column for column, _ in shown], rows)
 
 
 def break_name(text: str, width: int) -> list[str]:

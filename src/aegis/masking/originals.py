@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import ibis.expr.types as ir
 
@@ -49,11 +49,8 @@ class WithOriginals:
         drawn = any(isinstance(mask, NoiseMask) for mask in masks.values())
         if drawn or not fits(source, source.rows, len(masks) + len(hidden)):
             return cls(source)
-        table = source.table.mutate(**{new: source.table[old] for old, new in hidden.items()})
-        numbered = source.numbered
-        if numbered is not None:
-            numbered = numbered.mutate(**{new: numbered[old] for old, new in hidden.items()})
-        return cls(replace(source, table=table, numbered=numbered), hidden, known=True)
+        wide = source.with_copies({new: old for old, new in hidden.items()})
+        return cls(wide, hidden, known=True)
 
     @property
     def masks(self) -> dict[str, Mask | None]:

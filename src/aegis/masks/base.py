@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -106,6 +106,11 @@ class Targets:
     keyed: Mapping[Any, str]
     otherwise: str
     of_null: str | None = None
+
+
+def described(doc: str, default: Any = MISSING) -> Any:
+    """Return a dataclass field for a parameter of a mask, with its documentation and default."""
+    return field(default=default, metadata={"doc": doc})
 
 
 @dataclass(frozen=True)
@@ -205,10 +210,10 @@ class Mask(ABC):
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as a policy writes them; default values are left out."""
         shown = {}
-        for field in self.declared():
-            value = getattr(self, field.name)
-            if value != field.default:
-                shown[field.name] = list(value) if isinstance(value, tuple) else value
+        for each in self.declared():
+            value = getattr(self, each.name)
+            if value != each.default:
+                shown[each.name] = list(value) if isinstance(value, tuple) else value
         return shown
 
     @classmethod
@@ -219,12 +224,12 @@ class Mask(ABC):
         Each field has its documentation in `metadata["doc"]`. If `metadata["policy"]` is False, the
         program sets the field, for example the hierarchy of the attribute.
         """
-        return tuple(field for field in fields(cls) if field.metadata.get("policy", True))
+        return tuple(each for each in fields(cls) if each.metadata.get("policy", True))
 
     @classmethod
     def required(cls) -> tuple[str, ...]:
         """Return the names of the parameters that have no default."""
-        return tuple(field.name for field in cls.declared() if field.default is MISSING)
+        return tuple(each.name for each in cls.declared() if each.default is MISSING)
 
     def require_fitted(self) -> None:
         """Raise `InternalError` if the mask still has to learn parameters from the data."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import ibis
@@ -11,7 +11,7 @@ import numpy as np
 
 from aegis.errors import PolicyError
 from aegis.masks import parameters
-from aegis.masks.base import SUPPRESSED, Kind, Mask, ValueCounts
+from aegis.masks.base import SUPPRESSED, Kind, Mask, ValueCounts, described
 from aegis.masks.mapping import among, mapped, text_of
 
 if TYPE_CHECKING:
@@ -46,10 +46,10 @@ class KeepFrequent(Mask):
     example: ClassVar[str] = "{keep_frequent: {count: 10}}"
     fitted_by: ClassVar[str | None] = "values"
 
-    count: int = field(metadata={"doc": "how many values to show, at least 1"})
-    other: str = field(default="other", metadata={"doc": "the value that replaces all others"})
-    values: tuple[Value, ...] | None = field(
-        default=None, metadata={"doc": "the values to show. Aegis learns them from the data"}
+    count: int = described("how many values to show, at least 1")
+    other: str = described("the value that replaces all others", "other")
+    values: tuple[Value, ...] | None = described(
+        "the values to show. Aegis learns them from the data", None
     )
 
     def __post_init__(self) -> None:
@@ -105,12 +105,11 @@ class Group(Mask):
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.TEXT, Kind.INTEGER, Kind.BOOLEAN})
     example: ClassVar[str] = "{group: {groups: {north: [Oslo, Turku], south: [Rome]}, rest: other}}"
 
-    groups: tuple[tuple[str, tuple[Value, ...]], ...] = field(
-        metadata={"doc": "name of each group and the list of its values"}
+    groups: tuple[tuple[str, tuple[Value, ...]], ...] = described(
+        "name of each group and the list of its values"
     )
-    rest: str = field(
-        default="error",
-        metadata={"doc": 'what to do with values without a group: "error", "keep" or "other"'},
+    rest: str = described(
+        'what to do with values without a group: "error", "keep" or "other"', "error"
     )
 
     def __post_init__(self) -> None:

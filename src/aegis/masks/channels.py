@@ -5,7 +5,7 @@ for value i of the V true values. Numbers with noise are released on a grid. The
 to the nearest point of `reports`, and values beyond the ends move to the ends (clipping). So the
 first and the last column contain the tails of the distributions, and every row sums to one.
 Rounding to a grid and clipping are post-processing: they cost no privacy if grid and bounds were
-chosen without looking at the data.
+chosen without looking at the data. The masks check the parameters.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.arrays import Floats
-from aegis.errors import DataError, PolicyError
 from aegis.measures.checks import check_channel
 
 
@@ -46,7 +45,7 @@ def laplace_channel(
     Dwork, McSherry, Nissim and Smith (2006), Calibrating noise to sensitivity in private data
     analysis; local form: Kasiviswanathan et al. (2011), What can we learn privately?
     """
-    scale = _scale(epsilon, sensitivity)
+    scale = sensitivity / epsilon
 
     def cumulative(distance: Floats) -> Floats:
         tail = 0.5 * np.exp(-np.abs(distance) / scale)
@@ -80,18 +79,8 @@ def geometric_channel(
     Ghosh, Roughgarden and Sundararajan (2012), Universally utility-maximizing privacy mechanisms:
     the geometric mechanism and its truncated form.
     """
-    true = _numbers(values, "values")
-    if (true != np.round(true)).any():
-        raise DataError(
-            "Geometric noise works on integers; the values hold fractions.",
-            hint="Use laplace noise, or round first.",
-        )
-    if lower > upper:
-        raise PolicyError(
-            f"Geometric noise: bounds {lower}..{upper} are empty.",
-            hint="lower must not exceed upper.",
-        )
-    alpha = np.exp(-1.0 / _scale(epsilon, sensitivity))
+    true = np.asarray(values, dtype=np.float64)
+    alpha = np.exp(-1.0 / (sensitivity / epsilon))
     steps = np.arange(lower, upper)[None, :] - true[:, None]
     # P(report <= cut): the tail sum of the geometric series on either side of the true value.
     below = np.where(
@@ -102,39 +91,23 @@ def geometric_channel(
     return _from_cumulative(below)
 
 
-def absolute_uniform_channel(
-    values: npt.ArrayLike, reports: npt.ArrayLike, *, amount: float
-) -> Floats:
+def uniform_channel(values: npt.ArrayLike, reports: npt.ArrayLike, widths: Floats) -> Floats:
     """Return the channel of uniform noise v + U: the probability that each of V values is released
     as each of the R `reports`, shape (V, R). The noisy value moves to the nearest report.
 
-    v is the true value, and U is uniform in [-amount, amount]. `amount` is at least 0, in units of
-    the attribute. Bounded noise gives no differential privacy: a released value shows that the
-    original value is at most `amount` away.
+    v is the true value, and U is uniform in [-width, width] with the width of each value, shape
+    (V,): at least 0, in units of the attribute. Bounded noise gives no differential privacy: a
+    released value shows that the original value is at most the width away.
     """
-    if not (np.isfinite(amount) and amount >= 0):
-        raise PolicyError(
-            f"Absolute noise of {amount} is not possible.", hint="amount must be at least 0."
-        )
-    true = _numbers(values, "values")
-    return _discretised(true, reports, _uniform(np.full(len(true), float(amount))))
 
+    def cumulative(cut: Floats, value: Floats) -> Floats:
+        distance, width = cut - value, widths[:, None]
+        # A value on the very cut belongs to the upper grid point, with and without noise.
+        point = (distance > 0).astype(np.float64)
+        share = np.divide(distance + width, 2 * width, out=np.zeros_like(distance), where=width > 0)
+        return np.where(width > 0, np.clip(share, 0, 1), point)
 
-def relative_uniform_channel(
-    values: npt.ArrayLike, reports: npt.ArrayLike, *, ratio: float
-) -> Floats:
-    """Return the channel of uniform noise v (1 + U): the probability that each of V values is
-    released as each of the R `reports`, shape (V, R). The noisy value moves to the nearest report.
-
-    v is the true value, and U is uniform in [-ratio, ratio]; `ratio` is at least 0. A value of 0
-    does not change. The noise gives no differential privacy.
-    """
-    if not (np.isfinite(ratio) and ratio >= 0):
-        raise PolicyError(
-            f"Relative noise of {ratio} is not possible.", hint="ratio must be at least 0."
-        )
-    true = _numbers(values, "values")
-    return _discretised(true, reports, _uniform(np.abs(true) * ratio))
+    return _discretised(values, reports, cumulative)
 
 
 def randomised_response_channel(
@@ -159,45 +132,13 @@ def randomised_response_channel(
     Warner (1965); for V values: Kairouz, Bonawitz and Ramage (2016), Discrete distribution
     estimation under local privacy.
     """
-    if size < 1:
-        raise PolicyError(f"Randomised response over {size} values is not possible.")
-    if (epsilon is None) == (keep is None):
-        raise PolicyError(
-            f"Randomised response takes one of epsilon and keep; given epsilon={epsilon}, "
-            f"keep={keep}."
-        )
     if epsilon is not None:
-        other = 1.0 / (size - 1 + np.exp(_positive(epsilon, "epsilon")))
-        off = float(other)
+        off = float(1.0 / (size - 1 + np.exp(epsilon)))
     else:
-        if not 0 <= float(keep or 0.0) <= 1:
-            raise PolicyError(
-                f"Randomised response: keep={keep} is not a probability.", hint="Allowed: 0..1."
-            )
         off = (1 - float(keep or 0.0)) / size
     channel = np.full((size, size), off)
     np.fill_diagonal(channel, 1 - off * (size - 1))
     return check_channel(channel, "of randomised response")
-
-
-def pram_channel(matrix: npt.ArrayLike) -> Floats:
-    """Return the probabilities with which post-randomisation shows each of the V values for each
-    true value, shape (V, V), for the given transition matrix.
-
-    Raises `PolicyError` unless `matrix` is square and every row is a distribution.
-
-    References
-    ----------
-    Gouweleeuw, Kooiman, Willenborg and de Wolf (1998), Post randomisation for statistical
-    disclosure control.
-    """
-    channel = check_channel(matrix, "of PRAM")
-    if channel.shape[0] != channel.shape[1]:
-        raise PolicyError(
-            f"PRAM needs a square transition matrix; given {channel.shape}.",
-            hint="Rows are true values, columns released ones, in the same order.",
-        )
-    return channel
 
 
 Cumulative = Callable[[Floats, Floats], Floats]
@@ -208,9 +149,7 @@ def _discretised(values: npt.ArrayLike, reports: npt.ArrayLike, cumulative: Cumu
     `cumulative` returns the probability that the noisy value is below a cut, given the cut and the
     true value.
     """
-    true, grid = _numbers(values, "values"), _numbers(reports, "reports")
-    if (np.diff(grid) <= 0).any():
-        raise PolicyError("The grid of released values must be strictly ascending.")
+    true, grid = np.asarray(values, dtype=np.float64), np.asarray(reports, dtype=np.float64)
     cuts = (grid[1:] + grid[:-1]) / 2
     return _from_cumulative(cumulative(cuts[None, :], true[:, None]))
 
@@ -218,43 +157,3 @@ def _discretised(values: npt.ArrayLike, reports: npt.ArrayLike, cumulative: Cumu
 def _from_cumulative(below: Floats) -> Floats:
     channel = np.diff(below, axis=1, prepend=0.0, append=1.0)
     return check_channel(np.maximum(channel, 0.0))
-
-
-def _uniform(widths: Floats) -> Cumulative:
-    def cumulative(cut: Floats, value: Floats) -> Floats:
-        distance, width = cut - value, widths[:, None]
-        # A value on the very cut belongs to the upper grid point, with and without noise.
-        point = (distance > 0).astype(np.float64)
-        share = np.divide(distance + width, 2 * width, out=np.zeros_like(distance), where=width > 0)
-        return np.where(width > 0, np.clip(share, 0, 1), point)
-
-    return cumulative
-
-
-def _numbers(values: npt.ArrayLike, what: str) -> Floats:
-    array = np.asarray(values)
-    if array.dtype.kind not in "iufb" or array.ndim != 1 or not array.size:
-        raise DataError(
-            f"Noise needs {what} as a one-dimensional array of numbers, given {array.dtype} of "
-            f"shape {array.shape}.",
-            hint="Use randomised response or PRAM for text.",
-        )
-    numbers = array.astype(np.float64)
-    if not np.isfinite(numbers).all():
-        raise DataError(
-            f"Noise needs finite {what}; some are missing or infinite.",
-            hint="Leave nulls out: the mask treats them separately.",
-        )
-    return numbers
-
-
-def _scale(epsilon: float, sensitivity: float) -> float:
-    return _positive(sensitivity, "sensitivity") / _positive(epsilon, "epsilon")
-
-
-def _positive(value: float, what: str) -> float:
-    if not (np.isfinite(value) and value > 0):
-        raise PolicyError(
-            f"{what}={value} is not possible.", hint=f"{what} must be a number above 0."
-        )
-    return float(value)

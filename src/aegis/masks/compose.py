@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aegis.errors import PolicyError
 from aegis.masks import parameters
-from aegis.masks.base import SUPPRESSED, Kind, Mask, ValueCounts
+from aegis.masks.base import SUPPRESSED, Kind, Mask, ValueCounts, described
 from aegis.masks.grouping import transform
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Compose(Mask):
     fits: ClassVar[frozenset[Kind]] = frozenset(Kind)
     example: ClassVar[str] = "{compose: [{top_code: {at: 90}}, {bucketize: {width: 10}}]}"
 
-    masks: tuple[Mask, ...] = field(metadata={"doc": "the masks in order, at least two"})
+    masks: tuple[Mask, ...] = described("the masks in order, at least two")
 
     def __post_init__(self) -> None:
         given: object = self.masks

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import ibis
 
 from aegis.errors import PolicyError
 from aegis.masks import parameters
-from aegis.masks.base import Kind, Mask
+from aegis.masks.base import Kind, Mask, described
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -41,19 +41,15 @@ class Truncate(Mask):
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.DATE})
     example: ClassVar[str] = "{truncate: {unit: month}}"
 
-    unit: str = field(
-        metadata={
-            "doc": "day, week, month, quarter or year; a time with a time zone counts in UTC (on a "
-            "server: in the time zone of the connection)"
-        }
+    unit: str = described(
+        "day, week, month, quarter or year; a time with a time zone counts in UTC (on a "
+        "server: in the time zone of the connection)"
     )
-    count: int = field(default=1, metadata={"doc": "with unit year: how many years to group"})
-    show: str = field(
-        default="date",
-        metadata={
-            "doc": '"date": the first day, so unit year shows 2014 as 2014-01-01. With unit year also '
-            '"year": 2014. With count 10 also "decade": 2010s'
-        },
+    count: int = described("with unit year: how many years to group", 1)
+    show: str = described(
+        '"date": the first day, so unit year shows 2014 as 2014-01-01. With unit year also '
+        '"year": 2014. With count 10 also "decade": 2010s',
+        "date",
     )
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from aegis.arrays import Floats, Ints
 from aegis.masks import arithmetic, parameters
 from aegis.masks.arithmetic import Grid
-from aegis.masks.base import Kind, Mask, ValueCounts
+from aegis.masks.base import Kind, Mask, ValueCounts, described
 from aegis.masks.bounds import LEARNS, roundest, shared_range
 
 if TYPE_CHECKING:
@@ -57,13 +57,9 @@ class Bucketize(Mask):
     fits: ClassVar[frozenset[Kind]] = NUMERIC
     example: ClassVar[str] = "{bucketize: {width: 10}}"
 
-    width: int | float = field(metadata={"doc": "width of an interval, above 0"})
-    origin: int | float = field(
-        default=0, metadata={"doc": "a number at which one of the intervals starts"}
-    )
-    show: str = field(
-        default="interval", metadata={"doc": '"interval" ("[20, 30[") or "lower" (the number 20)'}
-    )
+    width: int | float = described("width of an interval, above 0")
+    origin: int | float = described("a number at which one of the intervals starts", 0)
+    show: str = described('"interval" ("[20, 30[") or "lower" (the number 20)', "interval")
 
     def __post_init__(self) -> None:
         parameters.exact(self.name, "width", self.width, positive=True)
@@ -227,10 +223,9 @@ class _Cuts(Mask):
     number.
     """
 
-    count: int = field(metadata={"doc": "number of intervals, at least 2"})
-    edges: tuple[int | float, ...] | None = field(
-        default=None,
-        metadata={"doc": "cut points between the intervals. Aegis learns them from the data"},
+    count: int = described("number of intervals, at least 2")
+    edges: tuple[int | float, ...] | None = described(
+        "cut points between the intervals. Aegis learns them from the data", None
     )
 
     fits: ClassVar[frozenset[Kind]] = NUMERIC

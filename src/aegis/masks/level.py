@@ -10,7 +10,7 @@ import ibis
 
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import parameters
-from aegis.masks.base import SUPPRESSED, Kind, Mask, Targets
+from aegis.masks.base import SUPPRESSED, Kind, Mask, Targets, described
 from aegis.masks.hierarchy import Hierarchy
 from aegis.masks.mapping import among, keyed_by, mapped
 
@@ -34,7 +34,7 @@ class Level(Mask):
     fits: ClassVar[frozenset[Kind]] = frozenset(Kind)
     example: ClassVar[str] = "{level: 2}"
 
-    level: int = field(metadata={"doc": "number of the level. Level 0 is the value itself"})
+    level: int = described("number of the level. Level 0 is the value itself")
     hierarchy: Hierarchy | None = field(default=None, metadata={"policy": False})
 
     def __post_init__(self) -> None:

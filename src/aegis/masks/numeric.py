@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import ibis
@@ -10,7 +10,7 @@ import ibis
 from aegis.errors import PolicyError
 from aegis.masks import arithmetic, parameters
 from aegis.masks.arithmetic import Grid
-from aegis.masks.base import Kind, Mask
+from aegis.masks.base import Kind, Mask, described
 from aegis.masks.intervals import NUMERIC
 
 if TYPE_CHECKING:
@@ -34,13 +34,10 @@ class Round(Mask):
     example: ClassVar[str] = "{round: {step: 5}}"
     idempotent: ClassVar[bool] = True
 
-    step: int | float | None = field(
-        default=None,
-        metadata={"doc": "Aegis rounds to multiples of this step, above 0 (or give digits)"},
+    step: int | float | None = described(
+        "Aegis rounds to multiples of this step, above 0 (or give digits)", None
     )
-    digits: int | None = field(
-        default=None, metadata={"doc": "number of significant digits, 1 to 15 (or give step)"}
-    )
+    digits: int | None = described("number of significant digits, 1 to 15 (or give step)", None)
 
     def __post_init__(self) -> None:
         example = "{round: {step: 5}} or {round: {digits: 2}}"
@@ -148,7 +145,7 @@ def _significant_float(value: ir.FloatingValue, digits: int) -> ir.FloatingValue
 class _Coding(Mask):
     """Base class of top and bottom coding."""
 
-    at: int | float = field(metadata={"doc": "the bound"})
+    at: int | float = described("the bound")
 
     fits: ClassVar[frozenset[Kind]] = NUMERIC
     top: ClassVar[bool]
@@ -241,7 +238,7 @@ class EraseDigits(Mask):
     idempotent: ClassVar[bool] = True
     keeps_kind: ClassVar[bool] = True
 
-    digits: int = field(metadata={"doc": "how many digits, 1 to 18"})
+    digits: int = described("how many digits, 1 to 18")
 
     def __post_init__(self) -> None:
         parameters.whole(self.name, "digits", self.digits, at_least=1, at_most=18)

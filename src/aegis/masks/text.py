@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import ibis
 
 from aegis.masks import parameters
-from aegis.masks.base import Kind, Mask
+from aegis.masks.base import Kind, Mask, described
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -33,19 +33,12 @@ class Blur(Mask):
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.TEXT, Kind.INTEGER})
     example: ClassVar[str] = "{blur: {keep: 3}}"
 
-    keep: int | None = field(
-        default=None, metadata={"doc": "characters to show, at least 0 (or give hide)"}
+    keep: int | None = described("characters to show, at least 0 (or give hide)", None)
+    hide: int | None = described("characters to hide, at least 1 (or give keep)", None)
+    side: str | None = described(
+        '"leading" (default of keep) or "trailing" (default of hide)', None
     )
-    hide: int | None = field(
-        default=None, metadata={"doc": "characters to hide, at least 1 (or give keep)"}
-    )
-    side: str | None = field(
-        default=None,
-        metadata={"doc": '"leading" (default of keep) or "trailing" (default of hide)'},
-    )
-    symbol: str = field(
-        default="*", metadata={"doc": "the character that stands for all hidden characters"}
-    )
+    symbol: str = described("the character that stands for all hidden characters", "*")
 
     def __post_init__(self) -> None:
         example = "{blur: {keep: 3}} or {blur: {hide: 2}}"

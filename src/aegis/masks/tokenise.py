@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,7 +12,7 @@ import ibis
 
 from aegis.errors import PolicyError
 from aegis.masks import parameters
-from aegis.masks.base import Kind, Mask
+from aegis.masks.base import Kind, Mask, described
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -57,13 +57,11 @@ class Tokenise(Mask):
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.TEXT, Kind.INTEGER})
     example: ClassVar[str] = "{tokenise: {key_env: AEGIS_TOKEN_KEY}}"
 
-    key_env: str | None = field(
-        default=None, metadata={"doc": "environment variable that holds the key (or give key_file)"}
+    key_env: str | None = described(
+        "environment variable that holds the key (or give key_file)", None
     )
-    key_file: str | None = field(
-        default=None, metadata={"doc": "file that holds the key (or give key_env)"}
-    )
-    length: int = field(default=32, metadata={"doc": "characters of the token, 8 to 64"})
+    key_file: str | None = described("file that holds the key (or give key_env)", None)
+    length: int = described("characters of the token, 8 to 64", 32)
 
     def __post_init__(self) -> None:
         parameters.either(self.name, self.example, key_env=self.key_env, key_file=self.key_file)

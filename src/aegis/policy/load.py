@@ -26,9 +26,6 @@ from aegis.policy.model import (
     MethodChoice,
     Policy,
     Role,
-    SuppressedColumns,
-    Unseen,
-    ValueType,
 )
 from aegis.policy.schema import (
     AttributeEntry,
@@ -250,6 +247,14 @@ def dump_configurations(
     )
 
 
+def choice(source: str | Path | Located) -> dict[str, Any]:
+    """Return what a file of configurations or a recipe says; nothing for a bare {attribute: mask}
+    mapping, which may well have attributes of any name.
+    """
+    data = read_mapping(source, "configuration")
+    return data if {"configurations", "method"} & data.keys() else {}
+
+
 def measure_of_choice(source: str | Path | Located) -> str | None:
     """Return the measure by which the configurations or the recipe in a file were chosen; None if
     the file names no measure.
@@ -261,11 +266,8 @@ def measure_of_choice(source: str | Path | Located) -> str | None:
     PolicyError
         The file is missing, not YAML or not a mapping, or the measure is unknown.
     """
-    data = read_mapping(source, "configuration")
-    # A bare {attribute: mask} mapping may well have an attribute of that name.
-    if "measure" not in data or not {"configurations", "method"} & data.keys():
-        return None
-    return MEASURES.get(str(data["measure"])).name
+    data = choice(source)
+    return MEASURES.get(str(data["measure"])).name if "measure" in data else None
 
 
 @contextmanager
@@ -307,8 +309,8 @@ class _Loader:
                 privacy=replace(privacy, person=shape.person),
                 measure=measure,
                 configurations=configurations,
-                unseen=Unseen(shape.unseen),
-                suppressed_columns=SuppressedColumns(shape.suppressed_columns),
+                unseen=shape.unseen,
+                suppressed_columns=shape.suppressed_columns,
                 release=shape.release.model_dump(exclude_none=True),
                 anonymizers=methods,
                 reading=self._reading(shape),
@@ -334,7 +336,7 @@ class _Loader:
                 f"{self.located.where('labels')}: `label` and `labels` are both given.",
                 hint="Name all labels in `labels`, or one in `label`.",
             )
-        serve, known = Serve(shape.serve or Serve.MEAN), bool(shape.labels_known)
+        serve, known = shape.serve or Serve.MEAN, bool(shape.labels_known)
         if shape.labels == "any":
             for key in ("serve", "labels_known"):
                 if getattr(shape, key) is not None:
@@ -371,7 +373,11 @@ class _Loader:
         if shape.reading is None:
             return None
         with _at(self.located, "reading"):
-            return Reading.of(shape.reading.model_dump(exclude_unset=True, exclude_none=True))
+            stated: dict[str, Any] = shape.reading.model_dump(exclude_none=True)
+            lists = {
+                name: tuple(value) for name, value in stated.items() if isinstance(value, list)
+            }
+            return Reading(**(stated | lists))
 
     def _shape(self) -> PolicyShape:
         data = self.located.data
@@ -433,12 +439,16 @@ class _Loader:
         return PolicyError(f"{where}: {name} is {first.get('input')!r}.", hint=hint)
 
     def _attribute(self, name: str, entry: AttributeEntry) -> Attribute:
-        role = Role(entry.role)
-        path = ("attributes", name)
+        role, path = entry.role, ("attributes", name)
         hierarchy = None
         if entry.hierarchy is not None:
             with _at(self.located, *path, "hierarchy"):
-                hierarchy = self._hierarchy(name, entry.hierarchy)
+                source = entry.hierarchy
+                hierarchy = (
+                    Hierarchy.from_csv(self.folder / source)
+                    if isinstance(source, str)
+                    else Hierarchy.from_tree(source, name=name)
+                )
         declared = []
         for index, spec in enumerate(entry.masks or ()):
             with _at(self.located, *path, "masks", index):
@@ -446,7 +456,9 @@ class _Loader:
         masks = list(dict.fromkeys(declared))
         if entry.masks is None:
             masks = _default_masks(role, hierarchy)
-        kind, order = self._kind(role, entry, path)
+        kind, order = self._kind(entry, path)
+        values = tuple(entry.values or ())
+        self._refuse_twice(values, (*path, "values"), "List every value once.")
         return Attribute(
             name,
             role,
@@ -456,22 +468,22 @@ class _Loader:
             entry.hierarchy,
             kind,
             order,
-            None if entry.type is None else ValueType(entry.type),
-            self._values(entry, path),
+            entry.type,
+            values,
         )
 
     def _kind(
-        self, role: Role, entry: AttributeEntry, path: tuple[str, str]
+        self, entry: AttributeEntry, path: tuple[str, str]
     ) -> tuple[AttributeKind | None, tuple[Any, ...]]:
         """Return kind and order of an attribute; an order makes it ordinal."""
         key = "kind" if entry.order is None else "order"
-        if (entry.kind or entry.order) and role is not Role.QUASI_IDENTIFIER:
+        if (entry.kind or entry.order) and entry.role is not Role.QUASI_IDENTIFIER:
             raise PolicyError(
-                f"{self.located.where(*path, key)}: {path[1]!r} has the role {role}, so it cannot have {key!r}.",
+                f"{self.located.where(*path, key)}: {path[1]!r} has the role {entry.role}, so it cannot have {key!r}.",
                 hint=f"Leave {key!r} out: only quasi-identifiers have one.",
             )
         if entry.order is None:
-            return (None if entry.kind is None else AttributeKind(entry.kind)), ()
+            return entry.kind, ()
         if entry.kind not in (None, AttributeKind.ORDINAL):
             raise PolicyError(
                 f"{self.located.where(*path, 'kind')}: {path[1]!r} has an order, but its kind is "
@@ -480,11 +492,6 @@ class _Loader:
             )
         self._refuse_twice(entry.order, (*path, "order"), "List every value once, the least first.")
         return AttributeKind.ORDINAL, tuple(entry.order)
-
-    def _values(self, entry: AttributeEntry, path: tuple[str, str]) -> tuple[Any, ...]:
-        """Return all values that an attribute can have; empty if none are declared."""
-        self._refuse_twice(entry.values or (), (*path, "values"), "List every value once.")
-        return tuple(entry.values or ())
 
     def _refuse_twice(self, values: Iterable[Any], path: tuple[str, ...], hint: str) -> None:
         seen: set[str] = set()
@@ -510,11 +517,6 @@ class _Loader:
             where = self.located.where("anonymizers", index)
             choices.append(MethodChoice(name, method, options, where))
         return tuple(choices)
-
-    def _hierarchy(self, name: str, source: str | dict[Any, Any]) -> Hierarchy:
-        if isinstance(source, str):
-            return Hierarchy.from_csv(self.folder / source)
-        return Hierarchy.from_tree(source, name=name)
 
 
 def _label(entry: LabelEntry) -> Label:

@@ -15,84 +15,78 @@ VERSION = 1
 
 def policy_mapping(policy: Policy) -> dict[str, Any]:
     """Return the policy as the mapping that its YAML file would contain."""
-    label = policy.label
-    data: dict[str, Any] = {
+    label, columns = policy.label, policy.suppressed_columns
+    filled = columns is SuppressedColumns.FILL
+    return {
         "version": VERSION,
-        **({"label": _label_entry(label)} if label else {}),
+        **_stated(label=_label_entry(label) if label else None),
         **({} if label.several is None else _several_entries(label.several)),
-        **({} if policy.reading is None else {"reading": policy.reading.to_dict()}),
-        **({} if policy.measure is None else {"measure": policy.measure}),
-        **({} if policy.person is None else {"person": policy.person}),
-        **({} if policy.weight is None else {"weight": policy.weight}),
-        **({} if policy.population is None else {"population": policy.population}),
+        **_stated(
+            reading=None if policy.reading is None else policy.reading.to_dict(),
+            measure=policy.measure,
+            person=policy.person,
+            weight=policy.weight,
+            population=policy.population,
+        ),
         "privacy": policy.privacy.to_mapping(),
         "unseen": str(policy.unseen),
-        **_unless_filled(policy.suppressed_columns),
+        **_stated(suppressed_columns=None if filled else str(columns)),
         "attributes": {a.name: _attribute_entry(a) for a in policy.attributes.values()},
+        **_stated(
+            configurations={n: c.spec() for n, c in policy.configurations.items()} or None,
+            anonymizers=[
+                {choice.method: plain(choice.options)} if choice.options else choice.method
+                for choice in policy.anonymizers
+            ]
+            or None,
+            release=dict(policy.release) or None,
+        ),
     }
-    if policy.configurations:
-        data["configurations"] = {n: c.spec() for n, c in policy.configurations.items()}
-    if policy.anonymizers:
-        data["anonymizers"] = [
-            {anonymizer.method: plain(anonymizer.options)}
-            if anonymizer.options
-            else anonymizer.method
-            for anonymizer in policy.anonymizers
-        ]
-    if policy.release:
-        data["release"] = dict(policy.release)
-    return data
+
+
+def _stated(**entries: Any) -> dict[str, Any]:
+    """Return the entries that have a value, since a policy leaves out what it does not state."""
+    return {name: value for name, value in entries.items() if value is not None}
 
 
 def _attribute_entry(attribute: Attribute) -> dict[str, Any]:
-    entry: dict[str, Any] = {"role": str(attribute.role)}
-    if attribute.hierarchy_source is not None:
-        entry["hierarchy"] = attribute.hierarchy_source
-    if attribute.masks:
-        entry["masks"] = [mask.spec() for mask in attribute.masks]
-    if attribute.weight != 1.0:
-        entry["weight"] = attribute.weight
-    for name, value in (("kind", attribute.kind), ("type", attribute.type)):
-        if value is not None:
-            entry[name] = str(value)
-    for name, values in (("order", attribute.order), ("values", attribute.values)):
-        if values:
-            entry[name] = list(values)
-    return entry
-
-
-def _unless_filled(columns: SuppressedColumns) -> dict[str, Any]:
-    return {} if columns is SuppressedColumns.FILL else {"suppressed_columns": str(columns)}
+    return _stated(
+        role=str(attribute.role),
+        hierarchy=attribute.hierarchy_source,
+        masks=[mask.spec() for mask in attribute.masks] or None,
+        weight=None if attribute.weight == 1.0 else attribute.weight,
+        kind=attribute.kind and str(attribute.kind),
+        type=attribute.type and str(attribute.type),
+        order=list(attribute.order) or None,
+        values=list(attribute.values) or None,
+    )
 
 
 def _several_entries(several: SeveralLabels) -> dict[str, Any]:
     """Return the policy's keys for several labels, without keys that have their default value."""
-    return {
-        "labels": "any" if several.any_column else [_task_entry(task) for task in several.tasks],
-        **({} if several.serve is Serve.MEAN else {"serve": str(several.serve)}),
-        **({"labels_known": True} if several.known else {}),
-    }
+    return _stated(
+        labels="any" if several.any_column else [_task_entry(task) for task in several.tasks],
+        serve=None if several.serve is Serve.MEAN else str(several.serve),
+        labels_known=several.known or None,
+    )
 
 
 def _task_entry(task: LabelTask) -> str | dict[str, Any]:
     entry = _label_entry(task.label)
-    more = {
-        **({} if task.weight == 1.0 else {"weight": task.weight}),
-        **({} if task.measure is None else {"measure": task.measure}),
-    }
+    more = _stated(weight=None if task.weight == 1.0 else task.weight, measure=task.measure)
     if not more:
         return entry
     return {**(entry if isinstance(entry, dict) else {"column": entry}), **more}
 
 
 def _label_entry(label: Label) -> str | dict[str, Any]:
-    more = {
-        **({"kind": str(label.kind)} if label.is_number else {}),
-        **({"bins": label.bins} if label.bins else {}),
-        **({"classes": list(label.classes)} if label.classes else {}),
-        **({"cuts": list(label.cuts)} if label.cuts else {}),
-        **({"bounds": list(label.bounds)} if label.bounds else {}),
-    }
+    more = _stated(
+        kind=str(label.kind) if label.is_number else None,
+        bins=label.bins or None,
+        classes=list(label.classes) or None,
+        cuts=list(label.cuts) or None,
+        bounds=None if label.bounds is None else list(label.bounds),
+    )
     return {"column": label.column, **more} if more else label.column
 
 

@@ -9,8 +9,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES, merit_name
+from aegis.policy.labels import Serve
+from aegis.policy.model import AttributeKind, Role, SuppressedColumns, Unseen, ValueType
 
 MaskSpec = str | dict[str, Any]
+ByValue = Field(strict=False)
+"""A member of an enumeration, which a policy names by its value."""
 
 
 def _column(value: Any) -> Any:
@@ -72,7 +76,7 @@ class TaskEntry(LabelEntry):
 class AttributeEntry(PolicyMapping):
     """One entry in the mapping `attributes` of a policy file."""
 
-    role: Literal["identifier", "quasi-identifier", "sensitive", "feature", "ignore"]
+    role: Annotated[Role, ByValue]
     """Role of the attribute in privacy."""
     masks: list[MaskSpec] | None = Field(default=None, min_length=1)
     """Candidate masks. By default, they are all levels of the hierarchy. If there is no hierarchy,
@@ -84,12 +88,12 @@ class AttributeEntry(PolicyMapping):
     """Weight of the attribute in measures of single attributes and under `labels: any`, from 1e-9
     to 1e9. (The key `weight` at top level is for weights of rows.)
     """
-    kind: Literal["numeric", "ordinal", "categorical"] | None = None
+    kind: Annotated[AttributeKind, ByValue] | None = None
     """How record-level methods compare values of a quasi-identifier. By default, it follows from
     the column's type."""
     order: list[str | int | float] | None = Field(default=None, min_length=2)
     """All values (texts or numbers, without null) of an ordinal quasi-identifier in ascending order."""
-    type: Literal["integer", "number", "text", "date", "boolean"] | None = None
+    type: Annotated[ValueType, ByValue] | None = None
     """Type of the values. Declare it if it is public knowledge. `aegis protect` then spends no privacy budget on it."""
     values: list[str | int | float | bool] | None = Field(default=None, min_length=1)
     """All values that the attribute can have, without null. Declare them if they are public knowledge. `aegis protect` then spends no privacy budget on them."""
@@ -165,7 +169,7 @@ class PolicyShape(PolicyMapping):
     and `measure`. Aegis then combines the shares of utility that a configuration keeps for each
     label. Or give `any`: Aegis then predicts each column from all others, and weighs the columns
     by the `weight` of the attributes."""
-    serve: Literal["mean", "worst"] | None = None
+    serve: Annotated[Serve, ByValue] | None = None
     """How to combine the shares of utility kept for several labels: by their weighted `mean` (the
     default), or by the `worst` of them."""
     labels_known: bool | None = None
@@ -203,9 +207,9 @@ class PolicyShape(PolicyMapping):
     """Table of the population from which this table is a sample, with the same column names and
     values. Give the path relative to the policy.
     """
-    unseen: Literal["error", "suppress"] = "error"
+    unseen: Annotated[Unseen, ByValue] = Unseen.ERROR
     """How `apply` treats a value that a mask does not know."""
-    suppressed_columns: Literal["fill", "leave-out"] = "fill"
+    suppressed_columns: Annotated[SuppressedColumns, ByValue] = SuppressedColumns.FILL
     """How a release shows a column whose mask is `suppress`. `fill` writes `*` in every row, and
     `leave-out` drops the column. Aegis always keeps a column that the rule protects."""
     attributes: dict[str, AttributeEntry]

@@ -16,7 +16,7 @@ from typing import Any
 
 from aegis.errors import PolicyError
 from aegis.policy.lines import Located
-from aegis.policy.load import read_mapping
+from aegis.policy.load import choice
 from aegis.policy.mapping import canonical_policy
 from aegis.policy.model import Policy
 from aegis.privacy import PrivacyRule, Strength, missing, strength
@@ -212,9 +212,8 @@ def owner_of_choice(source: str | Path | Located) -> OwnerRule | None:
     PolicyError
         The file is missing, not YAML or not a mapping, or has an invalid entry for the rule.
     """
-    data = read_mapping(source, "configuration")
-    # A bare {attribute: mask} mapping may well have an attribute of that name.
-    if "made_under" not in data or not {"configurations", "method"} & data.keys():
+    data = choice(source)
+    if "made_under" not in data:
         return None
     where = source.origin if isinstance(source, Located) else str(source)
     return OwnerRule.of(data["made_under"], where)

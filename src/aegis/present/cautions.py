@@ -51,8 +51,7 @@ def outside_stated(document: Mapping[str, Any]) -> Outside | None:
     outside = document["privacy"].get("outside")
     if not isinstance(outside, Mapping):
         return None
-    label = document["policy"].get("label")
-    return Outside.from_dict(outside, label.get("column") if isinstance(label, Mapping) else label)
+    return Outside.from_dict(outside, _label_column(document))
 
 
 def utility_stated(utility: Mapping[str, Any]) -> UtilityFigure:
@@ -74,6 +73,12 @@ def nothing_to_predict(column: str) -> str:
         f"the label {column} shows fewer than two classes in the released rows: there "
         "is nothing to predict, and the certificate states no utility"
     )
+
+
+def _label_column(document: Mapping[str, Any]) -> Any:
+    """Return the label's column that the policy in a certificate states."""
+    label = document["policy"].get("label")
+    return label.get("column") if isinstance(label, Mapping) else label
 
 
 def _of_rule(document: Mapping[str, Any]) -> Iterator[str]:
@@ -98,19 +103,16 @@ def _of_persons(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _of_use(document: Mapping[str, Any]) -> Iterator[str]:
-    policy, utility = document["policy"], document.get("utility")
+    utility, label = document.get("utility"), _label_column(document)
     if utility and "reference_name" in utility:
         figure = utility_stated(utility)
-        label = policy.get("label")
-        column = label.get("column") if isinstance(label, Mapping) else label
-        for name, own in {str(column): figure, **figure.labels}.items():
+        for name, own in {str(label): figure, **figure.labels}.items():
             yield from leak_sentences(own.leaks, name)
         yield from figure.caveats(int(document.get("suppressed_rows") or 0))
-    weight, label = policy.get("weight"), policy.get("label")
+    weight = document["policy"].get("weight")
     if weight is not None and weight in (document.get("dropped_columns") or ()):
         yield not_released(weight)
     if label and "utility" in document and utility is None:
-        column = label.get("column") if isinstance(label, Mapping) else label
-        yield nothing_to_predict(str(column))
+        yield nothing_to_predict(str(label))
     for note in document["privacy"].get("notes") or ():
         yield FORMER_NOTES.get(note, note)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aegis.arrays import Flags, Floats, Ints
+from aegis.arrays import Floats, Ints
 from aegis.privacy.classes import SensitiveCounts
 
 
@@ -115,12 +115,3 @@ def recursive_ratio(counts: SensitiveCounts, l: int) -> Floats:  # noqa: E741 - 
     possible = rest > 0 if l == 1 else (rest > 0) & ~counts.certain
     np.divide(ordered[counts.starts], rest, out=ratio, where=possible)
     return ratio
-
-
-def homogeneous(counts: SensitiveCounts) -> Flags:
-    """Return, for each class, whether all rows of the class have the same sensitive value.
-
-    If persons are counted, all persons of the class must share a value. A homogeneity attack on the
-    rows of such a class succeeds (Machanavajjhala et al. 2007, section 2.1).
-    """
-    return counts.certain

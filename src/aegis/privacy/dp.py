@@ -96,6 +96,12 @@ class PrivacyAccount:
         return bool(self.losses) and not self.exact
 
     @property
+    def stated(self) -> str:
+        """The total epsilon, and what is not covered, in words."""
+        exact = "" if self.covers_release else f"; not covered: {', '.join(self.exact)}"
+        return f"epsilon {self.epsilon:g}{exact}"
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """The reasons why an epsilon does not cover everything that a mask reveals, each with the
         mask to use instead.

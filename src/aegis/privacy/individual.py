@@ -57,7 +57,7 @@ def key_counts(codes: Ints, weights: Floats, missing: Flags | None = None) -> tu
     for mine, of_mine in zip(lacks, rows, strict=True):
         for other, of_other in zip(lacks, rows, strict=True):
             both = np.concatenate([of_mine, of_other])
-            keys = _keys(codes[np.ix_(both, np.flatnonzero(~(mine | other)))])
+            keys = row_keys(codes[np.ix_(both, np.flatnonzero(~(mine | other)))])
             asked, held = keys[: len(of_mine)], keys[len(of_mine) :]
             groups = int(keys.max(initial=0)) + 1
             counts[of_mine] += np.bincount(held, minlength=groups)[asked]
@@ -65,7 +65,7 @@ def key_counts(codes: Ints, weights: Floats, missing: Flags | None = None) -> tu
     return counts, sums
 
 
-def _keys(codes: Ints) -> Ints:
+def row_keys(codes: Ints) -> Ints:
     """Return a number for each row, shape (N,), equal for equal rows."""
     keys = np.zeros(len(codes), dtype=np.int64)
     for column in codes.T:

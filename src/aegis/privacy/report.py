@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.arrays import Ints
-from aegis.errors import DataError
 from aegis.privacy.classes import ClassTable, SensitiveCounts
 from aegis.privacy.closeness import (
     enhanced_gain,
@@ -30,7 +27,6 @@ from aegis.privacy.closeness import (
 from aegis.privacy.diversity import (
     distinct_values,
     effective_values,
-    homogeneous,
     largest_share,
     recursive_ratio,
 )
@@ -375,37 +371,20 @@ class PrivacyReport:
         return f"<table><caption>Privacy of the table</caption>{lines}</table>{notes}"
 
 
-def report(
-    table: ClassTable,
-    *,
-    population: npt.ArrayLike | None = None,
-    hierarchies: Mapping[str, npt.ArrayLike] | None = None,
-) -> PrivacyReport:
+def report(table: ClassTable) -> PrivacyReport:
     """Compute all privacy figures of a table from its equivalence classes.
 
     Parameters
     ----------
     table
         The classes, with the counts of the sensitive attributes. Null counts as a value.
-    population
-        Number of people of the population in each class, shape (n_classes,). It replaces the
-        population of the table.
-    hierarchies
-        For each sensitive attribute, the levels of its values, shape (V, L); see `SensitiveCounts`.
-
-    Raises
-    ------
-    DataError
-        In some class, the population is smaller than the table. Or a hierarchy belongs to an
-        attribute that the table lacks, or does not fit the attribute's values.
     """
-    table = _completed(table, population, hierarchies or {})
     sizes, rows = table.sizes, table.rows
     # A person in several classes is found in any of them: each counts.
     members = int(sizes.sum())
     risks = 1.0 / table.crowds
     mean = float((sizes * risks).sum()) / members if rows else None
-    constant = [homogeneous(counts) for counts in table.sensitive.values()]
+    constant = [counts.certain for counts in table.sensitive.values()]
     return PrivacyReport(
         rows=rows,
         k=int(sizes.min()) if rows else 0,
@@ -478,22 +457,6 @@ def _range(low: int, high: int | None) -> str:
     return str(low) if low == high else f"{low}-{high}"
 
 
-def _completed(
-    table: ClassTable, population: npt.ArrayLike | None, hierarchies: Mapping[str, npt.ArrayLike]
-) -> ClassTable:
-    if population is not None:
-        table = replace(table, population=np.asarray(population))
-    for name, levels in hierarchies.items():
-        if name not in table.sensitive:
-            raise DataError(
-                f"A hierarchy is given for {name!r}, which is not a sensitive attribute of the table.",
-                hint=f"Sensitive attributes: {', '.join(table.sensitive) or 'none'}.",
-            )
-        counts = replace(table.sensitive[name], levels=np.asarray(levels, dtype=np.int64))
-        table = replace(table, sensitive=MappingProxyType({**table.sensitive, name: counts}))
-    return table
-
-
 def _measure(counts: SensitiveCounts) -> AttributeFigures:
     if not len(counts.starts):
         none = Diversity(None, None, {str(values): None for values in RECURSIVE_L})
@@ -505,7 +468,7 @@ def _measure(counts: SensitiveCounts) -> AttributeFigures:
         str(values): finite(float(recursive_ratio(counts, values).max())) for values in RECURSIVE_L
     }
     return AttributeFigures(
-        homogeneous_rows=int(counts.members[homogeneous(counts)].sum()),
+        homogeneous_rows=int(counts.members[counts.certain].sum()),
         alpha=float(largest_share(counts).max()),
         diversity=Diversity(
             int(distinct_values(counts).min()),

@@ -518,7 +518,7 @@ def _criterion(key: str, variants: list[PrivacyModel], entry: object) -> Criteri
 def _preset(name: object) -> list[Criterion]:
     if not isinstance(name, str) or name not in PRESETS:
         raise PolicyError.unknown("privacy preset", name, PRESETS)
-    return [MODELS.get("k").criterion({"k": PRESETS[name].minimum_class})]
+    return [MODELS.get("k").criterion({"k": PRESETS[name]})]
 
 
 def _strictest(criteria: list[Criterion]) -> tuple[Criterion, ...]:
@@ -537,38 +537,15 @@ def _strictest(criteria: list[Criterion]) -> tuple[Criterion, ...]:
     )
 
 
-@dataclass(frozen=True)
-class Preset:
-    """A minimum class size that a regulator has set, and that a policy can use by its name.
-
-    Attributes
-    ----------
-    name
-        The name that a policy writes after `preset:`.
-    minimum_class
-        Smallest allowed number of rows of a class.
-    reference
-        Where the number comes from.
-    """
-
-    name: str
-    minimum_class: int
-    reference: str
-
-
-PRESETS: dict[str, Preset] = {
-    preset.name: preset
-    for preset in (
-        Preset("ema", 11, "EMA policy 0070: risk of at most 0.09, that is classes of at least 11"),
-        Preset(
-            "health-canada",
-            11,
-            "Health Canada, public release of clinical information: risk of at most 0.09",
-        ),
-        Preset("cms", 11, "CMS cell size suppression policy: no cell of 1 to 10"),
-    )
+PRESETS = {
+    # EMA policy 0070: risk of at most 0.09, that is classes of at least 11
+    "ema": 11,
+    # Health Canada, public release of clinical information: risk of at most 0.09
+    "health-canada": 11,
+    # CMS cell size suppression policy: no cell of 1 to 10
+    "cms": 11,
 }
-"""Minimum class sizes, by the name that a policy writes."""
+"""Minimum class sizes that regulators have set, by the name that a policy writes after `preset:`."""
 
 
 def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:

@@ -16,7 +16,7 @@ import numpy as np
 
 from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import PolicyError
-from aegis.privacy.classes import number
+from aegis.privacy.individual import row_keys
 
 MOST_SETS = 100_000
 """Largest number of sets of columns that are examined."""
@@ -149,10 +149,7 @@ class _Alone:
         """
         known = ~self._missing[:, chosen].any(axis=1)
         places = np.flatnonzero(known)
-        keys = np.zeros(len(places), dtype=np.int64)
-        for column in chosen:
-            values = self._codes[places, column]
-            keys = number(keys * (int(values.max(initial=0)) + 1) + values)[1]
+        keys = row_keys(self._codes[np.ix_(places, np.array(chosen))])
         alone = places[np.bincount(keys)[keys] == 1] if len(keys) else places
         self._alone[chosen] = alone
         for leave in range(len(chosen)) if len(chosen) > 1 else ():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from aegis.errors import PolicyError
 from aegis.masking import fit_masks
@@ -87,12 +87,7 @@ class WithEarlier:
                     taken,
                 )
             )
-        table = source.table.mutate(**{c: source.table[n] for c, n in added.items()})
-        numbered = source.numbered
-        if numbered is not None:
-            numbered = numbered.mutate(**{c: numbered[n] for c, n in added.items()})
-        wide = replace(source, table=table, numbered=numbered)
-        return cls(wide, {**masks, **earlier}, tuple(columns))
+        return cls(source.with_copies(added), {**masks, **earlier}, tuple(columns))
 
 
 def _check(

@@ -26,7 +26,7 @@ from aegis.policy import Policy, as_policy
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
 from aegis.release.released import SEEDED, Released, refuse_other_classes, refuse_unplanned
-from aegis.release.writing import Destination, ReleasePlan, release_rows
+from aegis.release.writing import ReleasePlan, check_destination, release_rows
 from aegis.requests import AnonymizeOptions, AnonymizeRequest
 from aegis.sources import Source, open_table
 from aegis.summary import PERSON
@@ -167,10 +167,10 @@ def anonymize(
     policy.refuse_several("A record-level release")
     recipe = _recipe(method, given)
     source = open_table(table, reading=policy.reading)
-    destination = Destination.checked(source, given)
+    check_destination(source, given)
     plan = _GroupedPlan(source, policy, recipe, given, progress)
     points = plan.front() if given.front else ()
-    return replace(release_rows(plan, destination), front=points)
+    return replace(release_rows(plan, given), front=points)
 
 
 def _recipe(method: str | Recipe, request: AnonymizeRequest) -> Recipe:

@@ -26,7 +26,6 @@ from aegis.masking import (
 from aegis.masking.masked_codes import masked_batches
 from aegis.masking.noised import DrawnTable
 from aegis.masking.originals import WithOriginals
-from aegis.masks import Mask
 from aegis.options import asked, checks_types
 from aegis.policy import (
     Configuration,
@@ -51,7 +50,7 @@ from aegis.release.choice import (
 from aegis.release.released import Released, refuse_other_classes, refuse_unplanned, seed_note
 from aegis.release.sql.query import create_statements, require_database
 from aegis.release.weighing import KeptWeight, kept_weight, not_released
-from aegis.release.writing import Destination, ReleasePlan, release_rows
+from aegis.release.writing import ReleasePlan, check_destination, release_rows
 from aegis.requests import ApplyOptions, ApplyRequest, Form
 from aegis.sources import Source, open_named, open_table, transaction
 from aegis.summary import PERSON, check_noise, count_classes
@@ -230,7 +229,7 @@ def _apply(
     source = open_table(table, reading=policy.reading)
     if into is not None:
         require_database(source, into)
-    destination = Destination.checked(source, request)
+    check_destination(source, request)
     if output is None and into is None:
         source.engine.require_here(
             "The masked rows would all come", "Name an output, which the executors write."
@@ -240,7 +239,7 @@ def _apply(
         plan.rule_override = instead
         if into is not None:
             return plan.in_database(into, request.form, force=request.force)
-        return release_rows(plan, destination)
+        return release_rows(plan, request)
 
 
 class _MaskedPlan(ReleasePlan[Release]):
@@ -293,7 +292,7 @@ class _MaskedPlan(ReleasePlan[Release]):
                 for n, m in self.masks.items()
                 if m and n in (*configuration.masks, self.policy.label.column)
             },
-            after=tuple(map(_earlier, self.after)),
+            after=tuple({"certificate": c.certificate, "masks": c.spec()} for c in self.after),
         )
         self.unseen = count_unseen(source, self.masks)
         if policy.unseen is Unseen.ERROR:
@@ -304,7 +303,10 @@ class _MaskedPlan(ReleasePlan[Release]):
         """Return the table after drawing the noise of its masks; None if no mask adds noise."""
         if not noise_of(self.masks):
             return None
-        _refuse_drawing(self.source, self.masks)
+        self.source.engine.require_here(
+            f"{', '.join(map(repr, noise_of(self.masks)))} would show noise, for which all rows would come",
+            "Choose masks without noise on Spark.",
+        )
         with self.progress.step("Drawing noise"):
             person = self.policy.person
             return draw(
@@ -434,7 +436,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             shown,
             policy=self.policy,
             person=self._person(),
-            configuration=self._drawn_with(),
+            configuration=None if self.drawn is None else self.configuration,
             population=self.population,
             leaves=self.leaves,
         )
@@ -502,21 +504,5 @@ class _MaskedPlan(ReleasePlan[Release]):
     def _person(self) -> str | None:
         return None if self.policy.person is None else PERSON
 
-    def _drawn_with(self) -> Configuration | None:
-        return None if self.drawn is None else self.configuration
-
     def _noised(self) -> tuple[str, ...]:
         return () if self.drawn is None else self.drawn.noised_quasi_identifiers
-
-
-def _earlier(release: Configuration) -> dict[str, Any]:
-    """Return the entry for an earlier release in a certificate."""
-    return {"certificate": release.certificate, "masks": release.spec()}
-
-
-def _refuse_drawing(source: Source, masks: Mapping[str, Mask | None]) -> None:
-    """Raise an error if drawing noise would transfer all rows to this process."""
-    source.engine.require_here(
-        f"{', '.join(map(repr, noise_of(masks)))} would show noise, for which all rows would come",
-        "Choose masks without noise on Spark.",
-    )

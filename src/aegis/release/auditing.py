@@ -26,6 +26,7 @@ from aegis.summary.population import people_of
 from aegis.words import json_fields
 
 AUDIT_VERSION = 1
+_Columns = tuple[tuple[str, ...], tuple[str, ...], str | None]
 """Version of the JSON form of `Audit`."""
 UNPROTECTED = (
     "No column is a quasi-identifier: all rows form one class, so the rule protects nobody. Give that "
@@ -172,18 +173,8 @@ def audit(
     policy = None if policy is None else as_policy(policy)
     source = open_table(table)
     rule = policy.privacy if rule is None and policy is not None else rule
-    looked_at = _columns(source, policy, rule, quasi_identifiers, sensitive, person)
-    _refuse_population(looked_at.person, population)
-    return _audit(source, looked_at, policy, rule, configuration, population, leaves, progress)
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """The roles of the columns of an audited table."""
-
-    quasi: tuple[str, ...]
-    sensitive: tuple[str, ...]
-    person: str | None
+    columns = _columns(source, policy, rule, quasi_identifiers, sensitive, person)
+    return _audit(source, columns, policy, rule, configuration, population, leaves, progress)
 
 
 def _columns(
@@ -194,7 +185,9 @@ def _columns(
     sensitive: Sequence[str] | None,
     person: str | None,
 ) -> _Columns:
-    """Return the given roles of the columns, or else those in the policy."""
+    """Return the given roles of the columns, or else those in the policy: quasi-identifiers,
+    sensitive columns, and the column of persons.
+    """
     if policy is not None:
         if quasi is None:
             source.refuse_other_table(policy.attributes, most=1)
@@ -210,9 +203,18 @@ def _columns(
         )
     protected = rule.sensitive if rule is not None else ()
     sensitive = tuple(dict.fromkeys((*(sensitive or ()), *protected)))
-    _refuse_both(quasi, sensitive)
-    _refuse_person(person, quasi, sensitive)
-    return _Columns(tuple(quasi), sensitive, person)
+    for name in sensitive:
+        if name in quasi:
+            raise PolicyError(
+                f"{name!r} cannot be both a quasi-identifier and sensitive: each class has only one value of it.",
+                hint="Name it in one of the two roles.",
+            )
+    if person is not None and person in (*quasi, *sensitive):
+        raise PolicyError(
+            f"{person!r} names persons, so it cannot also be a quasi-identifier or sensitive.",
+            hint="Name it in one of the roles.",
+        )
+    return tuple(quasi), sensitive, person
 
 
 def _audit(
@@ -226,7 +228,12 @@ def _audit(
     progress: Progress,
 ) -> Audit:
     """Measure the figures of a table, and compare them with the rule."""
-    quasi, sensitive, person = columns.quasi, columns.sensitive, columns.person
+    quasi, sensitive, person = columns
+    if person is not None and population is not None:
+        raise PolicyError(
+            "The population counts rows, but the audit counts persons.",
+            hint="Leave out the population, or the column that names persons.",
+        )
     with progress.step("Counting equivalence classes"):
         coded = None if person is not None else _read(source, (*quasi, *sensitive))
         counted = count_classes(
@@ -275,14 +282,6 @@ def _people(source: Source, policy: Policy | None, rule: PrivacyRule | None) -> 
     return people_of(replace(policy, privacy=rule), source)
 
 
-def _refuse_population(person: str | None, population: Any) -> None:
-    if person is not None and population is not None:
-        raise PolicyError(
-            "The population counts rows, but the audit counts persons.",
-            hint="Leave out the population, or the column that names persons.",
-        )
-
-
 def _masks_of(configuration: Configuration | None, names: Iterable[str]) -> dict[str, Mask | None]:
     return {n: None if configuration is None else configuration.masks.get(n) for n in names}
 
@@ -326,30 +325,6 @@ def _rows_alone(person: str) -> str:
         f"The policy counts persons ({person}), whom the table does not distinguish: rows are "
         "counted, which are at least as many."
     )
-
-
-def _refuse_person(
-    person: str | None, quasi_identifiers: Sequence[str], sensitive: Sequence[str]
-) -> None:
-    """Raise an error if the column that identifies persons has another role."""
-    if person is not None and person in (*quasi_identifiers, *sensitive):
-        raise PolicyError(
-            f"{person!r} names persons, so it cannot also be a quasi-identifier or sensitive.",
-            hint="Name it in one of the roles.",
-        )
-
-
-def _refuse_both(quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> None:
-    """Raise an error if an attribute is both a quasi-identifier and sensitive.
-
-    A value that others already know cannot be protected from them.
-    """
-    for name in sensitive:
-        if name in quasi_identifiers:
-            raise PolicyError(
-                f"{name!r} cannot be both a quasi-identifier and sensitive: each class has only one value of it.",
-                hint="Name it in one of the two roles.",
-            )
 
 
 def _nulls(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, int]:

@@ -172,17 +172,14 @@ def read_certificate(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]
                 f"{origin} is not JSON: {error}.",
                 hint="Give what `aegis apply --certificate` wrote.",
             ) from error
-    missing = [
-        key
-        for key in NEEDED
-        if not isinstance(given, Mapping) or not isinstance(given.get(key), Mapping)
-    ]
-    if missing or not isinstance(given, Mapping):
+    document = given if isinstance(given, Mapping) else {}
+    missing = [key for key in NEEDED if not isinstance(document.get(key), Mapping)]
+    if missing:
         raise DataError(
             f"{origin} is not a certificate: it lacks {', '.join(missing)}.",
             hint="Give what `aegis apply --certificate` wrote.",
         )
-    return given
+    return document
 
 
 class _Check:
@@ -542,18 +539,17 @@ class _Check:
         """Compare the certificate's verdict on the rule (`said`) with the audit of the file."""
         noised = names_in(self.document.get("noised_quasi_identifiers"))
         violations = audited.violations
+        planned: tuple[list[str], bool | None] = [], True
         if noised:  # the plan formed classes by true values, which the file does not show
             criteria = () if audited.rule is None else audited.rule.criteria
             monotone = tuple(c for c in criteria if c.model.monotone)
             rest = [n for n in audited.quasi_identifiers if n not in noised]
-            self._differs("privacy.violations", said.get("violations"), list(violations))
-            self._differs("privacy.passed", said.get("passed"), audited.passed)
+            planned = list(violations), audited.passed
             violations = audit(
                 self.source, quasi_identifiers=rest, policy=self.policy, rule=PrivacyRule(monotone)
             ).violations
-        else:
-            self._differs("privacy.violations", said.get("violations"), [])
-            self._differs("privacy.passed", said.get("passed"), True)
+        self._differs("privacy.violations", said.get("violations"), planned[0])
+        self._differs("privacy.passed", said.get("passed"), planned[1])
         for violation in violations:
             self._differs("privacy.rule", "met", violation)
 

@@ -7,11 +7,11 @@ from enum import StrEnum
 from typing import Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.errors import DataError, PolicyError
+from aegis.arrays import Flags, Floats, Ints
+from aegis.errors import DataError, PolicyError, member
 from aegis.options import asked, checks_types
 from aegis.policy import as_policy
 from aegis.privacy.individual import (
@@ -31,8 +31,6 @@ VERSION = 1
 """Version of the JSON form; it changes if a field changes its meaning."""
 AT_RISK = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Limits of the risk; for each, the records with a higher risk are counted."""
-
-Floats = npt.NDArray[np.float64]
 
 
 class Missing(StrEnum):
@@ -114,7 +112,7 @@ class RecordRisk:
     weight: str | None
     missing: Missing
     risks: Floats = field(repr=False)
-    counts: npt.NDArray[np.int64] = field(repr=False)
+    counts: Ints = field(repr=False)
     people: Floats = field(repr=False)
     people_in_all: float
     unknown: int
@@ -283,15 +281,13 @@ def _measured(source: Source, names: tuple[str, ...], request: RiskRequest) -> R
 
 
 def _check(names: tuple[str, ...], request: RiskRequest) -> None:
-    missing, largest = request.missing, request.largest
-    fraction, interval = request.fraction, request.interval
+    largest, fraction, interval = request.largest, request.fraction, request.interval
     if not names:
         raise PolicyError(
             "The risk of records needs quasi-identifiers.",
             hint="Name the columns that others may know, or give a policy.",
         )
-    if missing not in list(Missing):
-        raise PolicyError.unknown("meaning of missing values", str(missing), [*map(str, Missing)])
+    member(Missing, request.missing, "meaning of missing values")
     if largest is not None and largest < 1:
         raise PolicyError(
             f"You asked for sets of at most {largest} columns.", hint="Give 1 or more."
@@ -310,9 +306,7 @@ def _check(names: tuple[str, ...], request: RiskRequest) -> None:
         )
 
 
-def _keys(
-    source: Source, names: tuple[str, ...]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def _keys(source: Source, names: tuple[str, ...]) -> tuple[Ints, Flags]:
     """Return codes and missing-value flags of N records in the m columns `names`, shape (N, m)."""
     table = _read(source, names)
     codes = np.empty((len(table), len(names)), dtype=np.int64)

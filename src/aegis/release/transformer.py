@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.advisor import Advice, Ranked
-from aegis.errors import DataError, PolicyError
+from aegis.errors import DataError, PolicyError, member
 from aegis.masking import (
     count_unseen,
     draw_columns,
@@ -308,9 +308,7 @@ class MaskingTransformer:
 
     def _unseen(self) -> Unseen:
         if self.unseen is not None:
-            if self.unseen not in tuple(Unseen):
-                raise PolicyError.unknown("treatment of unseen values", self.unseen, tuple(Unseen))
-            return Unseen(self.unseen)
+            return member(Unseen, self.unseen, "treatment of unseen values")
         policy = self._policy()
         return Unseen.ERROR if policy is None else policy.unseen
 

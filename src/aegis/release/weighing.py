@@ -11,6 +11,7 @@ from typing import Any
 from aegis.release.risk_of_records import record_risk
 from aegis.sources import Source
 from aegis.summary.classes import WEIGHT
+from aegis.words import json_fields
 
 MOST_ROWS = 2_000_000
 """Largest number of rows of a release for which the expected number of people found is estimated.
@@ -48,14 +49,8 @@ class KeptWeight:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as JSON values."""
-        return {
-            "column": self.column,
-            "total": self.total,
-            "released": self.released,
-            "suppressed_share": self.suppressed_share,
-            "expected_found": self.expected,
-            "largest_chance": self.largest,
-        }
+        figures = ("expected_found=expected", "largest_chance=largest")
+        return json_fields(self, "column", "total", "released", "suppressed_share", *figures)
 
 
 def not_released(weight: str) -> str:

@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -29,7 +29,7 @@ from aegis.release.auditing import Audit
 from aegis.release.released import Released, certify, utility_of, write_certificate
 from aegis.release.write import is_text, target_of
 from aegis.requests import ReleaseRequest
-from aegis.signing import PrivateKey, seal
+from aegis.signing import seal
 from aegis.sources import Source, open_table
 from aegis.sources.table_files import formulas_in, with_settled_floats
 from aegis.summary.coded_rows import holding
@@ -38,60 +38,30 @@ from aegis.summary.outside import comparable
 R = TypeVar("R", bound=Released)
 
 
-@dataclass(frozen=True)
-class Destination:
-    """Where a release is written: to a file, with or without a certificate, or into memory.
+def check_destination(source: Source, request: ReleaseRequest) -> None:
+    """Check where a release of `source` is to be written, without creating anything.
 
-    Attributes
-    ----------
-    output
-        Path of the masked table (on Spark, the path of its folder); None keeps the rows in memory.
-    certificate
-        Path of the certificate (JSON), or None.
-    measure
-        Measure of the utility in the certificate; None for the policy's measure or the default.
-    safe_csv
-        Whether texts of a CSV file are written in a form that spreadsheets do not interpret as
-        formulas.
-    force
-        Whether existing files are replaced.
-    key
-        The key that signs the certificate, or None.
+    Raises
+    ------
+    PolicyError
+        The output or the certificate exists and `force` is not set; the output is the input;
+        the extension of the output is unknown; a certificate is requested without an output or
+        with the same name as the output; or the measure is unknown.
     """
-
-    output: str | Path | None = None
-    certificate: Path | None = None
-    measure: str | None = None
-    safe_csv: bool = False
-    force: bool = False
-    key: PrivateKey | None = None
-
-    @classmethod
-    def checked(cls, source: Source, request: ReleaseRequest) -> Destination:
-        """Return the destination of a release of `source`, without creating anything.
-
-        Raises
-        ------
-        PolicyError
-            The output or the certificate exists and `force` is not set; the output is the input;
-            the extension of the output is unknown; a certificate is requested without an output or
-            with the same name as the output; or the measure is unknown.
-        """
-        output, force, safe_csv = request.output, request.force, request.safe_csv
-        file = None if request.certificate is None else Path(request.certificate)
-        if output is not None:
-            target_of(source, output, safe_csv=safe_csv, force=force).check()
-        if file is not None:
-            _check_certificate(file, output, force=force)
-            spare_input(source.files, file)
-        if request.measure is not None:
-            MEASURES.get(request.measure)
-        if request.key is not None and file is None:
-            raise PolicyError(
-                "Aegis signs certificates, and you asked for none.",
-                hint="Name a certificate, or leave the key out.",
-            )
-        return cls(output, file, request.measure, safe_csv, force, request.key)
+    output, force = request.output, request.force
+    if output is not None:
+        target_of(source, output, safe_csv=request.safe_csv, force=force).check()
+    if request.certificate is not None:
+        file = Path(request.certificate)
+        _check_certificate(file, output, force=force)
+        spare_input(source.files, file)
+    if request.measure is not None:
+        MEASURES.get(request.measure)
+    if request.key is not None and request.certificate is None:
+        raise PolicyError(
+            "Aegis signs certificates, and you asked for none.",
+            hint="Name a certificate, or leave the key out.",
+        )
 
 
 def _check_certificate(certificate: Path, output: str | Path | None, *, force: bool) -> None:
@@ -194,7 +164,7 @@ class ReleasePlan(ABC, Generic[R]):
         )
 
 
-def release_rows(plan: ReleasePlan[R], destination: Destination) -> R:
+def release_rows(plan: ReleasePlan[R], request: ReleaseRequest) -> R:
     """Write the planned rows, or collect them in memory, and return the verified release.
 
     Raises
@@ -207,10 +177,10 @@ def release_rows(plan: ReleasePlan[R], destination: Destination) -> R:
     plan.table = with_settled_floats(plan.table)
     if plan.policy.person is not None:
         plan.table = _sorted_by_values(plan.table)
-    if destination.output is None:
+    if request.output is None:
         data = plan.engine.collect(plan.table)
         return plan.verified(open_table(data), data=data)
-    return _release_file(plan, destination.output, destination)
+    return _release_file(plan, request.output, request)
 
 
 def _sorted_by_values(table: ir.Table) -> ir.Table:
@@ -218,25 +188,23 @@ def _sorted_by_values(table: ir.Table) -> ir.Table:
     return table.order_by(comparable(table))
 
 
-def _release_file(plan: ReleasePlan[R], output: str | Path, destination: Destination) -> R:
+def _release_file(plan: ReleasePlan[R], output: str | Path, request: ReleaseRequest) -> R:
     """Write the rows, audit the written file, and only then give it its final name."""
     name = Path(output).name
     started = time.perf_counter()
     with ExitStack() as stack:
         # Left last: it is whole on disk before the table takes its name, and takes its own
         # after that, so that there is no certificate of a table that is not there.
-        certificate = destination.certificate
-        draft = (
-            None
-            if certificate is None
-            else stack.enter_context(replacing(certificate, force=destination.force))
-        )
+        draft = None
+        if request.certificate is not None:
+            certificate = replacing(Path(request.certificate), force=request.force)
+            draft = stack.enter_context(certificate)
         with plan.progress.step(f"Writing {name}"):
             target = target_of(
                 plan.engine,
                 output,
-                safe_csv=destination.safe_csv,
-                force=destination.force,
+                safe_csv=request.safe_csv,
+                force=request.force,
                 batches=plan.batches,
             )
             made = stack.enter_context(target.written(plan.table))
@@ -245,9 +213,9 @@ def _release_file(plan: ReleasePlan[R], output: str | Path, destination: Destina
         plan.timings["write"] = time.perf_counter() - started
         with plan.progress.step(f"Verifying {name}"):
             release = plan.verified(made, path=_path(plan.engine, output))
-            if is_text(output) and not destination.safe_csv:
+            if is_text(output) and not request.safe_csv:
                 release = replace(release, formulas=tuple(formulas_in(made)))
-        return release if draft is None else _certified(plan, release, made, draft, destination)
+        return release if draft is None else _certified(plan, release, made, draft, request)
 
 
 def _path(source: Source, output: str | Path) -> str | Path:
@@ -255,17 +223,17 @@ def _path(source: Source, output: str | Path) -> str | Path:
 
 
 def _certified(
-    plan: ReleasePlan[R], release: R, made: Source, draft: Path, destination: Destination
+    plan: ReleasePlan[R], release: R, made: Source, draft: Path, request: ReleaseRequest
 ) -> R:
     """Measure the utility of the written table `made`, and write its certificate to `draft`; return
     the release with both.
     """
     with plan.progress.step("Measuring the utility that is kept"):
         utility = utility_of(
-            plan.source, made, plan.policy, measure=destination.measure, measured=plan.measured
+            plan.source, made, plan.policy, measure=request.measure, measured=plan.measured
         )
     release = replace(release, utility=utility)
     stated = certify(release, plan.source, made, plan.policy, plan.how(release))
-    document = seal(json.loads(json.dumps(stated)), destination.key)  # as its JSON holds it
+    document = seal(json.loads(json.dumps(stated)), request.key)  # as its JSON holds it
     write_certificate(draft, document)
     return replace(release, certificate=document)

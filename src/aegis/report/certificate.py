@@ -5,50 +5,41 @@ signature.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from aegis._version import __version__
-from aegis.errors import DataError
 from aegis.policy import rule_of
 from aegis.present.cautions import cautions_of, outside_stated, utility_stated
+from aegis.release.certified import read_certificate
 from aegis.report.render import environment
-from aegis.report.sections.values import mask_words, release_facts, unique_figure
+from aegis.report.sections.values import KeyFigure, mask_words, release_facts, unique_figure
 from aegis.report.words import clean, count, measured, percent, portion, share
 from aegis.sources.source import DIGESTED
 
 DECLARED = "declarations"
 """What the digest of a policy covers: its declarations, and not the bytes of its file.
 """
-NEEDED = ("input", "output", "policy", "privacy")
-"""The keys that a document must have to be a certificate."""
 
 
-def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release") -> str:
+def render_certificate(document: str | Path | Mapping[str, Any]) -> str:
     """Return the report on a release, from its certificate, as one HTML document.
 
     Parameters
     ----------
-    certificate
-        The document that `aegis apply --certificate` wrote, or `Release.certificate`.
-    title
-        The page's heading.
+    document
+        The file that `aegis apply --certificate` wrote, or its content (`Release.certificate`).
 
     Raises
     ------
     DataError
-        The document is not a certificate.
+        The document cannot be read, or is not a certificate.
     """
-    missing = [key for key in NEEDED if not isinstance(certificate.get(key), Mapping)]
-    if missing:
-        raise DataError(
-            f"The document is not a certificate: it lacks {', '.join(missing)}.",
-            hint="Give what `aegis apply --certificate` wrote.",
-        )
+    certificate = read_certificate(document)
     policy, audit = certificate["policy"], certificate["privacy"]
     rule = rule_of(policy.get("privacy"))
     context = {
-        "title": clean(title, limit=120),
+        "title": "Release",
         "made": _made(certificate),
         "release": release_facts(policy),
         "passed": audit.get("passed"),
@@ -109,21 +100,18 @@ def _text(mask: Any) -> str:
     return str(mask)
 
 
-def _figures(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+def _figures(certificate: Mapping[str, Any]) -> Iterator[KeyFigure]:
     rows, released = certificate["input"].get("rows"), certificate["output"].get("rows")
     if rows is not None and released is not None:
-        yield {
-            "label": "Rows released",
-            "value": count(released),
-            "note": f"{count(rows - released)} of {count(rows)} suppressed ({share(rows - released, rows)})",
-        }
+        left_out = rows - released
+        note = f"{count(left_out)} of {count(rows)} suppressed ({share(left_out, rows)})"
+        yield "Rows released", count(released), note
     audit = certificate["privacy"]
-    yield {
-        "label": "Smallest class",
-        "value": count(audit.get("k")),
-        "note": f"{'rows' if audit.get('person') is None else 'persons'} that look the same in every "
-        "quasi-identifier, measured on the written file",
-    }
+    note = (
+        f"{'rows' if audit.get('person') is None else 'persons'} that look the same in every "
+        "quasi-identifier, measured on the written file"
+    )
+    yield "Smallest class", count(audit.get("k")), note
     alone = unique_figure(outside_stated(certificate))
     if alone is not None:
         yield alone
@@ -132,7 +120,7 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         yield _utility(utility)
 
 
-def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
+def _utility(utility: Mapping[str, Any]) -> KeyFigure:
     """Return the utility as a key figure of the report; older certificates have only the value of
     the measure.
     """
@@ -141,11 +129,7 @@ def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
     note = f"by {utility['measure']}"
     if "reference_name" in utility:
         note = utility_stated(utility).detail
-    return {
-        "label": "Utility kept",
-        "value": value if share is None else percent(share),
-        "note": note,
-    }
+    return "Utility kept", value if share is None else percent(share), note
 
 
 def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:

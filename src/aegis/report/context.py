@@ -24,7 +24,13 @@ from aegis.report.sections.confidence import (
     score_text,
 )
 from aegis.report.sections.privacy import FINEST, privacy_section
-from aegis.report.sections.values import LOSSES, mask_words, release_facts, unique_figure
+from aegis.report.sections.values import (
+    LOSSES,
+    KeyFigure,
+    mask_words,
+    release_facts,
+    unique_figure,
+)
 from aegis.report.words import (
     clean,
     count,
@@ -32,12 +38,11 @@ from aegis.report.words import (
     measured,
     part,
     percent,
-    plural,
     rows,
     sentence,
     share,
 )
-from aegis.words import json_fields, jsonable, predicted
+from aegis.words import counted, json_fields, jsonable, predicted
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
@@ -160,7 +165,7 @@ def _table(advice: Advice) -> dict[str, Any]:
         "rows": rows(summary["rows"]),
         "label": clean(predicted(summary), limit=HEADLINE_LIMIT),
         "classes": label_words(summary),
-        "attributes": plural(len(summary["attributes"]), "attribute"),
+        "attributes": counted(len(summary["attributes"]), "attribute"),
     }
 
 
@@ -245,7 +250,7 @@ def _key_figures(
     after: PrivacyReport | None,
     *,
     finest: bool,
-) -> list[dict[str, str]]:
+) -> list[KeyFigure]:
     """Return the key figures, which the report shows in large type below the recommendation.
 
     `subject` is the recommended (or else closest) configuration. `before` and `after` describe the
@@ -262,35 +267,23 @@ def _key_figures(
     )
     unmasked = FINEST.lower() if finest else "before masking"
     note = "may be chance" if advice.by_chance else f"of what {advice.baseline} says beyond chance"
-    figures = [
-        {"label": "Utility kept", "value": utility, "note": note},
-    ]
+    figures = [("Utility kept", utility, note)]
     if (expected := ExpectedFigure.of(advice)) is not None:
-        figures.append({"label": expected.title, "value": expected.value, "note": expected.note})
-    if subject.suppressed_rows is None:
+        figures.append((expected.title, expected.value, expected.note))
+    if (suppressed := subject.suppressed_rows) is None:
         said = "meets it" if subject.admissible else "not said"
-        figures.append({"label": "Rule", "value": said, "note": "by the owner of the table"})
+        figures.append(("Rule", said, "by the owner of the table"))
     else:
-        figures.append(
-            {
-                "label": "Rows suppressed" if advice.best else "Rows to suppress",
-                "value": share(subject.suppressed_rows, total),
-                "note": f"{count(subject.suppressed_rows)} of {rows(total)}",
-            }
-        )
+        label = "Rows suppressed" if advice.best else "Rows to suppress"
+        note = f"{count(suppressed)} of {rows(total)}"
+        figures.append((label, share(suppressed, total), note))
     if after or subject.smallest_class is not None:
-        figures.append(
-            {
-                "label": "Smallest class",
-                "value": count(after.k if after else subject.smallest_class),
-                "note": f"{count(before.k)} {unmasked}" if before else "rows that look alike",
-            }
-        )
+        smallest = count(after.k if after else subject.smallest_class)
+        note = f"{count(before.k)} {unmasked}" if before else "rows that look alike"
+        figures.append(("Smallest class", smallest, note))
     if before is not None and after is not None:
-        unique = f"{count(before.uniques)} {unmasked}"
-        figures.append(
-            {"label": "Unique by quasi-identifiers", "value": count(after.uniques), "note": unique}
-        )
+        note = f"{count(before.uniques)} {unmasked}"
+        figures.append(("Unique by quasi-identifiers", count(after.uniques), note))
     alone = unique_figure(advice.uncovered)
     return figures if alone is None else [*figures, alone]
 

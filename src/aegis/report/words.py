@@ -133,11 +133,4 @@ def count(value: int | None) -> str:
 
 def rows(value: int) -> str:
     """Return "1 row" or "2,000 rows"."""
-    return plural(value, "row")
-
-
-def plural(value: int, noun: str, many: str | None = None) -> str:
-    """Return a count with its noun, for example "3 classes". `many` is the plural; by default, an s
-    is added.
-    """
-    return counted(value, noun, many)
+    return counted(value, "row")

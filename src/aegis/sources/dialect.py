@@ -6,7 +6,6 @@ import codecs
 import csv
 import io
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
@@ -125,22 +124,14 @@ class Reading:
                 hint="Name it in one of the two options.",
             )
 
-    @classmethod
-    def of(cls, given: dict[str, Any]) -> Reading:
-        """Return the statements about a text file that are in a mapping, as `to_dict` and policies
-        write them.
-        """
-        names = [field.name for field in fields(cls)]
-        for name in given:
-            if name not in names:
-                raise PolicyError.unknown("key of `reading`", name, names)
-        values = {name: _plain(name, value) for name, value in given.items()}
-        return cls(**values)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the statements as a mapping, without the fields that are None."""
         said = {k: v for k, v in json_fields(self).items() if v is not None and v != []}
         return said | ({"quote": "none"} if said.get("quote") == "" else {})
+
+    def stated(self) -> Reading | None:
+        """Return these statements; None if nothing is stated."""
+        return None if self == Reading() else self
 
     def over(self, other: Reading | None) -> Reading:
         """Return these statements, after filling each field that is None with the value of the same
@@ -442,19 +433,3 @@ def _check_apart(reading: Reading) -> None:
 def _said(reading: Reading) -> dict[str, Any]:
     values = {field.name: getattr(reading, field.name) for field in fields(reading)}
     return {name: value for name, value in values.items() if value is not None and value != ()}
-
-
-def _plain(name: str, value: Any) -> Any:
-    """Convert a value from a mapping to the type that `Reading` requires."""
-    if name in ("units", "null", "text", "numbers"):
-        listed = [value] if isinstance(value, str) else value
-        if not isinstance(listed, Sequence) or not all(isinstance(v, str) for v in listed):
-            raise PolicyError(f"reading.{name} is not a list of texts.", hint='Write ["NA", "?"].')
-        return tuple(listed)
-    if name == "header":
-        if not isinstance(value, bool):
-            raise PolicyError(f"reading.header is {value!r}.", hint="Allowed: true, false.")
-        return value
-    if not isinstance(value, str):
-        raise PolicyError(f"reading.{name} is {value!r}, not a text.", hint="Put it in quotes.")
-    return value

@@ -6,7 +6,6 @@ records before the cut without an error.
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import ibis.expr.types as ir
 from aegis.errors import DataError
 from aegis.sources.delimited.column_types import literal, quoted
 from aegis.sources.embedded import embedded, stored
+from aegis.sources.rewriting import opened
 
 _CHUNK = 1 << 20
 _OBJECT = 1 << 24
@@ -122,7 +122,7 @@ def require_records(file: Path) -> None:
 
 def _object_size(file: Path) -> int:
     """Return the number of bytes of a document that is a single object; 0 for any other document."""
-    with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as stream:
+    with opened(file) as stream:
         line = stream.readline()
         if not line.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"{"):
             return 0
@@ -163,7 +163,7 @@ _RECORDS = (
 def _ends(file: Path) -> tuple[bytes, bytes]:
     """Return the first and the last byte of a file that are not white space; empty if there are none."""
     first = last = b""
-    with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as stream:
+    with opened(file) as stream:
         while chunk := stream.read(_CHUNK):
             text = chunk.strip(b" \t\r\n\xef\xbb\xbf" if not first else b" \t\r\n")
             if text:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow.parquet
 
 from aegis.errors import PolicyError, ResourceError
@@ -36,7 +35,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-def limit_memory(limit: str | int, *, folder: str | Path | None = None) -> int:
+def limit_memory(limit: str | int) -> int:
     """Limit the memory of the embedded engine. The engine writes data beyond the limit to disk.
 
     The limit covers tables, sorts and groups in the engine. In addition, the program itself needs
@@ -47,9 +46,6 @@ def limit_memory(limit: str | int, *, folder: str | Path | None = None) -> int:
     ----------
     limit
         Bytes, or a text such as "4GB", "512 MiB" or "1.5g".
-    folder
-        Folder for temporary files; by default, the system's folder (TMPDIR). Aegis creates it when
-        it is needed and empties it afterwards.
 
     Returns
     -------
@@ -59,7 +55,7 @@ def limit_memory(limit: str | int, *, folder: str | Path | None = None) -> int:
     Raises
     ------
     PolicyError
-        The limit is not a size, or is too small, or the folder cannot be used.
+        The limit is not a size, or is too small.
     """
     size = parse_size(limit)
     if size < LEAST_MEMORY:
@@ -70,16 +66,6 @@ def limit_memory(limit: str | int, *, folder: str | Path | None = None) -> int:
     connection = embedded()
     connection.raw_sql(f"SET memory_limit = '{size} B'; RESET threads")
     connection.raw_sql(f"SET threads = {_threads(size, limits().threads)}")
-    if folder is not None:
-        try:
-            connection.raw_sql(
-                f"SET temp_directory = '{str(folder).replace(chr(39), chr(39) * 2)}'"
-            )
-        except duckdb.Error as error:
-            raise PolicyError(
-                f"{folder} cannot hold temporary files: {str(error).splitlines()[0]}",
-                hint="Give a folder that can be written to.",
-            ) from error
     return size
 
 

@@ -19,6 +19,7 @@ import pyarrow.parquet
 from aegis.errors import DataError, EngineError, PolicyError, ResourceError, is_of_memory
 from aegis.files import nearest
 from aegis.sources.database import SCHEMES, open_database
+from aegis.sources.delimited.column_types import literal
 from aegis.sources.delimited.files import read_delimited
 from aegis.sources.dialect import Reading
 from aegis.sources.embedded import embedded, limits, stored, turn
@@ -118,8 +119,7 @@ def _open_here(table: Any, name: str | None, reading: Reading) -> Source:
         source = Source(table, "Ibis table")
     else:
         arrow, origin = _to_arrow(table)
-        refuse_duplicates(arrow.column_names, origin)
-        source = Source(_register(arrow), origin)
+        source = Source(_register(arrow, origin), origin)
     if not source.table.columns:
         raise DataError(f"{source.origin} has no columns.", hint="Give a table with a header.")
     return source
@@ -213,8 +213,9 @@ def _with_texts(frame: Any) -> Any:
     return changed
 
 
-def _register(arrow: pa.Table) -> ir.Table:
+def _register(arrow: pa.Table, origin: str) -> ir.Table:
     """Register an Arrow table in the embedded engine, after decoding dictionary columns."""
+    refuse_duplicates(arrow.column_names, origin)
     if "" in arrow.column_names:
         raise DataError(
             f"Column number {arrow.column_names.index('') + 1} of the table has no name.",
@@ -248,8 +249,7 @@ def _open_path(given: str, reading: Reading, name: str | None) -> Source:
             return _open_parquet(given, files)
         if suffix in _ARROW:
             arrow = pa.concat_tables(_of_file(_read_arrow, file) for file in files)
-            refuse_duplicates(arrow.column_names, given)
-            return Source(_register(arrow), given, files)
+            return Source(_register(arrow, given), given, files)
         if suffix in SQLITE:
             return _open_sqlite(given, files, name)
         if suffix in _OFFICE:
@@ -257,7 +257,7 @@ def _open_path(given: str, reading: Reading, name: str | None) -> Source:
         with engine_errors(given):
             if suffix in _JSON:
                 return _open_json(given, files)
-            return _open_delimited(given, files, reading)
+            return read_delimited(given, files, reading)
     except (EngineError, pa.ArrowException, OSError, EOFError, zlib.error) as error:
         if isinstance(error, ResourceError) or is_of_memory(error):
             raise  # which says nothing of the file
@@ -274,22 +274,8 @@ def _open_pipe(given: str, reading: Reading) -> Source:
         if copy.stat().st_size == 0:
             raise DataError(f"{given} is empty (0 bytes).", hint="Send a header and rows.")
         with engine_errors(given):
-            source = _open_delimited(given, (copy,), reading)
+            source = read_delimited(given, (copy,), reading)
     return replace(source, files=())
-
-
-def _open_delimited(given: str, files: tuple[Path, ...], reading: Reading) -> Source:
-    delimited = read_delimited(given, files, reading)
-    said = None if reading == Reading() else reading
-    return Source(
-        delimited.table,
-        given,
-        files,
-        dialect=delimited.dialect,
-        notes=delimited.notes,
-        reading=said,
-        by_context=delimited.by_context,
-    )
 
 
 def _open_json(given: str, files: tuple[Path, ...]) -> Source:
@@ -308,8 +294,7 @@ def _open_sqlite(given: str, files: tuple[Path, ...], name: str | None) -> Sourc
     """Open a table of one SQLite file."""
     _require_one(given, files)
     arrow, notes = read_sqlite(files[0], name)
-    refuse_duplicates(arrow.column_names, given)
-    return Source(_register(arrow), given, files, notes=tuple(notes))
+    return Source(_register(arrow, given), given, files, notes=tuple(notes))
 
 
 def _require_one(given: str, files: tuple[Path, ...]) -> None:
@@ -327,9 +312,9 @@ def _open_office(given: str, files: tuple[Path, ...], reading: Reading) -> Sourc
         arrow, notes = read_workbook(files[0], reading)
     else:
         arrow, notes = read_statistics(files[0], reading), []
-    refuse_duplicates(arrow.column_names, given)
-    said = None if reading == Reading() else reading
-    return Source(_register(arrow), given, files, notes=tuple(notes), reading=said)
+    return Source(
+        _register(arrow, given), given, files, notes=tuple(notes), reading=reading.stated()
+    )
 
 
 def _unreadable(given: str, cause: BaseException) -> DataError:
@@ -430,7 +415,7 @@ def _numbered(names: list[str], schema: ibis.Schema) -> ir.Table:
 
     The engine numbers the rows of each file from 0, so the index of the file is added.
     """
-    listed = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
+    listed = ", ".join(map(literal, names))
     query = (
         f"SELECT * EXCLUDE ({_FILE_ROW}), "
         f"{_FILE_ROW} + CAST(file_index AS BIGINT) * {_FILE} AS {ROW_NUMBER} "

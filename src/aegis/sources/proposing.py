@@ -18,8 +18,8 @@ from aegis.words import joined
 
 _NULLS = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?", "-", ".")
 """Texts that people write for a missing value."""
-_AT_ONCE = 20
-"""Number of columns of a query: the engine compares all aggregates of a query with each other."""
+_AT_ONCE = 100
+"""Number of aggregates of a query: the engine compares all aggregates of a query with each other."""
 _COMMA = "[+-]?([0-9]+|[0-9]{1,3}([.][0-9]{3})+)(,[0-9]+)?"
 _POINT = "[+-]?[0-9]+([.][0-9]+)?"
 _BETWEEN = ",'’ \u00a0\u202f"
@@ -70,8 +70,7 @@ def open_proposing(table: Any, reading: Reading | None = None) -> Source:
     if source.dialect is not None and source.dialect.delimiter != ",":
         said = replace(said, delimiter=source.dialect.delimiter)
     notes += doubts
-    asked = None if said == Reading() else said
-    return replace(source, reading=asked, notes=(*notes, *source.notes))
+    return replace(source, reading=said.stated(), notes=(*notes, *source.notes))
 
 
 def _said(name: str, value: str | Sequence[str]) -> str:
@@ -88,8 +87,7 @@ def _more(source: Source, said: Reading) -> tuple[dict[str, Any], list[str]]:
 
     The options are the decimal mark, the thousands separator and the texts for null.
     """
-    texts = [name for name, dtype in source.table.schema().items() if dtype.is_string()]
-    texts = [name for name in texts if name not in said.text]
+    texts = _texts(source, said)
     if not texts or source.dialect is None:
         return {}, []
     answers = _counts(source, texts, said.units)
@@ -177,10 +175,15 @@ def _other_mark(name: str) -> str:
     )
 
 
+def _texts(source: Source, said: Reading) -> list[str]:
+    """Return the columns of texts that the user did not ask to read as texts."""
+    kinds = source.table.schema().items()
+    return [name for name, kind in kinds if kind.is_string() and name not in said.text]
+
+
 def _units(source: Source, said: Reading) -> tuple[str, ...]:
     """Return the units in `said`, and the signs that all numbers of a text column have next to them."""
-    texts = [name for name, dtype in source.table.schema().items() if dtype.is_string()]
-    texts = [name for name in texts if name not in said.text]
+    texts = _texts(source, said)
     listed = ", ".join(map(literal, _NULLS))
     asked = []
     for text in (f"trim({quoted(name)})" for name in texts):
@@ -204,7 +207,7 @@ def _answers(source: Source, asked: Sequence[str]) -> list[Any]:
     place = source.backend.compile(source.table)
     answers: list[Any] = []
     with embedded().con.cursor() as cursor:
-        for some in batched(asked, 5 * _AT_ONCE):
+        for some in batched(asked, _AT_ONCE):
             answers += cursor.execute(f"SELECT {', '.join(some)} FROM ({place})").fetchone() or ()
     return answers
 
@@ -216,16 +219,9 @@ def _counts(source: Source, texts: Sequence[str], units: Sequence[str] = ()) -> 
     with a point, with a comma, and with either; of values that contain a comma, a point, and groups
     of three digits; then the signs other than digits, and the texts that mean null.
     """
-    listed = ", ".join("'" + text + "'" for text in _NULLS)
-    place = source.backend.compile(source.table)
-    answers: list[Sequence[Any]] = []
-    with embedded().con.cursor() as cursor:
-        for names in batched(texts, _AT_ONCE):
-            shown = [_shown(name, units) for name in names]
-            asked = [sql for text in shown for sql in _asked(text, listed)]
-            row = cursor.execute(f"SELECT {', '.join(asked)} FROM ({place})").fetchone() or ()
-            answers += batched(row, len(row) // len(names))
-    return answers
+    listed = ", ".join(map(literal, _NULLS))
+    asked = [sql for name in texts for sql in _asked(_shown(name, units), listed)]
+    return list(batched(_answers(source, asked), len(asked) // len(texts)))
 
 
 def _shown(name: str, units: Sequence[str]) -> str:

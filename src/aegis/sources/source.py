@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -128,6 +128,15 @@ class Source:
         if len(missing) > 1 and (len(missing) > most * len(named) or len(missing) == len(named)):
             raise DataError.other_table(self.origin, missing, len(named), self.columns)
 
+    def with_copies(self, added: Mapping[str, str]) -> Source:
+        """Return the source with a copy of columns under new names: the column by the new name."""
+
+        def copied(table: ir.Table) -> ir.Table:
+            return table.mutate(**{new: table[name] for new, name in added.items()})
+
+        numbered = None if self.numbered is None else copied(self.numbered)
+        return replace(self, table=copied(self.table), numbered=numbered)
+
     def select(self, columns: tuple[str, ...]) -> Source:
         """Return a copy of the source that has only these columns."""
         return replace(self, table=self.table.select(*columns))
@@ -178,7 +187,7 @@ class Source:
         if self._samples_itself():
             return self.table.sample(rows / self.rows, method="row", seed=seed)
         numbered = self.table if self.numbered is None else self.numbered
-        row_hash = self.row_hash(numbered, seed=seed)
+        row_hash = self.engine.row_hash(numbered, seed)
         if row_hash is None:  # the engine says what it cannot do
             return self.table.sample(rows / self.rows, method="row", seed=seed)
         marked = numbered.mutate(**{_ROW_HASH: row_hash})
@@ -190,7 +199,7 @@ class Source:
         """
         if self.numbered is None or len(self.files) != 1:
             return None
-        row_hash = self.row_hash(self.numbered, seed=seed)
+        row_hash = self.engine.row_hash(self.numbered, seed)
         if row_hash is None:
             return None
         number = self.numbered.select(ROW_NUMBER, **{_ROW_HASH: row_hash})
@@ -200,23 +209,6 @@ class Source:
     def _threshold(self, rows: int) -> int:
         """Return the number below which the hashes of `rows` rows are expected."""
         return int(BUCKETS * rows / self.rows)
-
-    def row_hash(self, table: ir.Table, *, seed: int) -> ir.Value | None:
-        """Return a pseudo-random number from 0 to 2**30 for each row. The same seed gives the same
-        numbers.
-
-        It is a hash of the row's number and the seed. PostgreSQL and Spark number rows in the order
-        in which they read them, so the numbers stay the same as long as the table and the way it is
-        read do not change. The result is None if the hash functions of the engine are unknown.
-
-        Parameters
-        ----------
-        table
-            A table of this source's engine.
-        seed
-            Another seed gives unrelated numbers.
-        """
-        return self.engine.row_hash(table, seed)
 
     def _samples_itself(self) -> bool:
         """Return whether the engine's own TABLESAMPLE can sample the table."""

@@ -81,31 +81,18 @@ def _privacy(release: AnonymizedRelease, policy: Policy) -> list[tuple[str, str]
 
 def print_front(shell: Output, release: AnonymizedRelease) -> None:
     """Print the settings that MO-OBAM has tried, and mark those on the Pareto front."""
-    from aegis.cli.tables import Column, fixed, heading, line, number, table
+    from aegis.cli.tables import Column, fixed, heading, line, number, table_of
 
-    columns = (
-        number("clusters"),
-        number("weight"),
-        number("IL"),
-        number("entropy (bits)"),
-        number("smallest"),
-        Column("on the front"),
-    )
     shell.show(heading("Information loss against diversity"))
     shell.show(
-        table(
-            columns,
-            (
-                (
-                    f"{point.clusters:,}",
-                    f"{point.weight:g}",
-                    fixed(point.information_loss),
-                    fixed(point.entropy),
-                    f"{point.smallest:,}",
-                    "yes" if point.efficient else "",
-                )
-                for point in release.front
-            ),
+        table_of(
+            release.front,
+            (number("clusters"), lambda point: f"{point.clusters:,}"),
+            (number("weight"), lambda point: f"{point.weight:g}"),
+            (number("IL"), lambda point: fixed(point.information_loss)),
+            (number("entropy (bits)"), lambda point: fixed(point.entropy)),
+            (number("smallest"), lambda point: f"{point.smallest:,}"),
+            (Column("on the front"), lambda point: "yes" if point.efficient else ""),
         ),
         line(
             "\nentropy: sum over sensitive attributes of the least entropy of a cluster.",

@@ -113,21 +113,15 @@ def _field(name: str) -> str:
 def _head(audited: Audit, origin: str) -> Iterator[RenderableType]:
     from aegis.cli.tables import pairs
 
+    account = audited.differential_privacy
     yield pairs(
         (
             ("Table", f"{origin}: {counted(audited.report.rows, 'row')}"),
             ("Quasi-identifiers", ", ".join(audited.quasi_identifiers) or "none"),
             ("Sensitive", ", ".join(audited.sensitive) or "none"),
-            *_promised(audited),
+            *([] if account is None else [("Differential privacy", account.stated)]),
         )
     )
-
-
-def _promised(audited: Audit) -> Iterator[tuple[str, str]]:
-    account = audited.differential_privacy
-    if account is not None:
-        exact = "" if account.covers_release else f"; not covered: {', '.join(account.exact)}"
-        yield "Differential privacy", f"epsilon {account.epsilon:g}{exact}"
 
 
 def _identity(report: PrivacyReport) -> Iterator[RenderableType]:

@@ -87,29 +87,16 @@ def _result(search: SearchFigures) -> str:
 
 
 def _finer(binding: Binding) -> Iterator[RenderableType]:
-    from aegis.cli.tables import Column, heading, number, table
+    from aegis.cli.tables import Column, heading, number, table_of
 
     yield heading("Why no finer?")
-    columns = (
-        Column("attribute", wraps=True),
-        Column("next finer mask", wraps=True),
-        number("gain"),
-        number("failing rows"),
-        number("allowed"),
-    )
-    yield table(
-        columns,
-        (
-            (
-                relaxation.attribute,
-                mask_shown(relaxation.mask),
-                signed(relaxation.gain),
-                f"{relaxation.rows_failing:,}" if relaxation.violations else "none",
-                f"{relaxation.allowed_rows:,}",
-            )
-            for relaxation in binding.finer
-            if relaxation.gain > 0
-        ),
+    yield table_of(
+        [relaxation for relaxation in binding.finer if relaxation.gain > 0],
+        (Column("attribute", wraps=True), lambda r: r.attribute),
+        (Column("next finer mask", wraps=True), lambda r: mask_shown(r.mask)),
+        (number("gain"), lambda r: signed(r.gain)),
+        (number("failing rows"), lambda r: f"{r.rows_failing:,}" if r.violations else "none"),
+        (number("allowed"), lambda r: f"{r.allowed_rows:,}"),
     )
 
 
@@ -133,34 +120,30 @@ def _gain(relaxation: Relaxation) -> str:
 
 
 def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
-    from aegis.cli.tables import Column, figure, fixed, heading, line, number, percent, share, table
+    from aegis.cli.tables import (
+        Column,
+        figure,
+        fixed,
+        heading,
+        line,
+        number,
+        percent,
+        share,
+        table_of,
+    )
 
     rows = advice.summary["rows"]
     by_objective = any(point.objective is not None for point in front.points)
     yield heading(f"The best configuration by {front.parameter}")
-    columns = (
-        number(front.parameter),
-        *((number("objective"),) if by_objective else ()),
-        number("score"),
-        number("kept"),
-        number("min. class"),
-        number("suppressed"),
-        Column("", wraps=True),
-    )
-    yield table(
-        columns,
-        (
-            (
-                figure(point.value),
-                *((fixed(point.objective),) if by_objective else ()),
-                fixed(point.score),
-                percent(point.utility_kept),
-                f"{point.smallest_class:,}",
-                share(point.suppressed_rows, rows),
-                _remark(point, knee=point.value == front.knee),
-            )
-            for point in front.points
-        ),
+    yield table_of(
+        front.points,
+        (number(front.parameter), lambda point: figure(point.value)),
+        (number("objective"), lambda point: fixed(point.objective)) if by_objective else None,
+        (number("score"), lambda point: fixed(point.score)),
+        (number("kept"), lambda point: percent(point.utility_kept)),
+        (number("min. class"), lambda point: f"{point.smallest_class:,}"),
+        (number("suppressed"), lambda point: share(point.suppressed_rows, rows)),
+        (Column("", wraps=True), lambda point: _remark(point, knee=point.value == front.knee)),
     )
     yield line(f"\n{objective_legend(advice)}score: {advice.measure}.", style="dim")
 

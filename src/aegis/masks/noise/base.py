@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import parameters
-from aegis.masks.base import Mask, ValueCounts
+from aegis.masks.base import Mask, ValueCounts, described
 from aegis.privacy import PrivacyAccount, PrivacyLoss
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ def learnt_field(what: str) -> Any:
     """Return a dataclass field for a parameter that `fit` learns from the data if the policy does
     not give it. `what` describes the parameter.
     """
-    doc = f"{what}. By default, Aegis learns it from the data"
-    return field(default=None, metadata={"doc": doc})
+    return described(f"{what}. By default, Aegis learns it from the data", None)
 
 
 def channel_blocks(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import DataError, PolicyError
 from aegis.masks import parameters
-from aegis.masks.base import SUPPRESSED, Kind, Mask, ValueCounts
+from aegis.masks.base import SUPPRESSED, Kind, Mask, ValueCounts, described
 from aegis.masks.mapping import among, mapped, text_of
 from aegis.masks.noise.base import MOST_REPORTS, NoiseMask, is_null, take
 from aegis.privacy import PrivacyLoss
@@ -167,31 +167,22 @@ class RandomisedResponse(CategoryNoise):
     )
     example: ClassVar[str] = "{randomised_response: {epsilon: 2, values: [low, medium, high]}}"
 
-    epsilon: int | float | None = field(
-        default=None, metadata={"doc": "privacy loss per row, above 0 (or give keep); extra: dp"}
+    epsilon: int | float | None = described(
+        "privacy loss per row, above 0 (or give keep); extra: dp", None
     )
-    keep: int | float | None = field(
-        default=None,
-        metadata={
-            "doc": (
-                "probability that Aegis keeps a value without a draw, 0 to 1 (or give epsilon). "
-                "With K values, the mask shows the true value with probability keep + (1 - keep) "
-                "/ K"
-            )
-        },
+    keep: int | float | None = described(
+        "probability that Aegis keeps a value without a draw, 0 to 1 (or give epsilon). "
+        "With K values, the mask shows the true value with probability keep + (1 - keep) "
+        "/ K",
+        None,
     )
-    values: tuple[Value, ...] | None = field(
-        default=None,
-        metadata={"doc": "all values that can occur. By default, the values in the data"},
+    values: tuple[Value, ...] | None = described(
+        "all values that can occur. By default, the values in the data", None
     )
-    learnt: bool = field(
-        default=False,
-        metadata={
-            "doc": (
-                "whether the list of values comes from the data. Epsilon does not cover this. "
-                "Aegis sets the parameter"
-            )
-        },
+    learnt: bool = described(
+        "whether the list of values comes from the data. Epsilon does not cover this. "
+        "Aegis sets the parameter",
+        False,
     )
 
     def __post_init__(self) -> None:
@@ -270,30 +261,18 @@ class Pram(CategoryNoise):
     summary: ClassVar[str] = "Changes categories at random, by a matrix of probabilities."
     example: ClassVar[str] = "{pram: {values: [single, married], matrix: [[0.9, 0.1], [0.2, 0.8]]}}"
 
-    keep: int | float | None = field(
-        default=None,
-        metadata={
-            "doc": (
-                "probability that Aegis keeps a value without a draw, 0 to 1 (or give matrix). "
-                "The mask shows a value with share p unchanged with probability keep + (1 - keep) "
-                "p"
-            )
-        },
+    keep: int | float | None = described(
+        "probability that Aegis keeps a value without a draw, 0 to 1 (or give matrix). "
+        "The mask shows a value with share p unchanged with probability keep + (1 - keep) "
+        "p",
+        None,
     )
-    values: tuple[Value, ...] | None = field(
-        default=None, metadata={"doc": "the values in the order of the matrix"}
+    values: tuple[Value, ...] | None = described("the values in the order of the matrix", None)
+    matrix: tuple[tuple[float, ...], ...] | None = described(
+        "probabilities of the shown values, one row per true value (or give keep)", None
     )
-    matrix: tuple[tuple[float, ...], ...] | None = field(
-        default=None,
-        metadata={
-            "doc": "probabilities of the shown values, one row per true value (or give keep)"
-        },
-    )
-    shares: tuple[float, ...] | None = field(
-        default=None,
-        metadata={
-            "doc": "with keep: share of each value. By default, Aegis learns the shares from the data"
-        },
+    shares: tuple[float, ...] | None = described(
+        "with keep: share of each value. By default, Aegis learns the shares from the data", None
     )
 
     def __post_init__(self) -> None:
@@ -349,12 +328,13 @@ class Pram(CategoryNoise):
         """Return the transition matrix: the probability that value i is shown as value j, for K
         categories, shape (K, K).
         """
-        from aegis.masks.channels import pram_channel
+        from aegis.measures.checks import check_channel
 
         if self.matrix is not None:
-            return pram_channel(self.matrix)
+            return check_channel(self.matrix, "of PRAM")
         shares, keep = np.array(self.shares or ()), float(self.keep or 0.0)
-        return pram_channel(keep * np.eye(len(shares)) + (1 - keep) * shares[None, :])
+        mixture = keep * np.eye(len(shares)) + (1 - keep) * shares[None, :]
+        return check_channel(mixture, "of PRAM")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from aegis.arrays import Floats, Ints
 from aegis.errors import InternalError
 from aegis.masks import parameters
-from aegis.masks.base import Kind, Mask, ValueCounts
+from aegis.masks.base import Kind, Mask, ValueCounts, described
 from aegis.masks.bounds import LEARNS, shared_range
 from aegis.masks.noise.base import NoiseMask, is_null, learnt_field, take
 
@@ -38,7 +38,7 @@ class DateNoise(NoiseMask):
     ordered: ClassVar[bool] = True
     learns: ClassVar[str | None] = LEARNS
 
-    days: int = field(metadata={"doc": "largest number of days that a date moves, 1 to 36500"})
+    days: int = described("largest number of days that a date moves, 1 to 36500")
     lower: str | None = learnt_field("first day to show (ISO 8601)")
     upper: str | None = learnt_field("last day to show (ISO 8601)")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 from aegis.arrays import Floats
 from aegis.errors import InternalError
 from aegis.masks import parameters
-from aegis.masks.base import Kind, Mask, ValueCounts
+from aegis.masks.base import Kind, Mask, ValueCounts, described
 from aegis.masks.bounds import LEARNS, shared_range
 from aegis.masks.intervals import NUMERIC
 from aegis.masks.noise.base import (
@@ -129,18 +129,11 @@ class BoundedNoise(GridNoise):
 
     exact_randomness: ClassVar[bool] = True
 
-    epsilon: int | float = field(metadata={"doc": "privacy loss per row, above 0"})
-    lower: int | float = field(
-        metadata={"doc": "smallest number to show. Choose it without looking at the data"}
-    )
-    upper: int | float = field(
-        metadata={"doc": "largest number to show. Choose it without looking at the data"}
-    )
-    sensitivity: int | float | None = field(
-        default=None,
-        metadata={
-            "doc": "largest distance between two values that epsilon hides. The default is upper - lower"
-        },
+    epsilon: int | float = described("privacy loss per row, above 0")
+    lower: int | float = described("smallest number to show. Choose it without looking at the data")
+    upper: int | float = described("largest number to show. Choose it without looking at the data")
+    sensitivity: int | float | None = described(
+        "largest distance between two values that epsilon hides. The default is upper - lower", None
     )
 
     def __post_init__(self) -> None:
@@ -193,11 +186,9 @@ class Laplace(BoundedNoise):
     example: ClassVar[str] = "{laplace: {epsilon: 2, lower: 17, upper: 90}}"
     fitted_by: ClassVar[str | None] = "resolution"
 
-    resolution: int | float | None = field(
-        default=None,
-        metadata={
-            "doc": f"distance between two shown numbers. By default there are about {STEPS} steps. For integers, the distance is a whole number"
-        },
+    resolution: int | float | None = described(
+        f"distance between two shown numbers. By default there are about {STEPS} steps. For integers, the distance is a whole number",
+        None,
     )
 
     def __post_init__(self) -> None:
@@ -309,6 +300,14 @@ class UniformNoise(GridNoise):
     def widths(self, numbers: Floats) -> Floats:
         """Return the largest change that the noise can make to each number."""
 
+    def spread(self, numbers: Floats, points: Floats) -> Floats:
+        """Return the probability that number i with uniform noise is shown as point j, for V
+        numbers and R points, shape (V, R).
+        """
+        from aegis.masks.channels import uniform_channel
+
+        return uniform_channel(numbers, points, self.widths(numbers))
+
     def _check_grid(self) -> None:
         if self.resolution is not None:
             parameters.exact(self.name, "resolution", self.resolution, positive=True)
@@ -383,7 +382,7 @@ class AddUniform(UniformNoise):
     summary: ClassVar[str] = "Adds uniform noise of at most the given amount."
     example: ClassVar[str] = "{add_uniform: {amount: 5}}"
 
-    amount: int | float = field(metadata={"doc": "largest change, above 0"})
+    amount: int | float = described("largest change, above 0")
     resolution: int | float | None = learnt_field("distance between two shown numbers")
     lower: int | float | None = learnt_field("smallest number to show")
     upper: int | float | None = learnt_field("largest number to show")
@@ -397,14 +396,6 @@ class AddUniform(UniformNoise):
         `amount`.
         """
         return np.full(len(numbers), float(self.amount))
-
-    def spread(self, numbers: Floats, points: Floats) -> Floats:
-        """Return the probability that number i with absolute uniform noise is shown as point j, for
-        V numbers and R points, shape (V, R).
-        """
-        from aegis.masks.channels import absolute_uniform_channel
-
-        return absolute_uniform_channel(numbers, points, amount=float(self.amount))
 
 
 @dataclass(frozen=True)
@@ -420,7 +411,7 @@ class ScaleUniform(UniformNoise):
     summary: ClassVar[str] = "Multiplies a number by a random factor, which is uniform around 1."
     example: ClassVar[str] = "{scale_uniform: {ratio: 0.1}}"
 
-    ratio: int | float = field(metadata={"doc": "largest change, as a share of the number"})
+    ratio: int | float = described("largest change, as a share of the number")
     resolution: int | float | None = learnt_field("distance between two shown numbers")
     lower: int | float | None = learnt_field("smallest number to show")
     upper: int | float | None = learnt_field("largest number to show")
@@ -434,14 +425,6 @@ class ScaleUniform(UniformNoise):
         value.
         """
         return np.abs(numbers) * float(self.ratio)
-
-    def spread(self, numbers: Floats, points: Floats) -> Floats:
-        """Return the probability that number i with relative uniform noise is shown as point j, for
-        V numbers and R points, shape (V, R).
-        """
-        from aegis.masks.channels import relative_uniform_channel
-
-        return relative_uniform_channel(numbers, points, ratio=float(self.ratio))
 
 
 def _check_bounds(mask: str, lower: object, upper: object, *, empty: bool = False) -> None:

@@ -70,14 +70,12 @@ PERSON_NAME = "a person's name"
 """Also applies to `name`, alone or with words for persons; see `aegis.policy.suggest.names`."""
 CONCEPTS: tuple[Concept, ...] = tuple(
     Concept(
-        entry["name"],
-        Role(entry["role"]),
-        tuple(entry["phrases"]),
-        weak=entry.get("weak", False),
-        codes=entry.get("codes", False),
-        whole=entry.get("whole", False),
-        trait=entry.get("trait", False),
-        kinds=frozenset(Kind(kind) for kind in entry.get("kinds", ())),
+        **entry
+        | {
+            "role": Role(entry["role"]),
+            "phrases": tuple(entry["phrases"]),
+            "kinds": frozenset(map(Kind, entry.get("kinds", ()))),
+        }
     )
     for entry in read_lists()["concept"]
 )

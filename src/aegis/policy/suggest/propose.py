@@ -301,18 +301,14 @@ def _attribute(profile: ColumnProfile, role: Role) -> Attribute:
     return Attribute(profile.name, role, profile.masks)
 
 
+def _profile(facts: ColumnFacts, role: Role, reason: str, warning: str = "") -> ColumnProfile:
+    made = propose_masks(facts, role)
+    return ColumnProfile(facts, role, reason, made.masks, made.reason, made.unused, warning)
+
+
 def _propose(facts: ColumnFacts) -> ColumnProfile:
     role, reason = propose_role(facts)
-    candidates = propose_masks(facts, role)
-    return ColumnProfile(
-        facts,
-        role,
-        reason,
-        candidates.masks,
-        candidates.reason,
-        candidates.unused,
-        warning=warn_of(facts, role),
-    )
+    return _profile(facts, role, reason, warn_of(facts, role))
 
 
 def _outside(profiles: Mapping[str, ColumnProfile]) -> list[ColumnFacts]:
@@ -338,15 +334,7 @@ def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[s
         if twin.coarse:
             said = f"follows from {of} in {percent(100 * twin.right, 0)} of the rows, as {of} in larger groups"
         if twin.certain and profile.role is Role.FEATURE:
-            candidates = propose_masks(profile.facts, Role.QUASI_IDENTIFIER)
-            changed[name] = ColumnProfile(
-                profile.facts,
-                Role.QUASI_IDENTIFIER,
-                said,
-                candidates.masks,
-                candidates.reason,
-                candidates.unused,
-            )
+            changed[name] = _profile(profile.facts, Role.QUASI_IDENTIFIER, said)
         else:
             asked = (
                 f"{said}: masks of {of} hide little unless this column is a quasi-identifier too"

@@ -23,7 +23,7 @@ from ibis.expr.operations import DatabaseTable
 from sqlglot import exp
 
 from aegis._version import __version__
-from aegis.errors import DataError, EngineError, PolicyError
+from aegis.errors import DataError, EngineError, PolicyError, member
 from aegis.masking import fit_masks
 from aegis.masks import Compose, Mask, Tokenise
 from aegis.options import checks_types
@@ -141,7 +141,7 @@ def release_sql(
     >>> "CREATE VIEW" in str(query)
     True
     """
-    chosen, shape = _member(Dialect, "SQL dialect", dialect), _member(Form, "form of the SQL", form)
+    chosen, shape = member(Dialect, dialect, "SQL dialect"), member(Form, form, "form of the SQL")
     rules = as_policy(policy)
     asked = configuration_under(configuration, rules)
     source = open_table(table, reading=rules.reading)
@@ -149,10 +149,10 @@ def release_sql(
     columns = tuple(column for column in source.columns if column in fitted)
     _check_columns(columns, chosen)
     place = _parse_name(name, chosen)
-    _check_target(into, place, shape, chosen)
+    target = _target(into, place, shape, chosen)
     writer = _QueryWriter(chosen, rules, columns, source.table.schema(), fitted)
     fitted_choice = _choice(asked, fitted, rules.label.column)
-    opening = _opening(shape, _target(into, place, chosen), chosen)
+    opening = _opening(shape, target, chosen)
     lines = [_comment(rules, fitted_choice), *opening, writer.select(place)]
     hidden = hidden_columns(rules, fitted)
     shown = tuple(column for column in columns if column not in hidden)
@@ -196,7 +196,7 @@ def create_statements(
     EngineError
         The table is not in a database.
     """
-    shape = _member(Form, "form of the release", form)
+    shape = member(Form, form, "form of the release")
     if shape is Form.SELECT:
         raise PolicyError(
             "The form `select` creates no table or view.", hint="Allowed: table, view."
@@ -230,31 +230,23 @@ def _check_lines(column: str, dialect: Dialect) -> None:
         )
 
 
-def _member(kind: type[Dialect] | type[Form], what: str, given: str) -> Any:
-    try:
-        return kind(given)
-    except ValueError:
-        raise PolicyError.unknown(what, given, list(kind)) from None
-
-
-def _check_target(into: str | None, place: tuple[str, ...], form: Form, dialect: Dialect) -> None:
-    """Raise an error if `into` would name a plain query, or is the input's name (`place`)."""
+def _target(
+    into: str | None, place: tuple[str, ...], form: Form, dialect: Dialect
+) -> tuple[str, ...]:
+    """Return the name of the view or table: `into`, or that of the input (`place`) with `_masked`.
+    Raise an error if `into` would name a plain query, or is the input's name.
+    """
     if into is None:
-        return
+        return (*place[:-1], f"{place[-1]}_masked")
     if form is Form.SELECT:
         raise PolicyError(
             f"A query has no name, but you gave {into!r}.",
             hint="Ask for a view or a table, or leave the name out.",
         )
-    if _parse_name(into, dialect) == place:
+    target = _parse_name(into, dialect)
+    if target == place:
         raise PolicyError(f"{into} is the input itself.", hint="Choose another name.")
-
-
-def _target(into: str | None, place: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
-    """Return the name of the view or table: `into`, or that of the input (`place`) with `_masked`."""
-    if into is None:
-        return (*place[:-1], f"{place[-1]}_masked")
-    return _parse_name(into, dialect)
+    return target
 
 
 def _refuse_secrets(masks: Mapping[str, Mask | None]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aegis.report.words import clean, measured, plural
+from aegis.report.words import clean, measured
+from aegis.words import counted
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
@@ -44,7 +45,7 @@ def confidence_section(advice: Advice) -> dict[str, Any] | None:
     return {
         "score": measured(best.score),
         "stderr": measured(best.stderr),
-        "compared": plural(len(compared), "runner-up", "runners-up"),
+        "compared": counted(len(compared), "runner-up", "runners-up"),
         "any_compared": bool(compared),
         "ties": ties[:NAMED_TIES],
         "more": max(0, len(ties) - NAMED_TIES),

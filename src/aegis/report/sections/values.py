@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from aegis.anonymizers import InformationLoss, Recipe
     from aegis.summary.outside import Outside
 
+KeyFigure = tuple[str, str, str]
+"""Label, value and note of a figure that a page shows in large type."""
 _SIDE = {"top": "more", "bottom": "less"}
 FACTS = {
     "data": "Data set",
@@ -90,18 +92,17 @@ def listed_masks(masks: Mapping[str, str]) -> str:
     )
 
 
-def unique_figure(outside: Outside | None) -> dict[str, str] | None:
+def unique_figure(outside: Outside | None) -> KeyFigure | None:
     """Return, as a key figure of the report, how many rows are unique if you know all released
     columns; None if this is unknown.
     """
     if outside is None or outside.unique_rows is None or not outside.rows:
         return None
-    return {
-        "label": "Unique in all columns",
-        "value": share(outside.unique_rows, outside.rows),
-        "note": f"{count(outside.unique_rows)} of {count(outside.rows)} released rows; "
-        "the rule covers the quasi-identifiers alone",
-    }
+    note = (
+        f"{count(outside.unique_rows)} of {count(outside.rows)} released rows; "
+        "the rule covers the quasi-identifiers alone"
+    )
+    return "Unique in all columns", share(outside.unique_rows, outside.rows), note
 
 
 def options_text(recipe: Recipe) -> str:

@@ -28,6 +28,7 @@ from aegis.sources.dialect import Reading, TextDialect, decide
 from aegis.sources.embedded import embedded, limits, stored
 from aegis.sources.records import count_records
 from aegis.sources.rewriting import opened, rewrite, text_of, unify_line_ends
+from aegis.sources.source import Source
 from aegis.temporary import temporary_folder
 
 _START = 1 << 20
@@ -41,28 +42,6 @@ _LONGEST = 1 << 21
 """Largest record in bytes that the engine accepts by default."""
 _MISLEADING = frozenset("*?[]{}\\\n\r\t")
 """Characters of file names that the engine would interpret."""
-
-
-@dataclass(frozen=True)
-class Delimited:
-    """The rows that Aegis read from text files, and the dialect in which the files are written.
-
-    Attributes
-    ----------
-    table
-        The rows, in the memory of the embedded engine.
-    dialect
-        The dialect of the files.
-    notes
-        Messages to the user about how the files were read, one sentence each.
-    by_context
-        Columns in which other values decide how each value is read.
-    """
-
-    table: ir.Table
-    dialect: TextDialect
-    notes: tuple[str, ...]
-    by_context: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,7 +73,7 @@ class _CsvPart:
     returns: int
 
 
-def read_delimited(given: str, files: Sequence[Path], reading: Reading) -> Delimited:
+def read_delimited(given: str, files: tuple[Path, ...], reading: Reading) -> Source:
     """Read the text files of one table into the embedded engine.
 
     Parameters
@@ -132,7 +111,15 @@ def read_delimited(given: str, files: Sequence[Path], reading: Reading) -> Delim
             raise
     told = [column.note for column in columns if column.note]
     by_context = tuple(column.name for column in columns if column.by_context)
-    return Delimited(table, dialect, (*notes, *told), by_context)
+    return Source(
+        table,
+        given,
+        files,
+        dialect=dialect,
+        notes=(*notes, *told),
+        reading=reading.stated(),
+        by_context=by_context,
+    )
 
 
 def _read(

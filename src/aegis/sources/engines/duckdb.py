@@ -10,7 +10,7 @@ import ibis
 import ibis.expr.types as ir
 
 from aegis.sources.embedded import turn
-from aegis.sources.engines.engine import BUCKETS, ROW_NUMBER, AnyEngine, offset_of
+from aegis.sources.engines.engine import BUCKETS, ROW_NUMBER, Engine, offset_of
 
 NAME = "duckdb"
 """Ibis's name of the backend."""
@@ -25,7 +25,7 @@ def _hashed(value: int) -> int:
 _HASH = ibis.udf.scalar.builtin(_hashed, name="hash", signature=(("int64",), "uint64"))
 
 
-class DuckDB(AnyEngine):
+class DuckDB(Engine):
     """The engine DuckDB: the embedded one in memory, or a database file that this process has
     opened.
     """

@@ -1,11 +1,11 @@
-"""Define the interface of engines, and an implementation for unknown engines."""
+"""Define what Aegis asks of an engine, as any engine answers it."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import Any, Protocol
+from typing import Any
 
 import ibis
 import ibis.expr.types as ir
@@ -20,8 +20,14 @@ BUCKETS = 1 << 30
 """The hashes of rows are below this number."""
 
 
-class Engine(Protocol):
-    """The engine that runs the queries on a table, with the properties that Aegis must know.
+class Engine:
+    """The engine that runs the queries on a table, with the properties that Aegis must know: of any
+    engine that Ibis supports, if Aegis does not know its special properties.
+
+    Parameters
+    ----------
+    backend
+        The Ibis backend.
 
     Attributes
     ----------
@@ -33,57 +39,6 @@ class Engine(Protocol):
         Whether rows must not be transferred to this process, because there may be too many.
     ordered
         Whether tables have an order that a query can keep.
-    """
-
-    name: str
-    in_process: bool
-    rows_stay: bool
-    ordered: bool
-
-    def batches(self, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
-        """Run a query, and yield the rows of its result in batches of about `rows` rows."""
-
-    def keep(self, expression: ir.Table) -> AbstractContextManager[ir.Table]:
-        """Store the result of a query in the engine as long as the context lasts."""
-
-    def upload(self, table: pa.Table) -> ir.Table:
-        """Return a table that queries of the engine can use, with the rows of a small table in
-        memory.
-        """
-
-    def row_hash(self, table: ir.Table, seed: int) -> ir.Value | None:
-        """Return a pseudo-random number below `BUCKETS` for each row; None if Aegis knows no hash
-        function of the engine.
-        """
-
-    def samples(self, table: ir.Table) -> bool:
-        """Return whether the engine can draw rows of this table with TABLESAMPLE, and draws the
-        same rows each time for the same seed.
-        """
-
-    def digest(self, table: ir.Table) -> str | None:
-        """Return a digest of the rows that the engine computes itself; None if this process may
-        compute it, because rows may be transferred.
-        """
-
-    def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
-        """Yield a function that runs one SQL statement. If the body of the context fails, all these
-        statements are undone.
-        """
-
-    def require_here(self, what: str, hint: str) -> None:
-        """Raise `PolicyError` if the operation `what` would transfer all rows to this process
-        although they must stay in the engine.
-        """
-
-
-class AnyEngine:
-    """Any engine that Ibis supports, if Aegis does not know its special properties.
-
-    Parameters
-    ----------
-    backend
-        The Ibis backend.
     """
 
     in_process = False
@@ -130,30 +85,37 @@ class AnyEngine:
         yield
 
     def upload(self, table: pa.Table) -> ir.Table:
-        """Return a small table in memory, which Ibis uploads together with the query that uses
-        it.
+        """Return a table that queries of the engine can use, with the rows of a small table in
+        memory. Ibis uploads it together with the query that uses it.
         """
         return ibis.memtable(table)
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value | None:  # noqa: ARG002
-        """Return None, because Aegis does not know which hash functions the engine has."""
+        """Return a pseudo-random number below `BUCKETS` for each row of a table; None if Aegis knows
+        no hash function of the engine. The same seed gives the same numbers, and another seed gives
+        unrelated ones.
+
+        It is a hash of the row's number and the seed. PostgreSQL and Spark number rows in the order
+        in which they read them, so the numbers stay the same as long as the table and the way it is
+        read do not change.
+        """
         return None
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
-        """Return True, because Aegis tries TABLESAMPLE on an unknown engine. This fails if the
-        engine does not have it.
+        """Return whether the engine can draw rows of this table with TABLESAMPLE, and draws the
+        same rows each time for the same seed. Aegis tries it on an unknown engine.
         """
         return True
 
     def digest(self, table: ir.Table) -> str | None:  # noqa: ARG002
-        """Return None, because rows may be transferred, so that `Source.digest` can compute the
-        digest in this process.
+        """Return a digest of the rows that the engine computes itself; None if this process may
+        compute it, because rows may be transferred.
         """
         return None
 
     def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
-        """Raise `EngineError`, because an unknown engine may be unable to undo the creation of
-        tables.
+        """Yield a function that runs one SQL statement. If the body of the context fails, all these
+        statements are undone. An unknown engine may be unable to do so: raise `EngineError`.
         """
         raise EngineError(
             f"{origin} cannot make tables in one transaction.",

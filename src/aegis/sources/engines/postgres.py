@@ -10,7 +10,7 @@ import ibis
 import ibis.expr.types as ir
 from ibis.expr.operations import DatabaseTable, InMemoryTable
 
-from aegis.sources.engines.engine import BUCKETS, AnyEngine, afterwards, offset_of
+from aegis.sources.engines.engine import BUCKETS, Engine, afterwards, offset_of
 
 NAME = "postgres"
 """Ibis's name of the backend."""
@@ -26,7 +26,7 @@ _HASH = ibis.udf.scalar.builtin(
 )
 
 
-class Postgres(AnyEngine):
+class Postgres(Engine):
     """The engine PostgreSQL. Aegis numbers the rows of its tables in the order in which it reads
     them.
     """

@@ -23,7 +23,7 @@ import ibis.expr.types as ir
 import pyarrow as pa
 from sqlglot import exp
 
-from aegis.sources.engines.engine import BUCKETS, AnyEngine, offset_of
+from aegis.sources.engines.engine import BUCKETS, Engine, offset_of
 
 NAME = "pyspark"
 """Ibis's name of its Spark backend."""
@@ -47,7 +47,7 @@ _PLACE = ibis.udf.scalar.builtin(
 )
 
 
-class Spark(AnyEngine):
+class Spark(Engine):
     """The engine Spark, as a session. This process is its driver, which receives only
     aggregates.
     """
