@@ -24,7 +24,7 @@ from aegis.safe.protect.model import (
 )
 from aegis.safe.protect.narrow import narrowed
 from aegis.safe.protect.noise import Noise
-from aegis.safe.protect.ranking import rank_protected, search_protected, what_if
+from aegis.safe.protect.ranking import rank_protected, search_protected
 from aegis.safe.protect.release import release_protected
 from aegis.safe.protect.scores import ProtectedScorer
 from aegis.safe.protect.terms import summary_under
@@ -63,5 +63,4 @@ __all__ = [
     "search_protected",
     "sigma_of",
     "summary_under",
-    "what_if",
 ]

@@ -67,21 +67,21 @@ def compare(
     PolicyError
         One summary is exact and the other is protected, or they have no attribute in common.
     """
-    if isinstance(newer, ProtectedSummary) != isinstance(older, ProtectedSummary):
+    shared = [n for n in newer.attributes if n in older.attributes]
+    if isinstance(newer, ProtectedSummary) and isinstance(older, ProtectedSummary):
+        difference = _protected(newer, older, shared, other, threshold)
+    elif isinstance(newer, Summary) and isinstance(older, Summary):
+        difference = _exact(newer, older, shared, other, threshold)
+    else:
         raise PolicyError(
             "One summary is exact and the other protected: the exact one alone reveals everything.",
             hint="Compare two of one kind.",
         )
-    shared = [n for n in newer.attributes if n in older.attributes]
     if not shared:
         raise PolicyError(
             "The summaries have no attribute in common.", hint="Compare versions of one table."
         )
-    if isinstance(newer, ProtectedSummary) and isinstance(older, ProtectedSummary):
-        return _protected(newer, older, shared, other, threshold)
-    if isinstance(newer, Summary) and isinstance(older, Summary):
-        return _exact(newer, older, shared, other, threshold)
-    raise PolicyError("Only summaries can be compared.", hint="Give two of them.")
+    return difference
 
 
 def _exact(

@@ -249,7 +249,7 @@ def _label_tables(
         ]
         cells = [c.keep(own) for c, own in zip(cells, clear, strict=True)]
         tables = [t[own] for t, own in zip(tables, clear, strict=True)]
-    return _with_rest(_assemble(table, cells, tables, sigma), cells), cells
+    return _with_rest(table, cells, tables, sigma), cells
 
 
 def _with_moments(
@@ -305,26 +305,33 @@ def _measured_again(
         if math.isfinite(error)
         else "the noise leaves fewer than two attributes that say anything of the label"
     ) + ": label tables alone are published, and attributes count as if they did not overlap"
-    return replace(_with_rest(_assemble(table, cells, tables, sigma), cells), notes=(note,))
+    return replace(_with_rest(table, cells, tables, sigma), notes=(note,))
 
 
-def _assemble(
-    table: ExactTable, cells: Sequence[Cells], tables: Sequence[Ints], sigma: float
+def assembled(
+    summary: Summary,
+    classes: NamedClasses,
+    cells: Sequence[Cells],
+    tables: Sequence[Ints],
+    error: float,
+    protection: Protection,
 ) -> ProtectedSummary:
-    names = table.classes.names
+    """Return the protected summary with protected counts by cell and class (`tables`), but without
+    moments and verdicts. `error` is the standard deviation that protection adds to a count.
+    """
     return ProtectedSummary(
-        protection=Protection(ProtectionLevel.NOISE),
-        label=table.summary.label.column,
-        classes=names,
-        class_counts=class_counts(tables, len(names)),
-        attributes={c.name: published(c, t) for c, t in zip(cells, tables, strict=True)},
+        protection=protection,
+        label=summary.label.column,
+        classes=classes.names,
+        class_counts=class_counts(tables, len(classes.names)),
+        attributes={c.name: _published(c, t) for c, t in zip(cells, tables, strict=True)},
         moments=None,
-        cell_error=sigma,
-        policy=table.summary.digests.get("policy", ""),
+        cell_error=error,
+        policy=summary.digests.get("policy", ""),
     )
 
 
-def published(cells: Cells, table: Ints) -> ProtectedAttribute:
+def _published(cells: Cells, table: Ints) -> ProtectedAttribute:
     """Return the attribute of a protected summary from its exact cells and their protected counts
     by class.
     """
@@ -339,13 +346,17 @@ def published(cells: Cells, table: Ints) -> ProtectedAttribute:
     )
 
 
-def _with_rest(protected: ProtectedSummary, cells: Sequence[Cells]) -> ProtectedSummary:
-    """Add to each attribute one cell for all its unnamed values, if there are enough rows of them
-    to matter.
+def _with_rest(
+    table: ExactTable, cells: Sequence[Cells], tables: Sequence[Ints], sigma: float
+) -> ProtectedSummary:
+    """Return the protected summary with noisy label tables. Each attribute has one more cell for
+    all its unnamed values, if there are enough rows of them to matter.
 
     The counts of this cell are the class totals minus the counts of the named cells. They are not
     measured, so they cost nothing, and the errors of all other cells add up in them.
     """
+    protection = Protection(ProtectionLevel.NOISE)
+    protected = assembled(table.summary, table.classes, cells, tables, sigma, protection)
     attributes = {}
     for own in cells:
         attribute = protected.attributes[own.name]
