@@ -1,7 +1,6 @@
 """Make protected summaries, audit what a file reveals, and rank from protected summaries."""
 
 from aegis.safe.protect.accounting import (
-    NoiseRound,
     Unit,
     budget_of,
     epsilon_of,
@@ -13,7 +12,7 @@ from aegis.safe.protect.counts import Perturbation
 from aegis.safe.protect.differences import Difference, compare
 from aegis.safe.protect.documents import DocumentLeak, audit_document
 from aegis.safe.protect.file import dumps, load_protected, loads, save_protected
-from aegis.safe.protect.front import ProtectedPoint, front_protected, rows_alike
+from aegis.safe.protect.front import front_protected, rows_alike
 from aegis.safe.protect.joint import reconstruct_protected
 from aegis.safe.protect.leak import LeakAudit, audit_leak
 from aegis.safe.protect.model import (
@@ -36,9 +35,7 @@ __all__ = [
     "LeakAudit",
     "Moments",
     "Noise",
-    "NoiseRound",
     "Perturbation",
-    "ProtectedPoint",
     "ProtectedScorer",
     "ProtectedSummary",
     "ProtectionLevel",

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -161,7 +160,6 @@ def protect_counts(
     policy: Policy,
     *,
     verdicts: Sequence[StatedVerdict] = (),
-    rule_as_written: Any = None,
     source: Source | None = None,
     progress: Progress = SILENT,
 ) -> ProtectedSummary:
@@ -176,8 +174,8 @@ def protect_counts(
         The options of the perturbation.
     policy
         Declares the label.
-    verdicts, rule_as_written
-        Verdicts on configurations, and the rule to which the verdicts refer.
+    verdicts
+        Verdicts on configurations.
     source
         The table, if available; otherwise the moments come from the summary.
 
@@ -201,11 +199,7 @@ def protect_counts(
     codes = codes_of(bare)
     table = ExactTable(summary, source, classes, progress)
     moments = _moments(table, cells, codes, bare.rows)
-    made = replace(
-        with_codes(bare, codes, moments),
-        verdicts=tuple(verdicts),
-        rule=rule_as_written if verdicts else None,
-    )
+    made = replace(with_codes(bare, codes, moments), verdicts=tuple(verdicts))
     with progress.step("Auditing what moments say of pairs"):
         return _without_pairs(made)
 

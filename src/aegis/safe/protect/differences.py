@@ -10,7 +10,7 @@ import numpy as np
 
 from aegis.errors import PolicyError
 from aegis.safe.protect.accounting import epsilon_of
-from aegis.safe.protect.leak import PartLeak
+from aegis.safe.protect.leak import PartLeak, part_of
 from aegis.safe.protect.model import ProtectedSummary, ProtectionLevel
 from aegis.summary import AttributeSummary, Summary
 from aegis.words import json_fields
@@ -147,13 +147,7 @@ def _frequency(summary: Summary, sign: int) -> dict[Any, int]:
 
 
 def _part(name: str, differences: Counter[Any], threshold: int) -> PartLeak:
-    sizes = np.abs(np.array([n for n in differences.values() if n], dtype=np.int64))
-    return PartLeak(
-        name,
-        len(sizes),
-        int((sizes < threshold).sum()),
-        int((sizes == 1).sum()),
-    )
+    return part_of(name, [np.abs(np.array([*differences.values()], dtype=np.int64))], threshold)
 
 
 def _protected(
