@@ -198,14 +198,11 @@ def estimate_pud(
             step.advance()
     estimates = []
     for configuration in configurations:
-        choice, attributes = scorer.choose(configuration), {}
-        scored = scorer.score(choice, chosen)
-        for name, known in raw.items():
-            masked = scored.attributes[name].score
-            # Where this configuration shows every value, nothing is lost.
-            whole = shows_all(summary.attributes[name], choice[name])
-            exact = AttributeEstimate(masked, masked, masked, masked)
-            attributes[name] = exact if whole else replace(known, masked=masked)
+        choice = scorer.choose(configuration)
+        attributes = {
+            name: _masked_by(raw[name], summary.attributes[name], choice[name], score.score)
+            for name, score in scorer.score(choice, chosen).attributes.items()
+        }
         estimates.append(combined(configuration.name, chosen.name, setting, method, attributes))
     return tuple(estimates)
 
@@ -252,6 +249,16 @@ def unmasked_measure(
     estimate = measure(expected.contingency(reconstruction.table, measure))
     best, limits = _bounds(scorer, attribute, seen, measure, setting)
     return within_limits(estimate, limits, best)
+
+
+def _masked_by(
+    known: AttributeEstimate, attribute: AttributeSummary, candidate: Candidate, masked: float
+) -> AttributeEstimate:
+    """Return the estimate under a mask, whose measure is `masked`. If the mask shows every value,
+    nothing is lost.
+    """
+    exact = AttributeEstimate(masked, masked, masked, masked)
+    return exact if shows_all(attribute, candidate) else replace(known, masked=masked)
 
 
 def within_limits(

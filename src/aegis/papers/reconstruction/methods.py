@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,12 @@ class Settings:
     tolerance: float = 1e-8
     max_sweeps: int = 10_000
     progress: Progress = SILENT
+
+    @property
+    def of_sweeps(self) -> dict[str, Any]:
+        """The settings of methods that sweep over all known counts, as keywords."""
+        names = ("tolerance", "max_sweeps", "progress")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -113,34 +120,13 @@ def published_ipf(evidence: Evidence, settings: Settings) -> Reconstruction:
         families.insert(0, histogram_family(evidence.histogram, evidence.labels))
     if not families:
         raise PolicyError("Method 'ipf' needs a masked joint or a histogram; given neither.")
-    return ipf(
-        np.ones((evidence.atoms, evidence.labels)),
-        families,
-        tolerance=settings.tolerance,
-        max_sweeps=settings.max_sweeps,
-        progress=settings.progress,
-    )
+    start = np.ones((evidence.atoms, evidence.labels))
+    return ipf(start, families, **settings.of_sweeps)
 
 
 METHODS.register_all(
-    Method(
-        "all-evidence",
-        lambda evidence, settings: all_evidence(
-            evidence,
-            tolerance=settings.tolerance,
-            max_sweeps=settings.max_sweeps,
-            progress=settings.progress,
-        ),
-    ),
-    Method(
-        "smooth",
-        lambda evidence, settings: smooth(
-            evidence,
-            tolerance=settings.tolerance,
-            max_sweeps=settings.max_sweeps,
-            progress=settings.progress,
-        ),
-    ),
+    Method("all-evidence", lambda evidence, settings: all_evidence(evidence, **settings.of_sweeps)),
+    Method("smooth", lambda evidence, settings: smooth(evidence, **settings.of_sweeps)),
     Method(
         "channel-em",
         lambda evidence, settings: channel_em(
