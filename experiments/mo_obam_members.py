@@ -182,11 +182,7 @@ class Clusters:
 
 def distinct_centroids(records: Records, groups: RecordGroups) -> int:
     """Return how many groups differ in their centroids before rounding."""
-    shown = []
-    for one in records.attributes:
-        middle = centroid(one, groups)
-        numeric = one.kind is AttributeKind.NUMERIC
-        shown.append(middle.numbers if numeric else middle.codes)
+    shown = [centroid(one, groups) for one in records.attributes]
     return len(np.unique(np.round(np.column_stack(shown), 9), axis=0))
 
 

@@ -37,13 +37,13 @@ def figures(name: str, table: pa.Table, k: int, *, truncated: bool) -> dict[str,
         middle = centroid(attribute, groups, rounded=False)
         if attribute.kind is AttributeKind.NUMERIC:
             values = attribute.numbers[attribute.codes]
-            means = np.round(middle.numbers[groups.of], 9)  # 37 is not to become 36.999... and 36
+            means = np.round(middle[groups.of], 9)  # 37 is not to become 36.999... and 36
             whole = np.floor(means) if truncated else np.round(means)
             lost += float(((values - whole) ** 2).sum())
             deviation += float(((values - values.mean()) ** 2).sum())
             shown.append(whole)
         else:
-            own = middle.codes[groups.of]
+            own = middle[groups.of]
             lost += float((own != attribute.codes).sum())
             deviation += float((attribute.codes != np.bincount(attribute.codes).argmax()).sum())
             shown.append(own.astype(np.float64))

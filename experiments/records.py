@@ -12,7 +12,7 @@ import pyarrow.csv
 import aegis
 from aegis.anonymizers.groups import RecordGroups, centroid
 from aegis.anonymizers.records import Records
-from aegis.policy import AttributeKind, Policy, load_policy
+from aegis.policy import Policy, load_policy
 from common import data
 
 ADULT = (
@@ -116,8 +116,7 @@ def released_classes(records: Records, groups: RecordGroups) -> np.ndarray:
     shown = []
     for attribute in records.attributes:
         middle = centroid(attribute, groups, rounded=True)
-        numeric = attribute.kind is AttributeKind.NUMERIC
-        shown.append((np.round(middle.numbers) if numeric else middle.codes)[groups.of])
+        shown.append(np.round(middle)[groups.of])
     return np.unique(np.column_stack(shown), axis=0, return_inverse=True)[1].ravel()
 
 

@@ -40,13 +40,17 @@ class _SilentStep:
         """Ignore the text."""
 
 
+SILENT_STEP: Step = _SilentStep()
+"""A `Step` whose progress is not shown."""
+
+
 class Silent:
     """A `Progress` that shows nothing."""
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:  # noqa: ARG002
         """Open a step whose progress is not shown."""
-        yield _SilentStep()
+        yield SILENT_STEP
 
 
 SILENT: Progress = Silent()

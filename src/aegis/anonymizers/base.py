@@ -5,10 +5,10 @@ losses.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from aegis.policy import Policy
+
+    FrontSearch = Callable[[Records, Any, int, Progress], tuple["TradeOff", ...]]
+    DrawnMasks = Callable[[pa.Table, Policy, Any, int, Progress], Mapping[str, Any] | None]
 
 
 class Style(StrEnum):
@@ -93,19 +96,12 @@ class Grouped:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields except the groups, as JSON values, under the names that reports use."""
-        return {
-            "method": self.method,
-            "options": asdict(self.options),
-            "style": str(self.style),
-            "groups": len(self.groups),
-            "smallest": self.smallest,
-            "suppressed": self.suppressed,
-            "seconds": self.seconds,
-            "loss": asdict(self.loss),
-            "notes": list(self.notes),
-            "details": dict(self.details),
-            "claims_k": self.claims_k,
-        }
+        return (
+            json_fields(self, "method", "options", "style")
+            | {"groups": len(self.groups)}
+            | json_fields(self, "smallest", "suppressed", "seconds", "loss", "notes", "details")
+            | {"claims_k": self.claims_k}
+        )
 
     def __repr__(self) -> str:
         return (
@@ -151,28 +147,6 @@ class TradeOff:
         return json_fields(self) | {"entropy": self.entropy}
 
 
-class FrontSearch(Protocol):
-    """A function that tries several settings near the given options, for methods that balance
-    information loss and diversity.
-    """
-
-    def __call__(
-        self, records: Records, options: Options, seed: int, progress: Progress
-    ) -> tuple[TradeOff, ...]:
-        """Return the result of each setting. Its field `efficient` is True if no other result is
-        better in loss and entropy.
-        """
-
-
-class DrawnMasks(Protocol):
-    """A function that draws masks for the quasi-identifiers with differential privacy."""
-
-    def __call__(
-        self, table: pa.Table, policy: Policy, options: Options, seed: int, progress: Progress
-    ) -> Mapping[str, Any] | None:
-        """Return the drawn masks as a policy writes them; None if the options already name the masks."""
-
-
 @dataclass(frozen=True)
 class Anonymizer:
     """A record-level method, with its options and what it can promise.
@@ -208,11 +182,13 @@ class Anonymizer:
         Whether tables with more than `Options.partition_above` records are first cut into Mondrian
         cells.
     front
-        Function that searches settings near the settings of a release; None if the method does not
-        weigh two aims.
+        Function that tries several settings near the options of a release, for a method that weighs
+        information loss against diversity: it takes records, options, seed and progress, and returns
+        the result of each setting. None for other methods.
     masks
-        Function that draws masks of the quasi-identifiers before records are read; None if the
-        method draws none.
+        Function that draws masks of the quasi-identifiers with differential privacy before records
+        are read: it takes table, policy, options, seed and progress, and returns the masks as a
+        policy writes them, or None if the options name the masks. None if the method draws none.
     """
 
     name: str

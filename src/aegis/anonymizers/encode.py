@@ -137,7 +137,7 @@ def encode_declared(
         roles,
         kinds=declared_kinds | dict(kinds or {}),
         orders=declared_orders | dict(orders or {}),
-        hierarchies=hierarchy_rows(policy),
+        hierarchies={a.name: a.hierarchy.rows for a in quasi if a.hierarchy is not None},
     )
 
 
@@ -148,15 +148,6 @@ def roles_of(table: pa.Table, policy: Policy) -> dict[str, str]:
     roles: dict[str, str] = dict.fromkeys(table.column_names, Role.FEATURE)
     roles |= dict.fromkeys((n for n in policy.sensitive if n in roles), Role.SENSITIVE)
     return roles | {a.name: Role.QUASI_IDENTIFIER for a in policy.quasi_identifiers}
-
-
-def hierarchy_rows(policy: Policy) -> dict[str, HierarchyRows]:
-    """Return the rows of the hierarchy of each quasi-identifier that has one."""
-    return {
-        attribute.name: attribute.hierarchy.rows
-        for attribute in policy.quasi_identifiers
-        if attribute.hierarchy is not None
-    }
 
 
 def _check_roles(table: pa.Table, roles: Mapping[str, str]) -> None:
@@ -218,15 +209,11 @@ def _kind(
     return kind
 
 
-def _is_number(dtype: pa.DataType) -> bool:
-    return bool(pt.is_integer(dtype) or pt.is_floating(dtype) or pt.is_decimal(dtype))
-
-
 def _natural_kind(dtype: pa.DataType) -> AttributeKind:
     """Return the kind of attribute that columns of this type have by default."""
     if pt.is_dictionary(dtype):
         dtype = dtype.value_type
-    if _is_number(dtype):
+    if pt.is_integer(dtype) or pt.is_floating(dtype) or pt.is_decimal(dtype):
         return AttributeKind.NUMERIC
     return AttributeKind.ORDINAL if pt.is_temporal(dtype) else AttributeKind.CATEGORICAL
 
@@ -377,13 +364,11 @@ def _numbers(domain: list[Any]) -> Floats:
 
 
 def _scale(codes: Codes, numbers: Floats) -> tuple[float, float]:
-    if not len(numbers):
-        return 0.0, 1.0
-    counts = np.bincount(codes, minlength=len(numbers))
     present = ~np.isnan(numbers)
-    weights, values = counts[present], numbers[present]
-    if not len(values):
+    if not present.any():
         return 0.0, 1.0
+    values = numbers[present]
+    weights = np.bincount(codes, minlength=len(numbers))[present]
     centre = float(np.average(values, weights=weights))
     spread = float(np.sqrt(np.average((values - centre) ** 2, weights=weights)))
     return centre, spread if spread > 0 else 1.0

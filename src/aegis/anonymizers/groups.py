@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from aegis.anonymizers.records import Codes, RecordAttribute, Records
-from aegis.arrays import Floats, Ints
+from aegis.arrays import Array, Floats, Ints
 from aegis.policy import AttributeKind
 
 SUPPRESSED = -1
@@ -70,38 +70,19 @@ class RecordGroups:
         return len(self.sizes)
 
 
-@dataclass(frozen=True, eq=False)
-class Centroid:
-    """The values of one attribute that represent each group in a centroid release.
+def centroid(attribute: RecordAttribute, groups: RecordGroups, *, rounded: bool = False) -> Array:
+    """Return the value of an attribute that represents each of G groups, shape (G,): the mean of a
+    numeric attribute, as a number, and otherwise a code: the median of an ordinal attribute, the
+    most frequent value of a categorical one. Ties go to the lower code.
 
-    Attributes
-    ----------
-    numbers
-        For a numeric attribute: mean of the non-missing values per group, shape (G,); NaN if most
-        values of the group are missing.
-    codes
-        For other attributes: median (ordinal) or mode (categorical) per group, shape (G,). Ties go
-        to the lower code. Empty for numeric attributes.
-    """
-
-    numbers: Floats
-    codes: Codes
-
-
-def centroid(
-    attribute: RecordAttribute, groups: RecordGroups, *, rounded: bool = False
-) -> Centroid:
-    """Return the value of an attribute that represents each group: its mean (numeric), median
-    (ordinal) or most frequent value (categorical).
-
-    The value is missing if more than half of the group's values are missing. `rounded` rounds means
-    to the attribute's resolution, if it has one.
+    The value is missing (NaN for a number) if more than half of the group's values are missing.
+    `rounded` rounds means to the attribute's resolution, if it has one.
     """
     if attribute.kind is AttributeKind.NUMERIC:
-        return Centroid(_means(attribute, groups, rounded=rounded), np.empty(0, dtype=np.int32))
+        return _means(attribute, groups, rounded=rounded)
     if attribute.kind is AttributeKind.ORDINAL:
-        return Centroid(np.empty(0), _medians(attribute, groups))
-    return Centroid(np.empty(0), _modes(attribute, groups))
+        return _medians(attribute, groups)
+    return _modes(attribute, groups)
 
 
 def _means(attribute: RecordAttribute, groups: RecordGroups, *, rounded: bool) -> Floats:
@@ -187,7 +168,7 @@ def distinct_values(attribute: RecordAttribute, groups: RecordGroups) -> tuple[I
 
 
 def squared_distances(
-    attribute: RecordAttribute, codes: Codes, numbers: Floats, standing: Codes, *, scaled: bool
+    attribute: RecordAttribute, codes: Codes, shown: Array, *, scaled: bool
 ) -> Floats:
     """Return the squared distance between the values of N records and the values that represent
     them in a release, shape (N,).
@@ -202,22 +183,22 @@ def squared_distances(
     ----------
     codes
         The values of the N records, shape (N,).
-    numbers, standing
+    shown
         The value that represents each record, shape (N,): a number for numeric attributes, a code
         for all others.
     """
     if attribute.kind is AttributeKind.CATEGORICAL:
-        mismatches: Floats = (codes != standing).astype(np.float64)
+        mismatches: Floats = (codes != shown).astype(np.float64)
         return mismatches
     if attribute.kind is AttributeKind.NUMERIC:
         own = (attribute.numbers[codes] - attribute.centre) / attribute.spread
-        other = (numbers - attribute.centre) / attribute.spread
+        other = (shown - attribute.centre) / attribute.spread
         unit = 1.0 if scaled else attribute.spread**2
     else:
         ranks = np.linspace(-0.5, 0.5, attribute.present) if attribute.present > 1 else np.zeros(1)
         if attribute.missing >= 0:
             ranks = np.append(ranks[: attribute.present], np.nan)
-        own, other, unit = ranks[codes], ranks[standing], 1.0
+        own, other, unit = ranks[codes], ranks[shown], 1.0
     aside = np.isnan(own) != np.isnan(other)
     squared: Floats = (np.nan_to_num(own) - np.nan_to_num(other)) ** 2 + aside
     return squared * unit

@@ -4,7 +4,9 @@ size of classes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +20,6 @@ from aegis.anonymizers.groups import (
 )
 from aegis.anonymizers.records import RecordAttribute, Records
 from aegis.arrays import Floats
-from aegis.policy import AttributeKind
 
 
 @dataclass(frozen=True)
@@ -63,17 +64,18 @@ class InformationLoss:
         cls,
         groups: RecordGroups,
         k: int,
-        *,
-        scaled: float,
-        unscaled: float,
+        deviation: Callable[..., float],
         penalty: float,
+        *,
         left_out: int = 0,
     ) -> InformationLoss:
-        """Return the given figures together with the figures on group sizes, which are computed
-        from `groups`.
+        """Return the penalty together with the figures on group sizes, which are computed from
+        `groups`, and with both deviations.
 
+        `deviation` has the argument `scaled` and returns the figure `scaled` or `unscaled`.
         `left_out` is the number of further records that count as suppressed.
         """
+        scaled, unscaled = deviation(scaled=True), deviation(scaled=False)
         size, suppressed = len(groups.of) + left_out, groups.suppressed + left_out
         average = (size - suppressed) / len(groups) if len(groups) else 0.0
         discernibility = int(np.sum(groups.sizes**2)) + size * suppressed
@@ -91,9 +93,8 @@ def information_loss(
     return InformationLoss.of(
         groups,
         k,
-        scaled=centroid_loss(records, groups, scaled=True, rounded=rounded),
-        unscaled=centroid_loss(records, groups, scaled=False, rounded=rounded),
-        penalty=certainty_penalty(records, groups),
+        partial(centroid_loss, records, groups, rounded=rounded),
+        certainty_penalty(records, groups),
     )
 
 
@@ -111,13 +112,30 @@ def centroid_loss(
         return 0.0
     released = records.take(groups.order) if groups.suppressed else records
     inside = groups if not groups.suppressed else RecordGroups(groups.of[groups.order])
-    everything = total_groups(released)
-    within = total = 0.0
-    for attribute in released.attributes:
-        distances = distances_to_centroid(attribute, inside, scaled=scaled, rounded=rounded)
-        within += float(distances.sum())
-        total += float(distances_to_centroid(attribute, everything, scaled=scaled).sum())
-    return within / total if total > 0 else 0.0
+    return relative_deviation(
+        released,
+        lambda own, _, scaled: distances_to_centroid(own, inside, scaled=scaled, rounded=rounded),
+        scaled=scaled,
+    )
+
+
+def relative_deviation(
+    records: Records, moved: Callable[[RecordAttribute, Floats, bool], Floats], *, scaled: bool
+) -> float:
+    """Return how far a release moves the values of records, relative to their deviation from the
+    centroid of the table: a ratio of two sums over attributes, 0 if all records are equal.
+
+    `moved` returns the squared distances between released and original values of an attribute. Its
+    arguments are the attribute, the squared distance of each record to the centroid of the table,
+    and `scaled`, which says whether numbers are compared as z-scores.
+    """
+    whole = total_groups(records)
+    lost = total = 0.0
+    for attribute in records.attributes:
+        distances = distances_to_centroid(attribute, whole, scaled=scaled)
+        lost += float(moved(attribute, distances, scaled).sum())
+        total += float(distances.sum())
+    return lost / total if total > 0 else 0.0
 
 
 def distances_to_centroid(
@@ -129,15 +147,8 @@ def distances_to_centroid(
     Every record must belong to a group. `squared_distances` defines the distance. With `rounded`,
     means are rounded as in `centroid`.
     """
-    middle = centroid(attribute, groups, rounded=rounded)
-    numeric = attribute.kind is AttributeKind.NUMERIC
-    return squared_distances(
-        attribute,
-        attribute.codes,
-        middle.numbers[groups.of] if numeric else middle.numbers,
-        middle.codes if numeric else middle.codes[groups.of],
-        scaled=scaled,
-    )
+    middle = centroid(attribute, groups, rounded=rounded)[groups.of]
+    return squared_distances(attribute, attribute.codes, middle, scaled=scaled)
 
 
 def certainty_penalty(records: Records, groups: RecordGroups) -> float:

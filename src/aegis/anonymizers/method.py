@@ -12,7 +12,7 @@ from aegis.anonymizers.losses import InformationLoss
 from aegis.anonymizers.records import Records
 from aegis.arrays import Array, Flags, Ints
 from aegis.errors import DataError, PolicyError
-from aegis.progress import Progress
+from aegis.progress import Progress, Step
 
 MINIMUM_K = 2
 
@@ -173,3 +173,17 @@ class Outcome:
 
 Method = Callable[[Records, Any, np.random.Generator, Progress], Outcome]
 """A method's function: it takes records, options, a random generator and progress."""
+
+
+def labelled(name: str, label: Callable[[Records, Any, np.random.Generator, Step], Ints]) -> Method:
+    """Return the function of a method that only groups records. `label` returns the group of each
+    record; its arguments are records, options, a random generator and the step of progress `name`.
+    """
+
+    def run(
+        records: Records, options: Any, random: np.random.Generator, progress: Progress
+    ) -> Outcome:
+        with progress.step(name, len(records)) as step:
+            return Outcome(label(records, options, random, step))
+
+    return run

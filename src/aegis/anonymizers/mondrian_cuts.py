@@ -13,7 +13,7 @@ import numpy as np
 
 from aegis.anonymizers.records import Codes, Records
 from aegis.arrays import Flags, Floats, Ints
-from aegis.progress import Step
+from aegis.progress import SILENT_STEP, Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class _Partitions:
 
 
 def mondrian(
-    records: Records, k: int, *, distinct: int = 1, relaxed: bool = False, step: Step | None = None
+    records: Records, k: int, *, distinct: int = 1, relaxed: bool = False, step: Step = SILENT_STEP
 ) -> Ints:
     """Partition the records by Mondrian (LeFevre, DeWitt and Ramakrishnan 2006, figure 3 and
     section 4).
@@ -104,8 +104,7 @@ def mondrian(
         finished = active.select(uncut)
         labels[finished.rows] = done + finished.of
         done += len(finished.sizes)
-        if step is not None:
-            step.advance(len(finished.rows))
+        step.advance(len(finished.rows))
         active = halves
     return labels
 

@@ -116,15 +116,10 @@ def _convert(value: Any, hint: Any) -> tuple[bool, Any]:
     if hint is not bool and isinstance(value, bool):
         return False, None
     kind = _KINDS.get(hint, hint)
-    # Neither a float nor a count of anything holds more.
-    if not isinstance(value, kind) or (hint in _KINDS and not _moderate(value)):
+    # Neither a float nor a count of anything holds more; NaN is in no range.
+    if not isinstance(value, kind) or (hint in _KINDS and not -LARGEST <= value <= LARGEST):
         return False, None
     return True, hint(value)
-
-
-def _moderate(number: Any) -> bool:
-    """Return whether a number is not too large for an option; False for NaN."""
-    return bool(-LARGEST <= number <= LARGEST)
 
 
 def _convert_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[bool, Any]:

@@ -163,7 +163,8 @@ def load_recipe(source: str | Path | Located) -> Recipe:
     method, options, seed = data.get("method"), data.get("options") or {}, data.get("seed")
     if not isinstance(method, str):
         raise PolicyError(
-            f"{path} does not name a method.", hint=f"Write `method:` and one of: {_methods()}."
+            f"{path} does not name a method.",
+            hint=f"Write `method:` and one of: {', '.join(ANONYMIZERS.names())}.",
         )
     if not isinstance(options, dict) or not isinstance(seed, int | None) or (seed or 0) < 0:
         raise PolicyError(
@@ -215,7 +216,3 @@ def demanded_options(
 def _needs_strict(anonymizer: Anonymizer, given: Mapping[str, Any]) -> bool:
     """Return whether the method guarantees l only with `strict`, and the options do not set it."""
     return any(f.name == "strict" for f in fields(anonymizer.options)) and not given.get("strict")
-
-
-def _methods() -> str:
-    return ", ".join(ANONYMIZERS.names())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -93,14 +92,14 @@ def _centroids(
 ) -> pa.Array:
     middle = centroid(attribute, groups, rounded=rounded)
     if attribute.kind is AttributeKind.NUMERIC:
-        missing = np.isnan(middle.numbers)
+        missing = np.isnan(middle)
         if rounded and pt.is_integer(dtype):
-            whole = np.where(missing, 0, middle.numbers).astype(np.int64)
+            whole = np.where(missing, 0, middle).astype(np.int64)
             return pa.array(whole, mask=missing).cast(dtype)
-        return pa.array(middle.numbers, mask=missing)
+        return pa.array(middle, mask=missing)
     if pt.is_dictionary(dtype):
         dtype = dtype.value_type
-    return pa.array(attribute.domain, dtype).take(pa.array(middle.codes))
+    return pa.array(attribute.domain, dtype).take(pa.array(middle))
 
 
 def generalised(attribute: RecordAttribute, groups: RecordGroups) -> pa.Array:
@@ -173,16 +172,9 @@ def _sets(attribute: RecordAttribute, groups: RecordGroups) -> list[str | None]:
     return texts
 
 
-def class_sizes(released: pa.Table, names: Sequence[str]) -> Ints:
-    """Return the number of rows of each distinct combination of values in the columns `names`; null
-    counts as a value.
-    """
-    counted = released.group_by(list(names), use_threads=False).aggregate([([], "count_all")])
-    sizes: Ints = counted.column("count_all").to_numpy().astype(np.int64)
-    return sizes
-
-
 def _check(released: pa.Table, records: Records, k: int) -> None:
-    sizes = class_sizes(released, [a.name for a in records.attributes])
+    names = [a.name for a in records.attributes]
+    counted = released.group_by(names, use_threads=False).aggregate([([], "count_all")])
+    sizes = counted.column("count_all").to_numpy()
     if len(sizes) and sizes.min() < k:
         raise InternalError(f"The release has a class of {sizes.min()} rows, below k = {k}.")

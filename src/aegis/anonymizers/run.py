@@ -69,23 +69,16 @@ class Anonymized:
         return self.data.append_column(PERSON, pa.array(persons))
 
 
-def carried_masks(policy: Policy) -> dict[str, Mask | None]:
-    """Return the mask of each released column that is not a quasi-identifier; None for no mask.
-
-    The method itself changes quasi-identifiers. Any other column stays unmasked if `identity` is
-    among its candidates or if it has no candidates. Otherwise it gets its first candidate that is
-    not random. Identifiers are left out, or tokenised if the policy says so.
-
-    Raises
-    ------
-    PolicyError
-        All candidates of a column that needs a mask are noise masks.
+def _carried_masks(policy: Policy) -> dict[str, Mask | None]:
+    """Return the mask of each released column that is not a quasi-identifier (the method itself
+    changes those); None for no mask. Identifiers are left out, or tokenised if the policy says so.
     """
-    masks: dict[str, Mask | None] = {}
-    for attribute in policy.released():
-        quasi = attribute.role is Role.QUASI_IDENTIFIER
-        masks[attribute.name] = None if quasi else least_mask(attribute)
-    return policy.with_label(masks)
+    return policy.with_label(
+        {
+            a.name: None if a.role is Role.QUASI_IDENTIFIER else least_mask(a)
+            for a in policy.released()
+        }
+    )
 
 
 def read_records(
@@ -113,7 +106,7 @@ def read_records(
         The table has no rows, it lacks a column, or a column is not usable (see `encode`); or a
         mask does not cover a value, and the policy says `unseen: error`.
     PolicyError
-        There is no quasi-identifier, or a mask does not fit its column; or the table is on Spark.
+        There is no quasi-identifier, a mask does not fit its column, or the table is on Spark.
     """
     source.engine.require_here(
         "Record-level methods read all rows, which would come",
@@ -125,7 +118,7 @@ def read_records(
         source.require(name, where="named in the policy")
     if source.rows == 0:
         raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
-    masks = fit_masks(source, carried_masks(policy), policy.shared_rows)
+    masks = fit_masks(source, _carried_masks(policy), policy.shared_rows)
     unseen = count_unseen(source, masks)
     if policy.unseen is Unseen.ERROR:
         refuse_unseen(unseen)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-from aegis.words import json_fields
 
 
 @dataclass(frozen=True)
@@ -30,10 +27,6 @@ class Score:
     value: float
     deviation: float | None
     unmasked: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return json_fields(self)
 
 
 @dataclass(frozen=True)
@@ -64,7 +57,3 @@ class Agreement:
     loss: float
     points: float
     chosen: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return json_fields(self)

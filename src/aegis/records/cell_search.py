@@ -24,7 +24,7 @@ import numpy as np
 
 from aegis.anonymizers.records import Codes, distinct_rows
 from aegis.arrays import Flags, Floats, Ints
-from aegis.progress import Step
+from aegis.progress import SILENT_STEP, Step
 
 Pattern = tuple[int, ...]
 Fits = Callable[[Ints, Ints], Flags]
@@ -74,21 +74,19 @@ class CellSearch:
         self.starred: Flags = np.zeros((self.rows, len(columns)), dtype=np.bool_)
         self.pending: Ints = np.arange(self.rows, dtype=np.int64)
 
-    def run(self, step: Step | None = None) -> Flags:
+    def run(self, step: Step = SILENT_STEP) -> Flags:
         """Search which cells to suppress; return True for each such cell of the N records and A
         attributes, shape (N, A).
         """
         run = self._by_cost if len(self.columns) <= FEW_ATTRIBUTES else self._by_number
         run(step)
-        if not len(self.pending):
-            return self.starred
         left = len(self.pending)
-        _Leftovers(self).join()
-        if step is not None:
+        if left:
+            _Leftovers(self).join()
             step.advance(left)
         return self.starred
 
-    def _by_cost(self, step: Step | None) -> None:
+    def _by_cost(self, step: Step) -> None:
         """Apply all patterns, the cheapest first. A pattern is a set of attributes whose cells are
         suppressed in a record.
         """
@@ -102,7 +100,7 @@ class CellSearch:
             if not self._advance(list(patterns), step):
                 return
 
-    def _by_number(self, step: Step | None) -> None:
+    def _by_number(self, step: Step) -> None:
         """Apply the patterns of no attribute, then of one, of two, and so on; if there are too
         many, try only a part. A pattern is a set of attributes whose cells are suppressed in a
         record.
@@ -113,14 +111,13 @@ class CellSearch:
             if not grown:
                 return
 
-    def _advance(self, patterns: Sequence[Pattern], step: Step | None) -> list[Pattern]:
+    def _advance(self, patterns: Sequence[Pattern], step: Step) -> list[Pattern]:
         """Apply the patterns (sets of attributes to suppress), report the progress, and return the
         patterns to extend by one more attribute; none if every record is in an acceptable class.
         """
         before = len(self.pending)
         grown = self._level(patterns)
-        if step is not None:
-            step.advance(before - len(self.pending))
+        step.advance(before - len(self.pending))
         return grown if len(self.pending) else []
 
     def _cost(self, pattern: Pattern) -> float:

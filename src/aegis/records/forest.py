@@ -48,10 +48,8 @@ class Forest:
         self._test, train = order[:held_out], order[held_out:]
         self._features, self._target = features, target
         self._model = _classifier(trees, int(random.integers(2**31)))
-        if len(train):
-            self._model.fit(features[train], target[train])
-        else:
-            self._model.fit(features[self._test], target[self._test])
+        seen = train if len(train) else self._test
+        self._model.fit(features[seen], target[seen])
 
     def accuracy(self, features: Array | None = None) -> float:
         """Return the share of the test records for which the forest predicts the correct target.

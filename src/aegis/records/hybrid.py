@@ -32,6 +32,7 @@ from aegis.records.forest import Forest
 from aegis.records.hybrid_cells import ReleasedCells
 from aegis.records.members import k_member
 from aegis.records.mondrian import mondrian
+from aegis.words import json_fields
 
 BANDS = ("super-major", "major", "minor", "super-minor")
 
@@ -176,13 +177,9 @@ class Pattern:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures under the names that reports use, as JSON values."""
-        return {
-            "name": self.name,
-            "accuracy_drop": self.drop,
-            "coverage": self.coverage,
-            "friendly": self.friendly,
-            "values": [list(row) for row in self.bands],
-        }
+        return json_fields(
+            self, "name", "accuracy_drop=drop", "coverage", "friendly", "values=bands"
+        )
 
 
 def patterns(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -192,9 +193,8 @@ class ReleasedCells:
         return InformationLoss.of(
             groups,
             k,
-            scaled=self._deviation(grouped, scaled=True),
-            unscaled=self._deviation(grouped, scaled=False),
-            penalty=penalty / ((len(self.records) + left_out) * width),
+            partial(self._deviation, grouped),
+            penalty / ((len(self.records) + left_out) * width),
             left_out=left_out,
         )
 
@@ -218,9 +218,11 @@ class ReleasedCells:
                 low, high = self._low[attribute.name][grouped], self._high[attribute.name][grouped]
                 middle = np.where(np.isnan(high), low, (low + high) / 2)
                 centre = np.full(len(grouped), attribute.centre)
-                none = np.empty(0, dtype=np.int32)
-                within += _sum(attribute, codes, middle, none, scaled)
-                total += _sum(attribute, codes, centre, none, scaled)
+                moved, spread = (
+                    float(squared_distances(attribute, codes, shown, scaled=scaled).sum())
+                    for shown in (middle, centre)
+                )
+                within, total = within + moved, total + spread
             else:
                 changed = self._heights[attribute.name] > 0
                 if attribute.name in self._ranks:
@@ -235,9 +237,3 @@ def _span(attribute: RecordAttribute) -> float:
     """Return the range of a numeric attribute, to divide by: 1 if the range is 0."""
     least, most = attribute.bounds
     return most - least if most > least else 1.0
-
-
-def _sum(
-    attribute: RecordAttribute, codes: Codes, numbers: Floats, standing: Codes, scaled: bool
-) -> float:
-    return float(squared_distances(attribute, codes, numbers, standing, scaled=scaled).sum())

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from aegis.anonymizers.base import Anonymizer, Options, Outcome, Style
-from aegis.anonymizers.groups import RecordGroups, total_groups
-from aegis.anonymizers.losses import InformationLoss, distances_to_centroid
+from aegis.anonymizers.groups import RecordGroups
+from aegis.anonymizers.losses import InformationLoss, relative_deviation
 from aegis.anonymizers.method import fitting_groups
 from aegis.anonymizers.records import Codes, RecordAttribute, Records, distinct_rows
 from aegis.anonymizers.release import SUPPRESSED_VALUE
@@ -162,23 +163,9 @@ def _loss(records: Records, starred: Flags, labels: Ints, k: int) -> Information
     """Return the information loss of the release; a suppressed cell counts as if it were replaced
     by the centroid of the table. `labels` has the class of each record.
     """
-    return InformationLoss.of(
-        RecordGroups.number(labels),
-        k,
-        scaled=_deviation(records, starred, scaled=True),
-        unscaled=_deviation(records, starred, scaled=False),
-        penalty=float(starred.mean()),
-    )
-
-
-def _deviation(records: Records, starred: Flags, *, scaled: bool) -> float:
-    whole = total_groups(records)
-    lost = total = 0.0
-    for place, attribute in enumerate(records.attributes):
-        distances = distances_to_centroid(attribute, whole, scaled=scaled)
-        lost += float(distances[starred[:, place]].sum())
-        total += float(distances.sum())
-    return lost / total if total > 0 else 0.0
+    cells = dict(zip((a.name for a in records.attributes), starred.T, strict=True))
+    deviation = partial(relative_deviation, records, lambda own, away, _: away[cells[own.name]])
+    return InformationLoss.of(RecordGroups.number(labels), k, deviation, float(starred.mean()))
 
 
 LOCAL_SUPPRESSION = Anonymizer(

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aegis.anonymizers.base import Anonymizer, Options, Outcome, Style
+from aegis.anonymizers.base import Anonymizer, Options, Style
 from aegis.anonymizers.groups import RecordGroups, extent
+from aegis.anonymizers.method import labelled
 from aegis.anonymizers.records import RecordAttribute, Records
 from aegis.arrays import Floats, Ints
 from aegis.policy import AttributeKind
-from aegis.progress import Progress, Step
+from aegis.progress import SILENT_STEP, Step
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,7 @@ class _Reach:
 
     def _costs(self) -> Floats:
         if self._tree:
-            heights: Floats = np.maximum(self._heights, self._covered)
-            return heights
+            return np.maximum(self._heights, self._covered)
         low, high = np.minimum(self._places, self._low), np.maximum(self._places, self._high)
         width: Floats = np.minimum(high - low, 1.0)
         return width
@@ -151,7 +151,7 @@ def k_member(
     random: np.random.Generator,
     *,
     distinct: int = 1,
-    step: Step | None = None,
+    step: Step = SILENT_STEP,
 ) -> Ints:
     """Cluster the records by k-member (Byun et al. 2007, figure 3), or by (k,l)-member if
     `distinct` is above 1.
@@ -198,8 +198,7 @@ def k_member(
             break
         labels[members] = cluster
         cluster += 1
-        if step is not None:
-            step.advance(len(members))
+        step.advance(len(members))
     rest = np.flatnonzero(labels < 0)
     if not cluster:
         return np.zeros(len(records), dtype=np.int64)
@@ -270,8 +269,7 @@ class _Cover:
         """Return what each cluster would cost if the value with this code were added, shape (G,)."""
         if self._tree:
             heights = self._attribute.tree.heights_to(code) / self._attribute.tree.height
-            reached: Floats = np.maximum(self._height, heights[self._some])
-            return reached
+            return np.maximum(self._height, heights[self._some])
         place = self._attribute.positions[code]
         width = np.maximum(self._high, place) - np.minimum(self._low, place)
         cost: Floats = np.minimum(width, 1.0)
@@ -285,14 +283,12 @@ class _Cover:
         self._high[cluster] = max(self._high[cluster], place)
 
 
-def _run(
-    records: Records, options: Options, random: np.random.Generator, progress: Progress
-) -> Outcome:
-    with progress.step("k-member", len(records)) as step:
-        labels = k_member(records, options.k, random, distinct=options.l, step=step)
-    return Outcome(labels)
-
-
+_CLUSTERED = labelled(
+    "k-member",
+    lambda records, options, random, step: k_member(
+        records, options.k, random, distinct=options.l, step=step
+    ),
+)
 K_MEMBER = Anonymizer(
     "k-member",
     "Builds clusters of k records, and each time adds the record that increases the loss least.",
@@ -301,7 +297,7 @@ K_MEMBER = Anonymizer(
     Style.GENERALISED,
     "N D",
     False,
-    _run,
+    _CLUSTERED,
     quadratic=True,
 )
 KL_MEMBER = Anonymizer(
@@ -312,6 +308,6 @@ KL_MEMBER = Anonymizer(
     Style.GENERALISED,
     "N D",
     True,
-    _run,
+    _CLUSTERED,
     quadratic=True,
 )

@@ -8,16 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aegis.anonymizers.base import (
-    Anonymizer,
-    Options,
-    Outcome,
-    Style,
-    at_least,
-)
-from aegis.anonymizers.records import Codes, Records
+from aegis.anonymizers.base import Anonymizer, Options, Style, at_least
+from aegis.anonymizers.method import labelled
+from aegis.anonymizers.records import Codes
 from aegis.arrays import Floats, Ints
-from aegis.progress import Progress, Step
+from aegis.progress import SILENT_STEP, Step
 from aegis.records.space import Space
 
 COMPACT_AT = 8
@@ -116,7 +111,7 @@ def smallest(values: Floats, count: int) -> Ints:
     return np.sort(np.concatenate([below, equal]))
 
 
-def mdav(space: Space, k: int, step: Step | None = None) -> Ints:
+def mdav(space: Space, k: int, step: Step = SILENT_STEP) -> Ints:
     """Cluster the records by MDAV-generic (Domingo-Ferrer and Torra 2005, algorithm 4.1).
 
     While at least 3k records remain, let r be the record farthest from the average record, and s
@@ -150,8 +145,7 @@ def mdav(space: Space, k: int, step: Step | None = None) -> Ints:
         labels[pool.rows[near]] = cluster + 1
         pool.remove(near)
         cluster += 2
-        if step is not None:
-            step.advance(2 * k)
+        step.advance(2 * k)
     pool.compact()
     if len(pool) >= 2 * k:
         _around_farthest(pool, k, labels, cluster)
@@ -173,7 +167,7 @@ def _around_farthest(pool: _Unassigned, k: int, labels: Ints, cluster: int) -> F
     return from_r
 
 
-def v_mdav(space: Space, k: int, gamma: float, step: Step | None = None) -> Ints:
+def v_mdav(space: Space, k: int, gamma: float, step: Step = SILENT_STEP) -> Ints:
     """Cluster the records by V-MDAV (Solanas and Martinez-Balleste 2006).
 
     While at least k records remain, the record farthest from the centre of the table forms a
@@ -198,8 +192,7 @@ def v_mdav(space: Space, k: int, gamma: float, step: Step | None = None) -> Ints
         labels[pool.rows[members]] = cluster
         _extend(pool, members, k, gamma, labels, cluster)
         cluster += 1
-        if step is not None:
-            step.advance(k)
+        step.advance(k)
     pool.compact()
     _join_nearest(space, pool.rows, labels, cluster)
     return labels
@@ -242,26 +235,6 @@ def _join_nearest(space: Space, rows: Ints, labels: Ints, clusters: int) -> None
     labels[rows] = [int(np.argmin(places.distances(space.at(int(row))))) for row in rows]
 
 
-def _run_mdav(
-    records: Records,
-    options: Options,
-    random: np.random.Generator,  # noqa: ARG001 - the same interface for all methods
-    progress: Progress,
-) -> Outcome:
-    with progress.step("mdav", len(records)) as step:
-        return Outcome(mdav(Space.of(records), options.k, step))
-
-
-def _run_v_mdav(
-    records: Records,
-    options: VariableOptions,
-    random: np.random.Generator,  # noqa: ARG001 - the same interface for all methods
-    progress: Progress,
-) -> Outcome:
-    with progress.step("v-mdav", len(records)) as step:
-        return Outcome(v_mdav(Space.of(records), options.k, options.gamma, step))
-
-
 MDAV = Anonymizer(
     "mdav",
     "Groups k records around the records farthest from the average (microaggregation).",
@@ -270,7 +243,7 @@ MDAV = Anonymizer(
     Style.CENTROID,
     "N^2 / k",
     False,
-    _run_mdav,
+    labelled("mdav", lambda records, options, _, step: mdav(Space.of(records), options.k, step)),
     quadratic=True,
 )
 V_MDAV = Anonymizer(
@@ -281,6 +254,9 @@ V_MDAV = Anonymizer(
     Style.CENTROID,
     "N^2",
     False,
-    _run_v_mdav,
+    labelled(
+        "v-mdav",
+        lambda records, options, _, step: v_mdav(Space.of(records), options.k, options.gamma, step),
+    ),
     quadratic=True,
 )

@@ -6,12 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from aegis.anonymizers.base import Anonymizer, Options, Outcome, Style
+from aegis.anonymizers.base import Anonymizer, Options, Style
+from aegis.anonymizers.method import labelled
 from aegis.anonymizers.mondrian_cuts import mondrian
-from aegis.anonymizers.records import Records
-from aegis.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -29,19 +26,6 @@ class MondrianOptions(Options):
     relaxed: bool = False
 
 
-def _run(
-    records: Records,
-    options: MondrianOptions,
-    random: np.random.Generator,  # noqa: ARG001 - the same interface for all methods
-    progress: Progress,
-) -> Outcome:
-    with progress.step("mondrian", len(records)) as step:
-        labels = mondrian(
-            records, options.k, distinct=options.l, relaxed=options.relaxed, step=step
-        )
-    return Outcome(labels)
-
-
 MONDRIAN = Anonymizer(
     "mondrian",
     "Cuts the records at the median of the widest attribute, and then cuts each part again.",
@@ -50,7 +34,12 @@ MONDRIAN = Anonymizer(
     Style.GENERALISED,
     "N log N",
     True,
-    _run,
+    labelled(
+        "mondrian",
+        lambda records, options, _, step: mondrian(
+            records, options.k, distinct=options.l, relaxed=options.relaxed, step=step
+        ),
+    ),
 )
 
 __all__ = ["MONDRIAN", "MondrianOptions", "mondrian"]

@@ -60,6 +60,7 @@ class SampledOptions(Options):
     search: float = 0.0
     steps: int = 20
     score: str = "precision"
+    by_chance = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,11 +74,6 @@ class SampledOptions(Options):
         if self.score not in SCHEME_SCORES:
             raise PolicyError.unknown("score of safe-pub", self.score, SCHEME_SCORES)
         _ = self.privacy
-
-    @property
-    def by_chance(self) -> bool:
-        """Return True: records are drawn at random, and the seed must stay secret."""
-        return True
 
     @property
     def privacy(self) -> SampledPrivacy:

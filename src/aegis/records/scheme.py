@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from aegis.anonymizers.base import Anonymizer, Options, Style
+from aegis.anonymizers.base import Anonymizer, Style
 from aegis.anonymizers.masked_values import given_mask
 from aegis.arrays import Floats, Integers
 from aegis.errors import PolicyError
@@ -37,9 +37,9 @@ Chain = tuple[Mask, ...]
 
 def drawn_masks(
     table: pa.Table, policy: Policy, options: SampledOptions, seed: int, progress: Progress
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
     """Draw a mask for each quasi-identifier by the differentially private search; return the masks
-    as a policy writes them.
+    as a policy writes them, or None if the options ask for no search.
 
     Parameters
     ----------
@@ -60,6 +60,8 @@ def drawn_masks(
         A candidate learns from the table or is random, or the score needs a hierarchy that an
         attribute does not have.
     """
+    if not options.search:
+        return None
     given = options.masks or {}
     quasi = policy.quasi_identifiers
     chains = [_chain(attribute, given) for attribute in quasi]
@@ -195,15 +197,6 @@ def _shares(attribute: Attribute, mask: Mask, codes: Integers, shown: pa.Array) 
     return sizes[codes] / len(hierarchy.rows)
 
 
-def _searched(
-    table: pa.Table, policy: Policy, options: Options, seed: int, progress: Progress
-) -> dict[str, Any] | None:
-    """Draw masks if the options ask for a search; return None otherwise."""
-    if not isinstance(options, SampledOptions) or not options.search:
-        return None
-    return drawn_masks(table, policy, options, seed, progress)
-
-
 SAFE_PUB = Anonymizer(
     "safe-pub",
     "Releases a masked random sample without small classes, with differential privacy.",
@@ -214,5 +207,5 @@ SAFE_PUB = Anonymizer(
     False,
     sample_records,
     sampled=True,
-    masks=_searched,
+    masks=drawn_masks,
 )

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from aegis.anonymizers.base import Anonymizer, Method, Options, Outcome, Style, within
-from aegis.anonymizers.groups import RecordGroups, squared_distances, total_groups
-from aegis.anonymizers.losses import InformationLoss, distances_to_centroid
+from aegis.anonymizers.groups import RecordGroups, squared_distances
+from aegis.anonymizers.losses import InformationLoss, relative_deviation
 from aegis.anonymizers.records import Codes, RecordAttribute, Records, distinct_rows
 from aegis.arrays import Floats, Ints
 from aegis.errors import PolicyError
@@ -39,15 +40,11 @@ class RankSwapOptions(Options):
     """
 
     percent: float = 5.0
+    by_chance = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         within("percent", self.percent, 1e-9, 100)
-
-    @property
-    def by_chance(self) -> bool:
-        """Return True: values are swapped at random, and the seed must stay secret."""
-        return True
 
 
 @dataclass(frozen=True)
@@ -67,15 +64,11 @@ class RecordSwapOptions(Options):
     geography: tuple[str, ...] = ()
     similar: tuple[str, ...] = ()
     rate: float = 0.05
+    by_chance = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         within("rate", self.rate, 0, 1)
-
-    @property
-    def by_chance(self) -> bool:
-        """Return True: records are swapped at random, and the seed must stay secret."""
-        return True
 
     def check(self, records: Records) -> None:
         """Raise an error in the cases of `Options.check`, or if the columns of the geography are
@@ -254,6 +247,13 @@ def _outcome(
     note: str,
     details: Mapping[str, int] | None = None,
 ) -> Outcome:
+    def moved(attribute: RecordAttribute, _: Floats, scaled: bool) -> Floats:
+        codes = released[attribute.name]
+        numeric = attribute.kind is AttributeKind.NUMERIC
+        shown = attribute.numbers[codes] if numeric else codes
+        return squared_distances(attribute, attribute.codes, shown, scaled=scaled)
+
+    deviation = partial(relative_deviation, records, moved)
     _, labels = distinct_rows([released[a.name] for a in records.attributes])
     columns = {
         a.name: tuple(a.domain[code] for code in released[a.name].tolist())
@@ -269,37 +269,8 @@ def _outcome(
         {"changed_cells": changed} | dict(details or {}),
         columns,
         claims_k=False,
-        loss=_loss(records, released, labels, k, changed),
+        loss=InformationLoss.of(RecordGroups.number(labels), k, deviation, changed),
     )
-
-
-def _loss(
-    records: Records, released: Mapping[str, Codes], labels: Ints, k: int, changed: float
-) -> InformationLoss:
-    return InformationLoss.of(
-        RecordGroups.number(labels),
-        k,
-        scaled=_moved(records, released, scaled=True),
-        unscaled=_moved(records, released, scaled=False),
-        penalty=changed,
-    )
-
-
-def _moved(records: Records, released: Mapping[str, Codes], *, scaled: bool) -> float:
-    """Return the information loss of the swaps: the squared distance between new and old values,
-    divided by the squared distance between old values and the centroid of the table.
-    """
-    whole = total_groups(records)
-    moved = total = 0.0
-    for attribute in records.attributes:
-        codes = released[attribute.name]
-        numeric = attribute.kind is AttributeKind.NUMERIC
-        numbers: Floats = attribute.numbers[codes] if numeric else np.empty(0)
-        moved += float(
-            squared_distances(attribute, attribute.codes, numbers, codes, scaled=scaled).sum()
-        )
-        total += float(distances_to_centroid(attribute, whole, scaled=scaled).sum())
-    return moved / total if total > 0 else 0.0
 
 
 def _swap(

@@ -3,14 +3,13 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from evaluation_support import make_policy, make_table
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.advisor import Scorer, generate
-from aegis.masking import check_classes, masked_table
+from aegis.masking import masked_table
 from aegis.papers.evaluation.coding import Design, code_table
 from aegis.sources import open_table
 from aegis.summary import summarize
@@ -77,33 +76,6 @@ def test_a_label_in_bins_is_coded_by_its_bins():
     )
     _, summary, rows = coded(policy)
     assert np.bincount(rows.label).tolist() == summary.label.counts.tolist()
-
-
-def test_released_rows_are_those_that_suppression_keeps(everything):
-    policy, _source, summary, rows = everything
-    numbered = open_table(make_table().append_column("row", pa.array(range(rows.rows))))
-    for choice in every_choice(summary):
-        masks = {name: candidate.mask for name, candidate in choice.items()}
-        masked = masked_table(numbered, {**masks, "row": None})
-        quasi = [a.name for a in policy.quasi_identifiers]
-        kept = check_classes(numbered, masked, quasi, (), policy.privacy).kept_rows()
-        expected = set(numbered.collect(kept)["row"].to_pylist())
-        assert set(np.flatnonzero(rows.released(choice, policy)).tolist()) == expected
-
-
-def test_released_rows_heed_a_rule_on_the_label():
-    policy = make_policy(
-        privacy={"k": 2, "suppression": 0.9, "l_diversity": {"attribute": "sick", "l": 2}}
-    )
-    _source, summary, rows = coded(policy)
-    choice = every_choice(summary)[3]
-    kept = rows.released(choice, policy)
-    shown = [choice[q].groups[rows.codes[q]] for q in ("age", "town")]
-    for one in set(zip(*shown, strict=True)):
-        members = np.logical_and(*(s == v for s, v in zip(shown, one, strict=True)))
-        good = members.sum() >= 2 and len(set(rows.label[members].tolist())) >= 2
-        assert kept[members].all() == good
-        assert kept[members].any() == good
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1)), min_size=1, max_size=20))

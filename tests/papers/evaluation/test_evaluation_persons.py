@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aegis
-from aegis.advisor import Scorer
-from aegis.papers.evaluation.coding import code_table
 from aegis.papers.evaluation.splits import make_splits
 from aegis.policy import Policy, load_policy
 from aegis.progress import SILENT
@@ -94,20 +92,6 @@ def test_nobody_is_trained_on_and_tested(rows: list[tuple[int, int]], seed: int)
         assert not train & test
         assert len(test) == wanted
         assert sorted([*split.train, *split.test]) == np.flatnonzero(label >= 0).tolist()
-
-
-def test_what_is_released_is_judged_by_persons() -> None:
-    table, declared = visits(), policy(privacy={"k": 12, "suppression": 0.9})
-    summary = summarize(table, declared)
-    scorer = Scorer(summary)
-    rows = code_table(open_table(table), summary, declared)
-    kept = rows.released(scorer.unmasked, declared)
-    behind = defaultdict(set)
-    for row in table.to_pylist():
-        behind[row["age"], row["ward"]].add(row["who"])
-    wanted = [len(behind[row["age"], row["ward"]]) >= 12 for row in table.to_pylist()]
-    assert kept.tolist() == wanted
-    assert len(set(wanted)) == 2
 
 
 def test_engines_deal_persons_out_to_folds() -> None:

@@ -123,9 +123,6 @@ def test_what_does_not_predict_is_not_used():
     found = smooth(evidence)
     assert found.details["curve"] == 0
     assert found.table == pytest.approx(closed_form(evidence).table)
-    forced = smooth(evidence, penalty=100.0)
-    assert forced.details["curve"] == 1
-    assert forced.details["penalty"] == (100.0, 100.0)
 
 
 def test_the_order_of_groups_is_that_of_their_atoms():

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -73,21 +72,6 @@ def test_work_that_fails_before_output_costs_nothing(ledger):
     with pytest.raises(ValueError, match="after"):
         begins_and_fails()
     assert ledger.balance("adults").spent == pytest.approx(0.4)
-
-
-def test_a_question_is_paid_for_once(ledger):
-    asked = []
-
-    def answer():
-        asked.append(1)
-        return "yes"
-
-    answers = {ledger.once("adults", "is it?", Spend("answer", 0.01), answer) for _ in range(1000)}
-    assert answers == {"yes"}
-    assert len(asked) == 1
-    assert ledger.balance("adults").spent == pytest.approx(0.01)
-    [told] = ledger.entries("adults")
-    assert (told.state, told.digest) == (EntryState.COMMITTED, sha256(b"yes").hexdigest())
 
 
 def test_releases_without_a_promise_are_listed(ledger):

@@ -69,7 +69,6 @@ def test_a_cost_of_rows_is_not_taken_from_a_budget_of_persons(ledger):
         lambda book: book.balance("strangers"),
         lambda book: book.entries("strangers"),
         lambda book: book.list_release("strangers", "a release", "d" * 64),
-        lambda book: book.once("strangers", "how many?", Spend("a", 0.1), lambda: "3"),
     ],
 )
 def test_a_population_that_is_not_there_is_named_and_nothing_is_written(ledger, use):

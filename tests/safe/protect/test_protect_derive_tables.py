@@ -80,7 +80,7 @@ def test_many_classes_are_left_to_linear_programs():
     table = random.integers(0, 9, (3, 11))
     bounds = np.stack([np.maximum(table - 4, 0), table + 4], axis=-1)
     sums = table.sum(axis=0)
-    found = _narrow("a", bounds, [(int(n), int(n)) for n in sums], 1, 9)
+    found = _narrow("a", bounds, (sums, sums), 1, 9)
     closed = table_ranges(bounds[..., 0], bounds[..., 1], 1, sums, sums)
     narrow = (closed[1] - closed[0] + 1 < 9) & (bounds[..., 0] < 9) & (closed[1] > 0)
     assert narrow.any()

@@ -208,7 +208,8 @@ def test_moments_of_rows_and_of_pairs_agree_without_clipping(policy):
     far = 10**6
     pairs = moments_of_pairs(summary, cells, codes, [far] * len(cells)).sums
     listed = [(summary.attributes[c.name].values, c) for c in cells]
-    rows = moments_of_rows(open_table(table), "income", listed, codes, far).sums
+    source = open_table(table)
+    rows = moments_of_rows(source, source.table, listed, codes, far).sums
     assert np.array_equal(pairs, rows)
     # By brute force, row by row.
     brute = np.zeros_like(pairs)

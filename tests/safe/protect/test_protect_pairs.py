@@ -166,7 +166,7 @@ def drawn(told, seed, step, attributes=2):
     matrix = rows.T @ (rows * truth.ravel()[:, None]) / truth.sum()
     matrix[owner[:, None] == owner[None, :]] = 0.0
     counts = np.array([truth.sum() - truth.sum() // 3, truth.sum() // 3], dtype=float)
-    moments = _rounded(Moments(matrix, 0.0), step)
+    moments = _rounded(matrix, step)
     protection = replace(told.protection, step=STEP)
     told = replace(told, protection=protection)
     return replace(told, attributes=named, class_counts=counts, moments=moments)
@@ -222,7 +222,9 @@ def test_moments_are_as_coarse_as_whole_audits_of_every_step_make_them(told):
         whole = protected
         while whole.moments is not None and audit_pairs(whole).derivable:
             step = 3 * whole.moments.error * np.sqrt(12)
-            whole = replace(whole, moments=None if step > 0.1 else _rounded(whole.moments, step))
+            whole = replace(
+                whole, moments=None if step > 0.1 else _rounded(whole.moments.matrix, step)
+            )
         assert (quick.moments is None) == (whole.moments is None)
         if whole.moments is not None:
             assert quick.moments.error == whole.moments.error

@@ -51,21 +51,15 @@ def domain_bits(attribute: AttributeSummary) -> float:
     return math.log2(max(domain(attribute), 1))
 
 
-def rank(attribute: AttributeSummary, candidate: Candidate) -> float:
-    """Return the level of a mask divided by the height of its hierarchy, from 0 to 1.
+def rank_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
+    """Return the level of the mask divided by the height of its hierarchy, from 0 to 1, repeated
+    for each of the V values, shape (V,).
 
     If the mask has no hierarchy, the level is the rank of the mask among the attribute's masks,
     from finest to coarsest.
     """
     level, highest = _level(attribute, candidate)
-    return level / max(highest, 1)
-
-
-def rank_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return the level of the mask divided by the height of its hierarchy, from 0 to 1, repeated
-    for each of the V values, shape (V,).
-    """
-    return np.full(len(candidate.groups), rank(attribute, candidate))
+    return np.full(len(candidate.groups), level / max(highest, 1))
 
 
 def height(attribute: AttributeSummary, candidate: Candidate) -> float:

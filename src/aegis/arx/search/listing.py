@@ -275,9 +275,7 @@ class OpenList:
         self._alive = _packed(np.ones(len(sums), dtype=np.bool_))
         self._word = 0
         self._within = [
-            []
-            if order is None
-            else [_packed(order[chosen[:, place], other]) for other in range(len(order))]
+            [] if order is None else list(_within(order, chosen[:, place]))
             for place, order in enumerate(self._refines)
         ]
 

@@ -72,16 +72,12 @@ class EvaluateCommand:
     def options(self) -> dict[str, Any]:
         """The options of the command, in the form that `Study.evaluate` takes."""
         asked = self.asked
-        return {
+        as_given = ("metric", "splits", "test_share", "store", "jobs")
+        return {name: getattr(asked, name) for name in as_given} | {
             "generate_count": self.generate,
             "models": None if asked.models is None else split_names([str(asked.models)]),
-            "metric": asked.metric,
-            "splits": asked.splits,
-            "test_share": asked.test_share,
             "comparators": None if self.comparators else (),
             "methods": split_names(self.methods),
-            "store": asked.store,
-            "jobs": asked.jobs,
         }
 
 
@@ -131,12 +127,9 @@ def _print_labels(shell: Output, evaluations: Mapping[str, Evaluation], origin: 
     """Print the evaluation of each of several labels."""
     from aegis.cli.tables import heading
 
-    if shell.format is Format.JSON:
-        shell.json({"labels": {name: own.to_dict() for name, own in evaluations.items()}})
-        return
-    if shell.format is Format.CSV:
-        rows = [{"label": name, **row} for name, own in evaluations.items() for row in own.rows()]
-        shell.csv(tuple(rows[0]), (tuple(row.values()) for row in rows))
+    data = {"labels": {name: own.to_dict() for name, own in evaluations.items()}}
+    rows = [{"label": name, **row} for name, own in evaluations.items() for row in own.rows()]
+    if shell.as_data(data, tuple(rows[0]), (tuple(row.values()) for row in rows)):
         return
     for name, evaluation in evaluations.items():
         shell.show(heading(f"Label {name}"))
@@ -249,13 +242,17 @@ def _agreement(evaluation: Evaluation) -> Iterator[RenderableType]:
     columns = (Column("measure", wraps=True), *map(number, models))
     names = [judged.name for judged in evaluation.judged]
     yield heading("How well each measure ranks (Spearman)")
-    enough = len(evaluation.configurations) >= FEWEST
+    count = len(evaluation.configurations)
+    enough = count >= FEWEST
     if enough:
         ceiling = ("(two halves)", *(_two(evaluation.reliability[m]) for m in models))
         rows = [(n, *(_two(cells[n, m].spearman) for m in models)) for n in names]
         yield table(columns, [*rows, ceiling] if evaluation.splits > 1 else rows)
     else:
-        yield line(_too_few(len(evaluation.configurations)))
+        yield line(
+            f"{count} configuration{'s' * (count != 1)} of masks can be in the right order by chance: "
+            f"a rank correlation takes at least {FEWEST}. --generate 20 ranks more."
+        )
     yield heading("What choosing by it loses against the best (points)")
     yield table(columns, [(n, *(_two(cells[n, m].points) for m in models)) for n in names])
     spearman = (
@@ -267,13 +264,6 @@ def _agreement(evaluation: Evaluation) -> Iterator[RenderableType]:
         f"\n{spearman if enough else ''}"
         "Points: hundredths of the metric; for log_loss the loss itself.",
         style="dim",
-    )
-
-
-def _too_few(count: int) -> str:
-    return (
-        f"{count} configuration{'s' * (count != 1)} of masks can be in the right order by chance: "
-        f"a rank correlation takes at least {FEWEST}. --generate 20 ranks more."
     )
 
 

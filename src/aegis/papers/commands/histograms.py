@@ -49,7 +49,12 @@ def command(
 
     folder = output.suffix == ""
     if folder:
-        _check_folder(output)
+        if output.exists():
+            raise PolicyError(f"{output} exists.", hint="Name a folder that does not exist.")
+        if not output.absolute().parent.is_dir():
+            raise PolicyError(
+                f"Cannot write {output}: its folder does not exist.", hint="Create it first."
+            )
     else:
         check_outputs([(output, JSON)], force=force, inputs=(table, policy))
     subject = opening.subject(table, quiet=quiet, verify_key=verify_key)
@@ -62,13 +67,3 @@ def command(
         write_text(output, json.dumps(histograms, indent=1) + "\n")
     shell = Output(quiet=quiet)
     shell.say(*written([output]))
-
-
-def _check_folder(folder: Path) -> None:
-    """Raise `PolicyError` unless the folder can be created."""
-    if folder.exists():
-        raise PolicyError(f"{folder} exists.", hint="Name a folder that does not exist.")
-    if not folder.absolute().parent.is_dir():
-        raise PolicyError(
-            f"Cannot write {folder}: its folder does not exist.", hint="Create it first."
-        )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from aegis.cli.output import Output
 from aegis.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -74,16 +73,3 @@ def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedTa
     from aegis.papers.published import load_published
 
     return RankedTables(load_published(given), policy, rule_override)
-
-
-def reconstruct(
-    path: str,
-    attribute: str,  # noqa: ARG001 - of the seam
-    options: Mapping[str, Any],  # noqa: ARG001
-    shell: Output,  # noqa: ARG001
-) -> None:
-    """Raise `PolicyError`, because the file contains only counts of masked values."""
-    raise PolicyError(
-        f"{path} {HOLDS}, and this needs a table or its exact summary (.aegis).",
-        hint=f"Give one of these; {TAKEN_BY}.",
-    )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,15 +18,13 @@ from aegis.cli.options import Format, PolicyOfTable, TableOrBundle, VerifyKey, f
 from aegis.cli.output import Output, RunOptions, console
 from aegis.cli.parameters import given_options
 from aegis.cli.progress import reporting
-from aegis.summary_formats import SummaryFormat, format_of_summary
+from aegis.summary_formats import format_of_summary, refuse_added
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from aegis.papers.commands.heat_map import HeatMap
     from aegis.papers.estimates.reconstructed_joint import JointEstimate
-    from aegis.sources import Source
-    from aegis.summary import Summary
 
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
@@ -114,7 +113,7 @@ def command(asked: ReconstructCommand) -> None:
     from aegis.files import write_text
     from aegis.papers.estimates.reconstructed_joint import measure_of_attributes
     from aegis.study import Study
-    from aegis.summary import Information
+    from aegis.summary import Information, Summary
 
     table, plot, evidence = asked.table, asked.plot, asked.evidence
     check_outputs(
@@ -124,14 +123,16 @@ def command(asked: ReconstructCommand) -> None:
         Information.of(evidence.know)
     measure_of_attributes(evidence.measure)
     shell = asked.running.shell
-    added = cast("ReconstructedFormat | None", format_of_summary(table))
-    if added is not None:
+    added: Any = format_of_summary(table)
+    if not hasattr(added, "reconstruct"):
+        refuse_added(table)
+    else:
         exact = {"--plot": plot, "--verify-key": asked.verify_key} | given_options(evidence)
         added.reconstruct(table, asked.attribute, exact, shell)
         return
     subject = asked.opening.subject(table, quiet=asked.running.quiet, verify_key=asked.verify_key)
     with reporting(quiet=asked.running.quiet) as progress:
-        policy = _policy(subject, asked.policy)
+        policy = None if isinstance(subject, Summary) else asked.policy  # a summary has its masks
         study = Study(subject, policy, seed=asked.running.seed, progress=progress)
         estimate = study.reconstruct(
             asked.attribute,
@@ -144,13 +145,6 @@ def command(asked: ReconstructCommand) -> None:
         picture = _picture(estimate)
         write_text(plot, picture.svg() if plot.suffix.lower() == ".svg" else picture.html())
     _print(shell, estimate, plot)
-
-
-def _policy(subject: Source | Summary, given: Path | None) -> Path | None:
-    """Return the path of a table's policy; None for a summary, which contains its masks."""
-    from aegis.summary import Summary
-
-    return None if isinstance(subject, Summary) else given
 
 
 def _picture(estimate: JointEstimate) -> HeatMap:
@@ -169,21 +163,14 @@ def _picture(estimate: JointEstimate) -> HeatMap:
 
 def _print(shell: Output, estimate: JointEstimate, plot: Path | None) -> None:
     values, label_classes, truth = estimate.values, estimate.classes, estimate.truth
-    if shell.format is Format.JSON:
-        shell.json({"schema": SCHEMA} | estimate.to_dict() | {"files": written_dict([plot])})
-        return
-    if shell.format is Format.CSV:
-        header = ("value", *(f"{k}:{c}" for c in label_classes for k in ("estimate", "truth")))
-        known: Sequence[Sequence[int | None]] = truth or [[None] * len(label_classes)] * len(values)
-        rows = zip(values, estimate.reconstruction.table.tolist(), known, strict=True)
-        shell.csv(
-            header,
-            (
-                [value, *(cell for pair in zip(estimated, true, strict=True) for cell in pair)]
-                for value, estimated, true in rows
-            ),
-        )
-        shell.say(*written([plot]))
+    data = {"schema": SCHEMA} | estimate.to_dict() | {"files": written_dict([plot])}
+    header = ("value", *(f"{k}:{c}" for c in label_classes for k in ("estimate", "truth")))
+    known: Sequence[Sequence[int | None]] = truth or [[None] * len(label_classes)] * len(values)
+    rows = zip(values, estimate.reconstruction.table.tolist(), known, strict=True)
+    lines = ([value, *chain(*zip(estimated, true, strict=True))] for value, estimated, true in rows)
+    if shell.as_data(data, header, lines):
+        if shell.format is Format.CSV:
+            shell.say(*written([plot]))
         return
     from aegis.cli.tables import heading, line, pairs
 
@@ -252,12 +239,3 @@ def _values(estimate: JointEstimate, width: int) -> Iterator[Table]:
         titles=("estimate", "truth")[: 1 + known],
         width=width,
     )
-
-
-class ReconstructedFormat(SummaryFormat, Protocol):
-    """A format whose files show the joint distribution of an attribute and the label."""
-
-    def reconstruct(
-        self, path: str, attribute: str, options: Mapping[str, Any], shell: Output
-    ) -> None:
-        """Print the joint counts of an attribute and the label, as precisely as the file allows."""

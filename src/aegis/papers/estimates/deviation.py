@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from aegis.advisor import expected
 from aegis.advisor.estimates import AttributeEstimate, Estimate
 from aegis.advisor.grouping import group_rows
-from aegis.advisor.scoring import Choice, Scorer
+from aegis.advisor.scoring import Scorer
 from aegis.arrays import Floats, Ints
 from aegis.errors import DataError, PolicyError
 from aegis.measures import MEASURES, Direction, Margins, Measure, Scope
@@ -195,7 +196,15 @@ def estimate_pud(
         for name in summary.attributes:
             raw[name] = unmasked_measure(scorer, name, chosen, know=setting, method=method)
             step.advance()
-    return tuple(_estimate(scorer, c, chosen, setting, method, raw) for c in configurations)
+    estimates = []
+    for configuration in configurations:
+        choice = scorer.choose(configuration)
+        attributes = {
+            name: _masked_by(raw[name], summary.attributes[name], choice[name], score.score)
+            for name, score in scorer.score(choice, chosen).attributes.items()
+        }
+        estimates.append(combined(configuration.name, chosen.name, setting, method, attributes))
+    return tuple(estimates)
 
 
 def unmasked_measure(
@@ -239,30 +248,28 @@ def unmasked_measure(
         )
     estimate = measure(expected.contingency(reconstruction.table, measure))
     best, limits = _bounds(scorer, attribute, seen, measure, setting)
+    return within_limits(estimate, limits, best)
+
+
+def _masked_by(
+    known: AttributeEstimate, attribute: AttributeSummary, candidate: Candidate, masked: float
+) -> AttributeEstimate:
+    """Return the estimate under a mask, whose measure is `masked`. If the mask shows every value,
+    nothing is lost.
+    """
+    exact = AttributeEstimate(masked, masked, masked, masked)
+    return exact if shows_all(attribute, candidate) else replace(known, masked=masked)
+
+
+def within_limits(
+    estimate: float, limits: tuple[float, float] | None, masked: float
+) -> AttributeEstimate:
+    """Return the estimate of a measure, which is not outside its bounds if these are known; `masked`
+    is the measure of the masked attribute.
+    """
     if limits is None:
-        return AttributeEstimate(estimate, None, None, best)
-    return AttributeEstimate(float(np.clip(estimate, *limits)), *limits, best)
-
-
-def _estimate(
-    scorer: Scorer,
-    configuration: Configuration,
-    measure: Measure,
-    setting: Information,
-    method: str,
-    raw: dict[str, AttributeEstimate],
-) -> Estimate:
-    choice: Choice = scorer.choose(configuration)
-    scored = scorer.score(choice, measure)
-    attributes = {}
-    for name, known in raw.items():
-        masked = scored.attributes[name].score
-        if shows_all(scorer.summary.attributes[name], choice[name]):
-            # What this configuration shows of the attribute is the raw joint: nothing is lost.
-            attributes[name] = AttributeEstimate(masked, masked, masked, masked)
-        else:
-            attributes[name] = AttributeEstimate(known.estimate, known.lower, known.upper, masked)
-    return combined(configuration.name, measure.name, setting, method, attributes)
+        return AttributeEstimate(estimate, None, None, masked)
+    return AttributeEstimate(float(np.clip(estimate, *limits)), *limits, masked)
 
 
 def combined(

@@ -5,7 +5,7 @@ from aegis.papers.evaluation.evaluate import check_request, evaluate_models
 from aegis.papers.evaluation.metrics import METRICS
 from aegis.papers.evaluation.models import MODELS, Model
 from aegis.papers.evaluation.result import Evaluation
-from aegis.papers.requests import CLASS_MODELS, EvaluationRequest
+from aegis.papers.requests import CLASS_MODELS
 
 __all__ = [
     "CLASS_MODELS",
@@ -13,7 +13,6 @@ __all__ = [
     "METRICS",
     "MODELS",
     "Evaluation",
-    "EvaluationRequest",
     "Model",
     "Reconstructed",
     "check_request",

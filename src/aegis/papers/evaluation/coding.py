@@ -18,15 +18,12 @@ import pyarrow as pa
 from scipy import sparse
 
 from aegis.advisor import Choice
-from aegis.arrays import Flags, Floats
+from aegis.arrays import Floats
 from aegis.masks import NoiseMask
 from aegis.policy import Policy
-from aegis.privacy import ClassTable
 from aegis.sources import Source
 from aegis.summary import AttributeSummary, Summary
 from aegis.summary.codes import code_values, encode, numbers_of
-from aegis.summary.frequency import combine
-from aegis.summary.persons import PersonCells
 
 Codes = npt.NDArray[np.int32]
 Labels = npt.NDArray[np.int64]
@@ -202,37 +199,6 @@ class CodedTable:
         column = attribute.values.take(pa.array(self.codes[name].tolist(), pa.int32()))
         codes, distinct = encode(noise.draw(column, random))
         return codes.astype(np.int32), len(distinct)
-
-    def released(self, choice: Choice, policy: Policy) -> Flags:
-        """Return, for each row, whether the release of a configuration keeps it, shape (n,).
-
-        All rows in classes that fail the policy's rule are suppressed, even if there are more than
-        the rule allows.
-        """
-        rule = policy.privacy
-        names = [a.name for a in policy.quasi_identifiers]
-        ids = combine((self._shown(name, choice)[0] for name in names), self.rows)
-        sensitive = {name: self._shown(name, choice) for name in rule.sensitive}
-        ones = np.ones(self.rows, dtype=np.int64)
-        if self.persons is None:
-            classes = ClassTable.from_cells(ids, ones, sensitive)
-        else:
-            behind = PersonCells.of_pairs(np.arange(self.rows), self.persons, self.rows)
-            classes = behind.classes(ids, ones, sensitive)
-        return np.isin(ids, classes.kept_ids(rule.check(classes).kept_classes))
-
-    def _shown(self, name: str, choice: Choice) -> tuple[Labels, tuple[str, ...]]:
-        """Return the code of each row's masked value of the attribute `name`, and the text of each
-        code.
-        """
-        if name in self.codes:
-            candidate = choice[name]
-            return candidate.groups[self.codes[name]].astype(np.int64), candidate.labels
-        label = np.where(self.label < 0, len(self.classes), self.label)
-        own = choice.get(name)
-        if own is None:
-            return label, (*self.classes, "null")
-        return own.groups[label].astype(np.int64), own.labels
 
 
 def code_table(source: Source, summary: Summary, policy: Policy, *, seed: int = 0) -> CodedTable:

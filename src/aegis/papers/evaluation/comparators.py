@@ -216,68 +216,26 @@ class Comparator:
     Attributes
     ----------
     name
-        The name that users write.
-    description
-        The method of the estimator, and the theorem that applies to it.
-    reference
-        The publication that describes the estimator.
+        The name that users write; after a colon, the measure whose deviations are estimated.
     make
         Function that makes the `Reconstructed`; None if the comparator estimates no deviations.
-    measure
-        The measure whose deviations the comparator estimates; None if it estimates no deviations.
     """
 
     name: str
-    description: str
-    reference: str
     make: Callable[[], Reconstructed] | None = None
-    measure: str | None = None
 
 
 COMPARATORS: Registry[Comparator] = Registry("comparator")
-"""The estimators of the literature by name."""
+"""The estimators of the literature by name: AEGIS (Laskar et al., SIGMOD 2025) and MASCARA."""
 
-_PAPER = "AEGIS (Laskar et al., SIGMOD 2025)"
-for _name, _description, _make in (
-    ("aegis+1d", "IPF from masked joint and histogram, rounded at random", Reconstructed),
-    (
-        "aegis-1d",
-        "IPF from the masked joint alone, rounded at random",
-        lambda: Reconstructed(histogram=False),
-    ),
-    (
-        "sampling",
-        "originals drawn from the compatible values",
-        lambda: Reconstructed(histogram=False, drawn=True),
-    ),
-    (
-        "sampling-records",
-        "original records drawn from the compatible ones, labels with them",
-        lambda: Reconstructed(histogram=False, drawn=True, records=True),
-    ),
+for _name, _make in (
+    ("aegis+1d", Reconstructed),
+    ("aegis-1d", lambda: Reconstructed(histogram=False)),
+    ("sampling", lambda: Reconstructed(histogram=False, drawn=True)),
+    ("sampling-records", lambda: Reconstructed(histogram=False, drawn=True, records=True)),
 ):
-    for _measure in PUBLISHED:
-        COMPARATORS.register(
-            Comparator(
-                f"{_name}:{_measure}",
-                f"Mean deviation of {_measure} after reconstruction: {_description}. "
-                + (
-                    "Takes the raw table."
-                    if _name == "sampling-records"
-                    else "Carries no signal of its own (Theorem 1)."
-                ),
-                _PAPER,
-                _make,
-                _measure,
-            )
-        )
-COMPARATORS.register(
-    Comparator(
-        "mascara",
-        "Divergence of the original values from the masked ones spread equally; blind to the label.",
-        f"MASCARA, as adapted in {_PAPER}",
-    )
-)
+    COMPARATORS.register_all(*(Comparator(f"{_name}:{measure}", _make) for measure in PUBLISHED))
+COMPARATORS.register(Comparator("mascara"))
 
 
 def compare(

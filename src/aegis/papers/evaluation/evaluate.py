@@ -393,25 +393,17 @@ def _run(waiting: Iterator[Task], jobs: int) -> Iterator[tuple[str, Training]]:
     yield from pool(joblib.delayed(run_task)(task) for task in waiting)
 
 
-def _note_on_weights(rows: CodedTable) -> tuple[str, ...]:
-    """Return a note that models and metrics are weighted, if rows have weights."""
-    if rows.weights is None:
-        return ()
-    return (
-        "models are trained and tested with the weights of the rows, which together are worth "
-        f"{counted(round(float(rows.weights.sum())), 'row')} of equal weight",
-    )
-
-
 def _noted(evaluation: Evaluation, rows: CodedTable, splits: Sequence[Split]) -> Evaluation:
-    notes = [
-        *evaluation.advice.warnings,
-        *_note_on_weights(rows),
-        *(
-            f"class {rows.classes[class_]!r} has one row only in a training part: models learn next "
-            "to nothing of it"
-            for class_ in rare_classes(tuple(splits), rows.label).tolist()
-        ),
+    notes = [*evaluation.advice.warnings]
+    if rows.weights is not None:
+        notes.append(
+            "models are trained and tested with the weights of the rows, which together are worth "
+            f"{counted(round(float(rows.weights.sum())), 'row')} of equal weight"
+        )
+    notes += [
+        f"class {rows.classes[class_]!r} has one row only in a training part: models learn next "
+        "to nothing of it"
+        for class_ in rare_classes(tuple(splits), rows.label).tolist()
     ]
     for model, count in evaluation.unconverged.items():
         total = sum(t.model == model for t in evaluation.trainings)

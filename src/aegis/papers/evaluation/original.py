@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from aegis.papers.evaluation.coding import Design, Labels
 from aegis.papers.evaluation.models import require_extra
 from aegis.papers.evaluation.splits import Split
 from aegis.papers.evaluation.training import one_thread
-from aegis.words import json_fields
 
 TREES = 100
 """Number of trees in the random forest that measures feature importances."""
@@ -43,10 +41,6 @@ class AgainstOriginal:
     difference: float
     u: float | None
     p: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return json_fields(self)
 
 
 def compare_with_original(

@@ -9,6 +9,7 @@ from typing import IO, Any
 
 from aegis.errors import DataError
 from aegis.papers.evaluation.training import Task, Training
+from aegis.words import json_fields
 
 
 class Store:
@@ -55,7 +56,7 @@ class Store:
 
     def add(self, key: str, training: Training) -> None:
         """Add a finished training, and write it to the file immediately."""
-        record = {"key": key, **training.to_dict()}
+        record = {"key": key, **json_fields(training)}
         self._known[key] = record
         if self._path is None:
             return

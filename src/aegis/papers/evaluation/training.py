@@ -19,7 +19,6 @@ from aegis.papers.evaluation.coding import Design
 from aegis.papers.evaluation.metrics import METRICS, NumberPrediction, Prediction
 from aegis.papers.evaluation.models import Features, Model, require_extra
 from aegis.papers.evaluation.splits import Rows
-from aegis.words import json_fields
 
 DENSE_CELLS = 1 << 26
 """Most cells of a dense one-hot table; a cell has four bytes."""
@@ -51,10 +50,6 @@ class Training:
     converged: bool = True
     messages: tuple[str, ...] = ()
     seconds: float = 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return json_fields(self)
 
 
 @dataclass(frozen=True, eq=False)

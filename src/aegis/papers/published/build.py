@@ -113,7 +113,12 @@ def _checked(published: Published) -> Published:
     """Return the counts; raise an error if tables, histograms and mappings contradict each other."""
     _check_tables(published)
     for attribute, histogram in published.histograms.items():
-        _check_histogram(published, attribute, histogram)
+        rows, total = published.first.rows, sum(histogram.values())
+        if total != rows:
+            raise DataError(
+                f"The histogram of {attribute!r} adds up to {total:,} rows; the tables have {rows:,}.",
+                hint="Give the histogram of the rows in the tables.",
+            )
     for name, by_attribute in published.mappings.items():
         for attribute, possible in by_attribute.items():
             _check_mapping(published, name, attribute, possible)
@@ -206,15 +211,6 @@ def _check_tables(published: Published) -> None:
                 f"{first_name} and {name} differ in the rows of their classes: {theirs} and {mine}.",
                 hint="The label is not masked: give tables of the same rows.",
             )
-
-
-def _check_histogram(published: Published, name: str, histogram: Histogram) -> None:
-    rows, total = published.first.rows, sum(histogram.values())
-    if total != rows:
-        raise DataError(
-            f"The histogram of {name!r} adds up to {total:,} rows; the tables have {rows:,}.",
-            hint="Give the histogram of the rows in the tables.",
-        )
 
 
 def _check_mapping(published: Published, name: str, attribute: str, possible: Possible) -> None:

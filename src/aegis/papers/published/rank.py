@@ -29,6 +29,7 @@ from aegis.papers.estimates.deviation import (
     DEFAULT_METHOD,
     combined,
     limits_of,
+    within_limits,
 )
 from aegis.papers.published.build import as_it_stands
 from aegis.papers.published.model import Published
@@ -243,7 +244,7 @@ def _against_best(ranking: Sequence[Ranked], measure: Measure) -> list[Ranked]:
         name: sign * max(sign * r.attributes[name].score for r in ranking)
         for name in ranking[0].attributes
     }
-    whole = sign * max(sign * r.score for r in ranking)
+    whole = _best(ranking, measure)
     told = []
     for ranked in ranking:
         scores = {n: AttributeScore(a.score, best[n]) for n, a in ranked.attributes.items()}
@@ -316,12 +317,8 @@ class _PublishedEstimator:
         margins = Margins(used[0].joint.sum(axis=0), len(domain), histogram)
         shown = [self._value(joint.name, attribute) for joint in used]
         limits = limits_of(self.measure, shown, margins)
-        if limits is not None:
-            value = float(np.clip(value, *limits))
-        lower, upper = limits or (None, None)
-        return AttributeEstimate(
-            value, lower, upper, masked, information=setting, method=self.case.method
-        )
+        bounded = within_limits(value, limits, masked)
+        return replace(bounded, information=setting, method=self.case.method)
 
     def _value(self, name: str, attribute: str) -> float:
         scorer = Scorer(self.published.tables[name])

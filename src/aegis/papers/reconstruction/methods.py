@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +46,12 @@ class Settings:
     max_sweeps: int = 10_000
     progress: Progress = SILENT
 
+    @property
+    def of_sweeps(self) -> dict[str, Any]:
+        """The settings of methods that sweep over all known counts, as keywords."""
+        names = ("tolerance", "max_sweeps", "progress")
+        return {name: getattr(self, name) for name in names}
+
 
 @dataclass(frozen=True)
 class Method:
@@ -54,23 +61,11 @@ class Method:
     ----------
     name
         The name that users write.
-    summary
-        Description in one sentence.
-    formula
-        The equation of the method, in the notation of the theory page.
-    reference
-        Its publication.
-    needs
-        The evidence that it needs, in words.
     run
         Function that returns the result for evidence and settings.
     """
 
     name: str
-    summary: str
-    formula: str
-    reference: str
-    needs: str
     run: Callable[[Evidence, Settings], Reconstruction]
 
 
@@ -116,7 +111,7 @@ def published_ipf(evidence: Evidence, settings: Settings) -> Reconstruction:
     without the shortcuts of `all-evidence`.
 
     The table is fitted to the joint counts of each mask and to the histogram, as in the published
-    procedure. Raise `PolicyError` if there are none.
+    procedure (AEGIS, Laskar et al., SIGMOD 2025). Raise `PolicyError` if there are none.
     """
     families: list[Family] = [
         joint_family(mask.name, mask.codes, mask.joint) for mask in evidence.masked
@@ -125,74 +120,20 @@ def published_ipf(evidence: Evidence, settings: Settings) -> Reconstruction:
         families.insert(0, histogram_family(evidence.histogram, evidence.labels))
     if not families:
         raise PolicyError("Method 'ipf' needs a masked joint or a histogram; given neither.")
-    return ipf(
-        np.ones((evidence.atoms, evidence.labels)),
-        families,
-        tolerance=settings.tolerance,
-        max_sweeps=settings.max_sweeps,
-        progress=settings.progress,
-    )
+    start = np.ones((evidence.atoms, evidence.labels))
+    return ipf(start, families, **settings.of_sweeps)
 
 
 METHODS.register_all(
-    Method(
-        "all-evidence",
-        "The table closest to uniform that agrees with every candidate mask's joint at once.",
-        "argmin KL(F || uniform) subject to F(M(A),Y) for every candidate M, and f(A) if known",
-        "Deming and Stephan (1940); Csiszar (1975)",
-        "one masked joint or more",
-        lambda evidence, settings: all_evidence(
-            evidence,
-            tolerance=settings.tolerance,
-            max_sweeps=settings.max_sweeps,
-            progress=settings.progress,
-        ),
-    ),
-    Method(
-        "smooth",
-        "Counts or label shares along an order, smooth as far as that predicts, and all evidence.",
-        "mu = C gamma, gamma = exp(X b), minimise deviance + lambda |D b|^2; lambda by AIC",
-        "Rizzi, Gampe and Eilers (2015)",
-        "one masked joint or more; an ordered attribute",
-        lambda evidence, settings: smooth(
-            evidence,
-            tolerance=settings.tolerance,
-            max_sweeps=settings.max_sweeps,
-            progress=settings.progress,
-        ),
-    ),
+    Method("all-evidence", lambda evidence, settings: all_evidence(evidence, **settings.of_sweeps)),
+    Method("smooth", lambda evidence, settings: smooth(evidence, **settings.of_sweeps)),
     Method(
         "channel-em",
-        "The most likely table behind the reports of noise masks, by expectation maximisation.",
-        "theta_i *= sum_j w_j K_ij / (theta K)_j, per label",
-        "Shepp and Vardi (1982); Varadhan and Roland (2008)",
-        "one noisy joint or more",
         lambda evidence, settings: channel_em(
             evidence, max_sweeps=settings.max_sweeps, progress=settings.progress
         ),
     ),
-    Method(
-        "closed-form",
-        "What IPF reaches from one mask: AEGIS+1D with the histogram, AEGIS-1D without it.",
-        "f(a) F(M(a),y) / f(M(a)), or F(M(a),y) / |preimage of M(a)|",
-        "AEGIS (Laskar et al., SIGMOD 2025); Theorem 1",
-        "exactly one masked joint",
-        lambda evidence, _: closed_form(evidence),
-    ),
-    Method(
-        "ipf",
-        "Iterative proportional fitting as published, sweep by sweep, for reproduction.",
-        "F *= target / current, family by family",
-        "AEGIS (Laskar et al., SIGMOD 2025); Deming and Stephan (1940)",
-        "a masked joint or the histogram",
-        published_ipf,
-    ),
-    Method(
-        "sampling",
-        "One random draw of originals compatible with the masked values; a comparator.",
-        "a ~ uniform (or f) over the preimage of M(a), label kept",
-        "AEGIS (Laskar et al., SIGMOD 2025), comparator SAMPLING",
-        "exactly one masked joint of whole rows",
-        lambda evidence, settings: sampling(evidence, seed=settings.seed),
-    ),
+    Method("closed-form", lambda evidence, _: closed_form(evidence)),
+    Method("ipf", published_ipf),
+    Method("sampling", lambda evidence, settings: sampling(evidence, seed=settings.seed)),
 )

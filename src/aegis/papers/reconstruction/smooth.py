@@ -37,7 +37,6 @@ PREDICTED_SWEEPS = 10
 def smooth(
     evidence: Evidence,
     *,
-    penalty: float | None = None,
     tolerance: float = 1e-8,
     max_sweeps: int = 10_000,
     progress: Progress = SILENT,
@@ -56,9 +55,6 @@ def smooth(
     ----------
     evidence
         Evidence with the joint counts of at least one mask, for an attribute with an order.
-    penalty
-        Penalty lambda for all label classes; then the curve has the full weight. None chooses a
-        penalty for each class by AIC, and the weight of the curve by predictions.
     tolerance, max_sweeps, progress
         When IPF stops, and the receiver of progress.
 
@@ -77,10 +73,11 @@ def smooth(
     """
     _require_order(evidence)
     base = all_evidence(evidence, tolerance=tolerance, max_sweeps=max_sweeps, progress=progress)
-    joint = _common_joint(evidence, base.table)
+    block, blocks = common_refinement([mask.codes for mask in evidence.masked])
+    joint = MaskedJoint("common refinement", block, aggregate(block, base.table, blocks))
     seen = _Seen.of(evidence, joint.codes, base.table)
-    weight = 1.0 if penalty is not None else seen.weight()
-    fits = seen.fits(penalty) if weight else []
+    weight = seen.weight()
+    fits = seen.fits() if weight else []
     seed = seen.put(fits, weight, base.table)
     table, rake = _meet(seed, joint, evidence, tolerance, max_sweeps, progress)
     fitted = [fit for fit in fits if fit is not None]
@@ -94,11 +91,6 @@ def smooth(
         details=_details(evidence, fits, weight),
         notes=(*_notes(evidence, base, weight, fitted), *rake.notes),
     )
-
-
-def _common_joint(evidence: Evidence, table: Floats) -> MaskedJoint:
-    block, blocks = common_refinement([mask.codes for mask in evidence.masked])
-    return MaskedJoint("common refinement", block, aggregate(block, table, blocks))
 
 
 def _require_order(evidence: Evidence) -> None:
@@ -175,13 +167,12 @@ class _Seen:
         offset = None if evidence.histogram is None else evidence.histogram[atoms]
         return cls(atoms, codes, grouped, offset)
 
-    def fits(self, penalty: float | None = None, step: int = 1) -> list[SmoothFit | None]:
-        """Return the smooth curve fitted to each label class; None for a class without rows.
-        `penalty` is the penalty of all classes (None chooses it), and `step` the step width in the
-        list of penalties that are tried.
+    def fits(self, step: int = 1) -> list[SmoothFit | None]:
+        """Return the smooth curve fitted to each label class; None for a class without rows. `step`
+        is the step width in the list of penalties that are tried.
         """
         return [
-            composite_link(column, self.codes, offset=self.offset, penalty=penalty, step=step)
+            composite_link(column, self.codes, offset=self.offset, step=step)
             if column.sum() > 0
             else None
             for column in self.grouped.T

@@ -36,14 +36,11 @@ class Unfolding:
     converged, iterations
         Whether the gain in log likelihood fell below the limit, and the number of EM steps (0 for
         the direct solution).
-    misfit
-        Largest absolute difference between expected and observed counts of reports, in rows.
     """
 
     table: Floats
     converged: bool
     iterations: int
-    misfit: float
 
 
 def unfold(
@@ -100,11 +97,8 @@ def unfold(
     if direct:
         solution = _linear_solution(matrix, seen)
         if solution is not None:
-            return Unfolding(solution, True, 0, _misfit(matrix, seen, solution))
-    table, converged, iterations = _maximise(
-        matrix, seen, tolerance * seen.sum(), max_iterations, progress
-    )
-    return Unfolding(table, converged, iterations, _misfit(matrix, seen, table))
+            return Unfolding(solution, True, 0)
+    return Unfolding(*_maximise(matrix, seen, tolerance * seen.sum(), max_iterations, progress))
 
 
 def channel_em(
@@ -170,14 +164,9 @@ def channel_em(
 
 
 def _reconstructed(table: Floats, unfolded: Unfolding) -> Reconstruction:
-    note = f"EM did not converge in {unfolded.iterations} iterations."
-    return Reconstruction(
-        table,
-        "channel-em",
-        converged=unfolded.converged,
-        iterations=unfolded.iterations,
-        notes=() if unfolded.converged else (note,),
-    )
+    converged, iterations = unfolded.converged, unfolded.iterations
+    notes = () if converged else (f"EM did not converge in {iterations} iterations.",)
+    return Reconstruction(table, "channel-em", converged, iterations, notes=notes)
 
 
 def _after(fitted: Reconstruction, raked: Reconstruction) -> Reconstruction:

@@ -18,7 +18,7 @@ from aegis.anonymizers.base import (
     at_least,
 )
 from aegis.anonymizers.records import Records
-from aegis.errors import InternalError, PolicyError
+from aegis.errors import PolicyError
 from aegis.progress import SILENT, Progress
 from aegis.records.obam.search import BALANCED_UP_TO, Solution, optimise
 from aegis.records.obam.state import Instance
@@ -76,12 +76,6 @@ class ObamOptions(Options):
                 hint=f"With k = {self.k}, give at most {len(records) // self.k} clusters.",
             )
 
-    def number_of_starts(self, size: int) -> int:
-        """Return the number of random starts for a table of `size` records."""
-        if self.starts is not None:
-            return self.starts
-        return 10 if size <= BALANCED_UP_TO else 3
-
     def number_of_clusters(self, size: int) -> int:
         """Return the number of clusters n_C for a table of `size` records."""
         if self.clusters is not None:
@@ -104,7 +98,7 @@ def _solve(
     progress: Progress,
 ) -> list[Solution]:
     instance = Instance.build(records, scaled=options.scaled)
-    starts = options.number_of_starts(len(records))
+    starts = options.starts or (10 if len(records) <= BALANCED_UP_TO else 3)
     with progress.step("mo-obam", starts * (1 + len(weights))) as step:
         return optimise(
             instance,
@@ -141,14 +135,6 @@ def _details(records: Records, solution: Solution) -> dict[str, object]:
         "objective": solution.value,
         "converged": solution.converged,
     }
-
-
-def grid_of_clusters(options: ObamOptions, size: int) -> tuple[int, ...]:
-    """Return up to three numbers of clusters to compare, for a table of `size` records: a quarter,
-    a half and all of the requested number.
-    """
-    most = options.number_of_clusters(size)
-    return tuple(sorted({max(1, most // 4), max(1, most // 2), most}))
 
 
 def front(
@@ -201,14 +187,13 @@ def _efficient(point: TradeOff, points: Sequence[TradeOff]) -> bool:
 
 
 def _front(
-    records: Records, options: Options, seed: int, progress: Progress
+    records: Records, options: ObamOptions, seed: int, progress: Progress
 ) -> tuple[TradeOff, ...]:
     """Return the results for the number of clusters of the release, half of it and a quarter of it,
     with a mark on the Pareto front of information loss and entropy.
     """
-    if not isinstance(options, ObamOptions):
-        raise InternalError("A front of MO-OBAM needs the options of MO-OBAM.")
-    grid = grid_of_clusters(options, len(records))
+    most = options.number_of_clusters(len(records))
+    grid = sorted({max(1, most // 4), max(1, most // 2), most})
     return front(records, options, grid, seed=seed, progress=progress)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from aegis.arrays import Floats, Ints
-from aegis.progress import Step
+from aegis.progress import SILENT_STEP, Step
 from aegis.records.obam.state import BLOCK, Instance, State, entropy
 
 LLOYD_ROUNDS = 25
@@ -104,11 +104,7 @@ class Exchange:
         """Return the least entropy over the clusters after the exchange, for each sensitive
         attribute, in bits.
         """
-        joined = [] if self.other is None else [self.other]
-        source = int(state.of[self.record])
-        return state.diversity_after(
-            {source: ([self.record], joined), self.target: (joined, [self.record])}
-        )
+        return state.diversity_after(self.record, self.target, self.other)
 
 
 def improves(state: State, objective: ObamObjective, exchange: Exchange) -> bool:
@@ -456,7 +452,7 @@ def optimise(
     starts: int,
     rounds: int,
     random: np.random.Generator,
-    step: Step | None = None,
+    step: Step = SILENT_STEP,
 ) -> list[Solution]:
     """Search for clusters of at least k records from several starts; return the best solution for
     each weight of diversity.
@@ -477,8 +473,7 @@ def optimise(
         state = start(instance, clusters, k, random)
         converged &= descend(state, k, plain)
         states.append(state.copy())
-        if step is not None:
-            step.advance()
+        step.advance()
     least = min(state.loss for state in states) / total if total > 0 else 0.0
     solutions: list[tuple[float, State, bool]] = []
     for weight in weights:
@@ -493,8 +488,7 @@ def optimise(
             if objective.looks_at_diversity:
                 settled &= _alternate(state, k, objective, rounds)
             candidates.append(state.copy())
-        if step is not None:
-            step.advance(starts)
+        step.advance(starts)
         costs = [_value(objective, state) for state in candidates]
         solutions.append((weight, candidates[int(np.argmin(costs))], settled))
     least = min([least, *(s.loss / total for _, s, _ in solutions if total > 0)])

@@ -317,25 +317,20 @@ class State:
         self.move(record, target, change)
         self.move(other, source, 0.0)
 
-    def diversity_after(self, leaving: dict[int, tuple[list[int], list[int]]]) -> list[float]:
-        """Return the least entropy over the clusters after an exchange, for each sensitive
-        attribute, in bits.
-
-        Parameters
-        ----------
-        leaving
-            For each changed cluster, the records that leave and the records that join.
+    def diversity_after(self, record: int, target: int, other: int | None) -> list[float]:
+        """Return the least entropy over the clusters after `record` moves to cluster `target`, for
+        each sensitive attribute, in bits. The record `other` of that cluster takes its place, if
+        there is one.
         """
-        changed = list(leaving)
+        changed = [int(self.of[record]), target]
         least = []
-        for number, held in enumerate(self.held):
-            rest = self.entropies[number].copy()
-            counts = held[changed]
-            for row, (out, joined) in enumerate(leaving.values()):
-                for record in out:
-                    counts[row, self.instance.sensitive[record, number]] -= 1
-                for record in joined:
-                    counts[row, self.instance.sensitive[record, number]] += 1
+        for held, values, entropies in zip(
+            self.held, self.instance.sensitive.T, self.entropies, strict=True
+        ):
+            rest, counts = entropies.copy(), held[changed]
+            counts[:, values[record]] += (-1, 1)
+            if other is not None:
+                counts[:, values[other]] += (1, -1)
             rest[changed] = entropy(counts)
             least.append(float(rest.min()))
         return least

@@ -128,7 +128,10 @@ def _print(
     elif isinstance(leak, LeakAudit):
         _print_summary(shell, leak, differences)
     else:
-        _print_document(shell, leak)
+        from aegis.cli.tables import line
+
+        said = "nothing of single persons was found" if leak.clean else "values of single persons"
+        shell.show(line(f"{leak.kind}: {said}"), *map(line, leak.findings))
 
 
 def _read(path: Path) -> Summary | ProtectedSummary:
@@ -219,14 +222,6 @@ def _print_summary(shell: Output, audit: LeakAudit, differences: list[Difference
         shell.show(
             line(""), line(f"Level {audit.demanded} is held{less if audit.exceptions else ''}")
         )
-
-
-def _print_document(shell: Output, leak: DocumentLeak) -> None:
-    from aegis.cli.tables import line
-
-    said = "nothing of single persons was found" if leak.clean else "values of single persons"
-    shell.show(line(f"{leak.kind}: {said}"))
-    shell.show(*(line(text) for text in leak.findings))
 
 
 def _count(value: int | None) -> Any:

@@ -4,21 +4,6 @@ Costs are rhos of zero-concentrated differential privacy (zCDP).
 """
 
 from aegis.safe.ledger.book import Ledger
-from aegis.safe.ledger.record import (
-    Balance,
-    Entry,
-    EntryState,
-    LedgerPopulation,
-    Spend,
-    TableVersion,
-)
+from aegis.safe.ledger.record import EntryState, Spend, TableVersion
 
-__all__ = [
-    "Balance",
-    "Entry",
-    "EntryState",
-    "Ledger",
-    "LedgerPopulation",
-    "Spend",
-    "TableVersion",
-]
+__all__ = ["EntryState", "Ledger", "Spend", "TableVersion"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -47,20 +47,9 @@ create table event (
   previous text not null,
   digest text not null unique
 );
-create table answer (
-  population text not null,
-  question text not null,
-  entry integer not null,
-  content text not null,
-  primary key (population, question)
-);
 create trigger event_stays before update on event
 begin select raise(abort, 'a ledger is only ever added to'); end;
 create trigger event_remains before delete on event
-begin select raise(abort, 'a ledger is only ever added to'); end;
-create trigger answer_stays before update on answer
-begin select raise(abort, 'a ledger is only ever added to'); end;
-create trigger answer_remains before delete on answer
 begin select raise(abort, 'a ledger is only ever added to'); end;
 """
 _ALLOWED = {
@@ -363,22 +352,17 @@ class Ledger:
 
     def _move(self, kind: str, number: int, content: Mapping[str, Any]) -> None:
         with self._writing() as connection:
-            self._moved(connection, kind, number, content)
-
-    def _moved(
-        self, connection: sqlite3.Connection, kind: str, number: int, content: Mapping[str, Any]
-    ) -> None:
-        entry = _entries(connection).get(number)
-        if entry is None:
-            raise PolicyError(
-                f"The ledger has no entry {number}.", hint="See aegis ledger FILE show."
-            )
-        if entry.state not in _ALLOWED[kind]:
-            raise PolicyError(
-                f"Entry {number} is {entry.state}, so the step {kind} is not possible.",
-                hint="The ledger refunds no cost after output has begun.",
-            )
-        _append(connection, kind, entry.population, number, content)
+            entry = _entries(connection).get(number)
+            if entry is None:
+                raise PolicyError(
+                    f"The ledger has no entry {number}.", hint="See aegis ledger FILE show."
+                )
+            if entry.state not in _ALLOWED[kind]:
+                raise PolicyError(
+                    f"Entry {number} is {entry.state}, so the step {kind} is not possible.",
+                    hint="The ledger refunds no cost after output has begun.",
+                )
+            _append(connection, kind, entry.population, number, content)
 
     @checks_types
     def list_release(self, name: str, note: str, digest: str) -> int:
@@ -432,37 +416,6 @@ class Ledger:
             if not spent.begun:
                 self.refused(entry, error)
             raise
-
-    @checks_types
-    def once(self, name: str, question: str, spend: Spend, answer: Callable[[], str]) -> str:
-        """Return the answer to a question about the population `name`. Only the first time, compute
-        it by calling `answer`, and charge its cost.
-
-        Later calls with the same question return the stored answer. If two processes call at the
-        same time, both costs may be charged, and both get the answer that was stored first.
-        """
-        stored = self._answer(name, question)
-        if stored is not None:
-            return stored
-        with self.spending(name, spend, note=f"answer to {question}") as spending:
-            answered = answer()
-            spending.begin()
-            with self._writing() as connection:
-                connection.execute(
-                    "insert or ignore into answer values (?, ?, ?, ?)",
-                    (name, question, spending.entry, answered),
-                )
-                digest = sha256(answered.encode("utf-8")).hexdigest()
-                self._moved(connection, "commit", spending.entry, {"digest": digest})
-        return self._answer(name, question) or answered
-
-    def _answer(self, name: str, question: str) -> str | None:
-        with self._connected() as connection:
-            self._population(connection, name)
-            row = connection.execute(
-                "select content from answer where population = ? and question = ?", (name, question)
-            ).fetchone()
-            return None if row is None else str(row[0])
 
     @property
     def head(self) -> str:
@@ -602,29 +555,11 @@ def _entries(connection: sqlite3.Connection) -> dict[int, Entry]:
     ).fetchall()
     for time, kind, population, number, text in rows:
         content = json.loads(text)
-        if kind == "reserve":
-            cost = content["spend"]
-            entries[number] = Entry(
-                number,
-                population,
-                EntryState.RESERVED,
-                time,
-                None if cost is None else Spend(**cost),
-                "",
-                content["note"],
-                content.get("table", ""),
-                content.get("key", ""),
-            )
-        elif kind == "list":
-            entries[number] = Entry(
-                number,
-                population,
-                EntryState.LISTED,
-                time,
-                None,
-                content["digest"],
-                content["note"],
-            )
+        if kind in ("reserve", "list"):
+            cost = content.pop("spend", None)
+            spend = None if cost is None else Spend(**cost)
+            state = EntryState.RESERVED if kind == "reserve" else EntryState.LISTED
+            entries[number] = Entry(number, population, state, time, spend, **content)
         elif kind in _BECOMES:
             old = entries[number]
             digest = content.get("digest", old.digest)

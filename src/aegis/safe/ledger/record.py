@@ -144,8 +144,8 @@ class Entry:
     state: EntryState
     time: str
     spend: Spend | None
-    digest: str
-    note: str
+    digest: str = ""
+    note: str = ""
     table: str = ""
     key: str = ""
 

@@ -1,7 +1,6 @@
 """Make protected summaries, audit what a file reveals, and rank from protected summaries."""
 
 from aegis.safe.protect.accounting import (
-    NoiseRound,
     Unit,
     budget_of,
     epsilon_of,
@@ -13,7 +12,7 @@ from aegis.safe.protect.counts import Perturbation
 from aegis.safe.protect.differences import Difference, compare
 from aegis.safe.protect.documents import DocumentLeak, audit_document
 from aegis.safe.protect.file import dumps, load_protected, loads, save_protected
-from aegis.safe.protect.front import ProtectedPoint, front_protected, rows_alike
+from aegis.safe.protect.front import front_protected, rows_alike
 from aegis.safe.protect.joint import reconstruct_protected
 from aegis.safe.protect.leak import LeakAudit, audit_leak
 from aegis.safe.protect.model import (
@@ -24,7 +23,7 @@ from aegis.safe.protect.model import (
 )
 from aegis.safe.protect.narrow import narrowed
 from aegis.safe.protect.noise import Noise
-from aegis.safe.protect.ranking import rank_protected, search_protected, what_if
+from aegis.safe.protect.ranking import rank_protected, search_protected
 from aegis.safe.protect.release import release_protected
 from aegis.safe.protect.scores import ProtectedScorer
 from aegis.safe.protect.terms import summary_under
@@ -36,9 +35,7 @@ __all__ = [
     "LeakAudit",
     "Moments",
     "Noise",
-    "NoiseRound",
     "Perturbation",
-    "ProtectedPoint",
     "ProtectedScorer",
     "ProtectedSummary",
     "ProtectionLevel",
@@ -63,5 +60,4 @@ __all__ = [
     "search_protected",
     "sigma_of",
     "summary_under",
-    "what_if",
 ]

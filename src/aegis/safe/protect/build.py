@@ -92,11 +92,14 @@ def protect(
     owner = OwnerRule(policy.privacy) if summary.terms is None else summary.terms.owner
     by_level = _with_noise if level is ProtectionLevel.NOISE else _with_counts
     made = by_level(summary, source, policy, given, progress)
+    rule = dict(policy_mapping(policy).get("privacy") or {}) if made.verdicts else None
     notes = () if override is None else (override.sentence,)
     if declared.is_number:
         made = replace(made, policy=digest, protection=with_bounds(made.protection, declared))
         notes = (*notes, note_on_rounding(declared))
-    return replace(made, owner=owner, notes=(*notes, *_notes_on_delta(made), *made.notes))
+    return replace(
+        made, owner=owner, rule=rule, notes=(*notes, *_notes_on_delta(made), *made.notes)
+    )
 
 
 def _with_noise(
@@ -126,9 +129,7 @@ def _with_noise(
     )
     _check_persons(source, noise.person, noise.rows_per_person)
     refuse_read_by_context(summary.read_by_context, policy, promise.public)
-    return protect_with_noise(
-        summary, promise, policy, rule_as_written=_rule(policy), source=source, progress=progress
-    )
+    return protect_with_noise(summary, promise, policy, source=source, progress=progress)
 
 
 def _with_counts(
@@ -155,13 +156,7 @@ def _with_counts(
     perturbation = Perturbation(counts.key, method, counts.threshold, counts.step, counts.variance)
     stated = _verdicts(summary, policy, _listed(request.verdicts, summary))
     return protect_counts(
-        summary,
-        perturbation,
-        policy,
-        verdicts=stated,
-        rule_as_written=_rule(policy),
-        source=source,
-        progress=progress,
+        summary, perturbation, policy, verdicts=stated, source=source, progress=progress
     )
 
 
@@ -241,10 +236,6 @@ def _check_persons(source: Source | None, person: str | None, allowed: int) -> N
             f"A person of column {person!r} has more than {allowed} rows.",
             hint="State a larger number of rows per person, or leave surplus rows out first.",
         )
-
-
-def _rule(policy: Policy) -> dict[str, Any]:
-    return dict(policy_mapping(policy).get("privacy") or {})
 
 
 def _listed(

@@ -139,13 +139,6 @@ def weights_of(table: Floats, rows: float) -> Floats:
     return shares
 
 
-def dimensions_for(classes: int) -> int:
-    """Return the largest number of codes that describe a cell (a set of values): 3 if the label has
-    two classes, 4 with three, else 5.
-    """
-    return 3 + min(max(classes - 2, 0), 2)
-
-
 def code_cells(
     table: Floats, groupings: Sequence[Ints], shares: Floats, noise: Floats, rows: float
 ) -> Ints:
@@ -168,7 +161,9 @@ def code_cells(
     _, scales, directions = np.linalg.svd(weight * stacked, full_matrices=False)
     if not len(scales) or scales[0] <= 1e-12:
         return np.zeros((len(table), 0), dtype=np.int64)
-    number = min(dimensions_for(len(shares)), int((scales > LEAST_SCALE * scales[0]).sum()))
+    # With two classes, at most 3 codes describe a cell; with three classes 4, and else 5.
+    most = 3 + min(max(len(shares) - 2, 0), 2)
+    number = min(most, int((scales > LEAST_SCALE * scales[0]).sum()))
     components = stacked @ directions[:number].T / scales[:number]
     damped = components * np.sqrt(scales[:number] / scales[0])
     # The sign of a component is arbitrary: its largest entry is made positive.

@@ -12,11 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
-from aegis.arrays import Ints
+from aegis.arrays import Floats, Ints
 from aegis.errors import PolicyError
 from aegis.policy import Label, Policy, Unseen
 from aegis.progress import SILENT, Progress
@@ -44,7 +43,7 @@ from aegis.safe.protect.model import (
     PublishedDomain,
     StatedVerdict,
 )
-from aegis.safe.protect.noise import ExactTable, class_counts, codes_of, published, with_codes
+from aegis.safe.protect.noise import ExactTable, assembled, codes_of, with_codes
 from aegis.sources import Source
 from aegis.summary import Summary
 from aegis.words import brief
@@ -161,7 +160,6 @@ def protect_counts(
     policy: Policy,
     *,
     verdicts: Sequence[StatedVerdict] = (),
-    rule_as_written: Any = None,
     source: Source | None = None,
     progress: Progress = SILENT,
 ) -> ProtectedSummary:
@@ -176,8 +174,8 @@ def protect_counts(
         The options of the perturbation.
     policy
         Declares the label.
-    verdicts, rule_as_written
-        Verdicts on configurations, and the rule to which the verdicts refer.
+    verdicts
+        Verdicts on configurations.
     source
         The table, if available; otherwise the moments come from the summary.
 
@@ -201,11 +199,7 @@ def protect_counts(
     codes = codes_of(bare)
     table = ExactTable(summary, source, classes, progress)
     moments = _moments(table, cells, codes, bare.rows)
-    made = replace(
-        with_codes(bare, codes, moments),
-        verdicts=tuple(verdicts),
-        rule=rule_as_written if verdicts else None,
-    )
+    made = replace(with_codes(bare, codes, moments), verdicts=tuple(verdicts))
     with progress.step("Auditing what moments say of pairs"):
         return _without_pairs(made)
 
@@ -265,22 +259,14 @@ def _bare(
     without moments and verdicts.
     """
     tables = [_perturbed(own, classes.names, asked) for own in cells]
-    return ProtectedSummary(
-        protection=Protection(
-            ProtectionLevel.COUNTS,
-            method=asked.method,
-            threshold=asked.threshold,
-            step=asked.width,
-            variance=asked.spread if asked.method is CellMethod.CELL_KEYS else None,
-        ),
-        label=summary.label.column,
-        classes=classes.names,
-        class_counts=class_counts(tables, len(classes.names)),
-        attributes={c.name: published(c, table) for c, table in zip(cells, tables, strict=True)},
-        moments=None,
-        cell_error=asked.error,
-        policy=summary.digests.get("policy", ""),
+    protection = Protection(
+        ProtectionLevel.COUNTS,
+        method=asked.method,
+        threshold=asked.threshold,
+        step=asked.width,
+        variance=asked.spread if asked.method is CellMethod.CELL_KEYS else None,
     )
+    return assembled(summary, classes, cells, tables, asked.error, protection)
 
 
 def _perturbed(cells: Cells, classes: Sequence[str], asked: Perturbation) -> Ints:
@@ -312,12 +298,12 @@ def _moments(
     error. `codes` are the numbers that describe the cells of each attribute. Rows are not clipped.
     """
     sums = table.sums(cells, codes, [_NO_LIMIT] * len(cells), _NO_LIMIT).sums
-    return _rounded(Moments(sums / (rows * GRID**2), 0.0), STEP_OF_MOMENTS / math.sqrt(rows))
+    return _rounded(sums / (rows * GRID**2), STEP_OF_MOMENTS / math.sqrt(rows))
 
 
-def _rounded(moments: Moments, step: float) -> Moments:
+def _rounded(moments: Floats, step: float) -> Moments:
     """Round the mean products of codes to multiples of `step`."""
-    return Moments(np.rint(moments.matrix / step) * step, step / math.sqrt(12))
+    return Moments(np.rint(moments / step) * step, step / math.sqrt(12))
 
 
 def _without_pairs(protected: ProtectedSummary) -> ProtectedSummary:
@@ -337,7 +323,7 @@ def _without_pairs(protected: ProtectedSummary) -> ProtectedSummary:
             return protected
         pair = pinned
         step = 3 * protected.moments.error * math.sqrt(12)
-        coarser = None if step > COARSEST else _rounded(protected.moments, step)
+        coarser = None if step > COARSEST else _rounded(protected.moments.matrix, step)
         protected = replace(protected, moments=coarser)
     note = (
         "moments of codes would pin down small combinations of cells: label tables alone are "

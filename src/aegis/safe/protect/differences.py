@@ -10,7 +10,7 @@ import numpy as np
 
 from aegis.errors import PolicyError
 from aegis.safe.protect.accounting import epsilon_of
-from aegis.safe.protect.leak import PartLeak
+from aegis.safe.protect.leak import PartLeak, part_of
 from aegis.safe.protect.model import ProtectedSummary, ProtectionLevel
 from aegis.summary import AttributeSummary, Summary
 from aegis.words import json_fields
@@ -67,21 +67,21 @@ def compare(
     PolicyError
         One summary is exact and the other is protected, or they have no attribute in common.
     """
-    if isinstance(newer, ProtectedSummary) != isinstance(older, ProtectedSummary):
+    shared = [n for n in newer.attributes if n in older.attributes]
+    if isinstance(newer, ProtectedSummary) and isinstance(older, ProtectedSummary):
+        difference = _protected(newer, older, shared, other, threshold)
+    elif isinstance(newer, Summary) and isinstance(older, Summary):
+        difference = _exact(newer, older, shared, other, threshold)
+    else:
         raise PolicyError(
             "One summary is exact and the other protected: the exact one alone reveals everything.",
             hint="Compare two of one kind.",
         )
-    shared = [n for n in newer.attributes if n in older.attributes]
     if not shared:
         raise PolicyError(
             "The summaries have no attribute in common.", hint="Compare versions of one table."
         )
-    if isinstance(newer, ProtectedSummary) and isinstance(older, ProtectedSummary):
-        return _protected(newer, older, shared, other, threshold)
-    if isinstance(newer, Summary) and isinstance(older, Summary):
-        return _exact(newer, older, shared, other, threshold)
-    raise PolicyError("Only summaries can be compared.", hint="Give two of them.")
+    return difference
 
 
 def _exact(
@@ -147,13 +147,7 @@ def _frequency(summary: Summary, sign: int) -> dict[Any, int]:
 
 
 def _part(name: str, differences: Counter[Any], threshold: int) -> PartLeak:
-    sizes = np.abs(np.array([n for n in differences.values() if n], dtype=np.int64))
-    return PartLeak(
-        name,
-        len(sizes),
-        int((sizes < threshold).sum()),
-        int((sizes == 1).sum()),
-    )
+    return part_of(name, [np.abs(np.array([*differences.values()], dtype=np.int64))], threshold)
 
 
 def _protected(

@@ -237,7 +237,7 @@ def _summary(content: Mapping[str, Any]) -> ProtectedSummary:
 def _protection_from(said: Mapping[str, Any]) -> Protection:
     level = ProtectionLevel(said["level"])
     _require(level is not ProtectionLevel.NONE, "its level is none")
-    method = said["method"]
+    method, domains = said["method"], said.get("domains")
     for name in ("threshold", "step"):
         whole = type(said[name]) is int and said[name] >= 0
         _require(whole or said[name] is None, f"its {name} is not a whole number")
@@ -255,17 +255,12 @@ def _protection_from(said: Mapping[str, Any]) -> Protection:
         variance=said["variance"],
         public=tuple(said["public"]),
         thresholds=tuple(NamingThreshold(**own) for own in said.get("thresholds", ())),
-        domains=_domains_from(said.get("domains")),
+        domains=None if domains is None else tuple(_domain_from(own) for own in domains),
     )
 
 
-def _domains_from(said: Iterable[Mapping[str, str]] | None) -> tuple[PublishedDomain, ...] | None:
-    """Read the sources of published content; None if an earlier version wrote the file without them."""
-    if said is None:
-        return None
-    return tuple(
-        PublishedDomain(str(d["what"]), str(d["column"]), DomainSource(d["source"])) for d in said
-    )
+def _domain_from(said: Mapping[str, str]) -> PublishedDomain:
+    return PublishedDomain(str(said["what"]), str(said["column"]), DomainSource(said["source"]))
 
 
 def _attribute_from(said: Mapping[str, Any], classes: int) -> ProtectedAttribute:

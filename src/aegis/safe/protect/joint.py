@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from aegis.arrays import Floats, Ints
+from aegis.arrays import Floats
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.safe.protect.added_variance import added_variance
 from aegis.safe.protect.model import ProtectedAttribute, ProtectedSummary
 from aegis.safe.protect.scores import FINEST, REPLICATES, ProtectedScorer
+from aegis.words import json_fields
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,16 +57,9 @@ class ProtectedJoint:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the documented JSON form (docs/reference/json.md)."""
-        return {
-            "attribute": self.attribute,
-            "label": self.label,
-            "values": list(self.cells),
-            "classes": list(self.classes),
-            "table": self.table.tolist(),
-            "stderr": self.stderr.tolist(),
-            "contingency": self.contingency,
-            "contingency_stderr": self.contingency_stderr,
-        }
+        tables = {"table": self.table.tolist(), "stderr": self.stderr.tolist()}
+        names = json_fields(self, "attribute", "label", "values=cells", "classes")
+        return names | tables | json_fields(self, "contingency", "contingency_stderr")
 
 
 @one_blas_thread
@@ -143,12 +137,9 @@ def nearest_with_sum(counts: Floats, weight: Floats, total: float) -> Floats:
 def cell_names(attribute: ProtectedAttribute) -> list[str]:
     """Return a unique name for each cell: its masked value under one mask, or under several."""
     finest_first = sorted(attribute.candidates, key=lambda c: -c.size)
+    finest = finest_first[0].groups
     names = []
     for cell in range(len(attribute.table)):
         shown = [c.shown[int(c.groups[cell])] for c in finest_first]
-        names.append(shown[0] if _alone(finest_first[0].groups, cell) else " · ".join(shown))
+        names.append(shown[0] if (finest == finest[cell]).sum() == 1 else " · ".join(shown))
     return names
-
-
-def _alone(groups: Ints, cell: int) -> bool:
-    return int((groups == groups[cell]).sum()) == 1

@@ -213,20 +213,20 @@ def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
     threshold.
     """
     every = list(summary.all_attributes)
-    yield _part("label tables", [a.joint for a in every], threshold)
+    yield part_of("label tables", [a.joint for a in every], threshold)
     withheld = [
         a.domain.counts for a in every if a.domain is not None and a.domain.counts is not None
     ]
     if withheld:
-        yield _part("histograms", withheld, threshold)
-    yield _part("pairs by class", list(summary.pairs.count.values()), threshold)
+        yield part_of("histograms", withheld, threshold)
+    yield part_of("pairs by class", list(summary.pairs.count.values()), threshold)
     if summary.frequency is not None:
-        yield _part("frequency table", [summary.frequency.counts], threshold)
+        yield part_of("frequency table", [summary.frequency.counts], threshold)
     folds = summary.pairs.folds
     if folds is not None:
-        yield _part("folds", [*folds.count.values(), *folds.joints], threshold)
+        yield part_of("folds", [*folds.count.values(), *folds.joints], threshold)
     if summary.pairs.responses is not None:
-        yield _part("sums of the label", _summed_rows(summary), threshold)
+        yield part_of("sums of the label", _summed_rows(summary), threshold)
 
 
 def _summed_rows(summary: Summary) -> list[Array]:
@@ -237,7 +237,8 @@ def _summed_rows(summary: Summary) -> list[Array]:
     return [*summary.pairs.joints, *(() if folds is None else folds.joints)]
 
 
-def _part(name: str, counts: Sequence[Array], threshold: int) -> PartLeak:
+def part_of(name: str, counts: Sequence[Array], threshold: int) -> PartLeak:
+    """Return how many of the `counts` that are not 0 are below the threshold, or 1."""
     cells = small = alone = 0
     for array in counts:
         cells += int((array > 0).sum())

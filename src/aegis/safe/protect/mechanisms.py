@@ -13,7 +13,6 @@ import math
 from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 
@@ -23,16 +22,6 @@ from aegis.masks.noise.opendp import library
 
 LEAST_KEY = 16
 """Smallest number of bytes of a secret key."""
-
-
-def gaussian(sigma: float) -> Any:
-    """Return OpenDP's discrete Gaussian mechanism of scale `sigma` for vectors of integers.
-
-    Raise `PolicyError`, which names the extra to install, if OpenDP is missing.
-    """
-    dp = library()
-    domain = dp.domains.vector_domain(dp.domains.atom_domain(T="i64"))
-    return dp.measurements.make_gaussian(domain, dp.metrics.l2_distance(T="f64"), scale=sigma)
 
 
 def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: float) -> Ints:
@@ -51,10 +40,15 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
 
     Raises
     ------
+    PolicyError
+        OpenDP is missing; the message names the extra to install.
     InternalError
         The noise costs more than `rho` by OpenDP's account.
     """
-    mechanism = gaussian(float(sigma))
+    dp = library()
+    domain = dp.domains.vector_domain(dp.domains.atom_domain(T="i64"))
+    distance = dp.metrics.l2_distance(T="f64")
+    mechanism = dp.measurements.make_gaussian(domain, distance, scale=float(sigma))
     cost = float(mechanism.map(float(sensitivity)))
     if not cost <= rho:
         raise InternalError(

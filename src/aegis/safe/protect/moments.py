@@ -118,12 +118,11 @@ def sensitivity_of_blocks(longest: Sequence[float]) -> float:
 
 def moments_of_rows(
     source: Source,
-    label: str,
+    labelled: ir.Table,
     attributes: Sequence[tuple[pa.Array, Cells]],
     codes: Sequence[Ints],
     longest: int,
     progress: Progress = SILENT,
-    labelled: ir.Table | None = None,
 ) -> MomentSums:
     """Return the moments (sums of products of codes) of the labelled rows of a table. All codes of
     a row are clipped together.
@@ -132,8 +131,8 @@ def moments_of_rows(
     ----------
     source
         The table.
-    label
-        The label column. Rows without a label do not count.
+    labelled
+        The rows that count: those that have a label.
     attributes
         The distinct values and the cells of each attribute.
     codes
@@ -141,14 +140,12 @@ def moments_of_rows(
         shape (K_i, q_i).
     longest
         Largest squared length of a row's vector of codes; longer vectors are shortened.
-    labelled
-        The rows that count; by default all rows that have a label.
     """
     offsets = offsets_of(codes)
     size = int(offsets[-1])
     sums = np.zeros((size, size), dtype=np.int64)
     names = [cells.name for _, cells in attributes]
-    selected = _counted_rows(source, label, names, labelled)
+    selected = _counted_rows(source, labelled, names)
     pairs = zip(attributes, codes, strict=True)
     tables = [_padded(cells, own)[cells.of_value] for (_, cells), own in pairs]
     adder = _Adder(tables, longest)
@@ -166,16 +163,13 @@ def moments_of_rows(
     return MomentSums(_cross(sums, offsets), sensitivity_of_rows(longest, len(codes)))
 
 
-def _counted_rows(
-    source: Source, label: str, names: Sequence[str], labelled: ir.Table | None = None
-) -> ir.Table:
-    """Return the values of the columns `names` in the labelled rows, as columns a0, a1, ..., and in
-    the column `rows` the number of rows that each line represents.
+def _counted_rows(source: Source, table: ir.Table, names: Sequence[str]) -> ir.Table:
+    """Return the values of the columns `names` in the rows of `table`, as columns a0, a1, ..., and
+    in the column `rows` the number of rows that each line represents.
 
     If rows repeat, the engine counts the distinct ones, which is less work than to transfer all
     rows. If hardly any row repeats, it transfers them.
     """
-    table = source.table.filter(source.table[label].notnull()) if labelled is None else labelled
     selected = table.select(*(table[name].name(f"a{i}") for i, name in enumerate(names)))
     if source.rows > 2 * _SAMPLE:
         sample = source.sample(_SAMPLE, seed=0).select(*names)

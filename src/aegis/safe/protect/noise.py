@@ -24,9 +24,8 @@ the thresholds use half of delta.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -125,7 +124,6 @@ def protect_with_noise(
     asked: Noise,
     policy: Policy,
     *,
-    rule_as_written: Mapping[str, Any] | None = None,
     source: Source | None = None,
     progress: Progress = SILENT,
 ) -> ProtectedSummary:
@@ -139,8 +137,6 @@ def protect_with_noise(
         The guarantee, and the attributes whose values in the table are public.
     policy
         The declared classes, cuts, types and values, and the rule of the verdicts.
-    rule_as_written
-        The privacy rule, if verdicts are requested.
     source
         The table, if available. Its rows are clipped as a whole, which needs less noise. If it is
         not given, the moments (mean products of codes) come from the summary's co-occurrence
@@ -170,7 +166,6 @@ def protect_with_noise(
             domains=tuple(plan.domains()),
         ),
         verdicts=verdicts,
-        rule=rule_as_written if verdicts else None,
     )
 
 
@@ -221,15 +216,12 @@ class ExactTable:
         `whole`. Otherwise the codes of each attribute are clipped separately, to the squared length
         in `each`.
         """
-        label = self.summary.label
         if self.source is None:
             chosen = self.classes.place >= 0
             return moments_of_pairs(self.summary, cells, codes, each, chosen)
         listed = [(self.summary.attributes[c.name].values, c) for c in cells]
-        labelled = rows_of(self.source, label, self.classes)
-        return moments_of_rows(
-            self.source, label.column, listed, codes, whole, self.progress, labelled
-        )
+        labelled = rows_of(self.source, self.summary.label, self.classes)
+        return moments_of_rows(self.source, labelled, listed, codes, whole, self.progress)
 
 
 def _label_tables(
@@ -239,9 +231,7 @@ def _label_tables(
     these cells. The noise costs `rho`.
     """
     name = "label tables"
-    tables, sigma = budget.spend(
-        name, [c.joint for c in cells], math.sqrt(len(cells)), rho, [c.keys for c in cells]
-    )
+    tables, sigma = _noisy_tables(name, cells, budget, rho)
     if plan.named:
         least = budget.threshold(name, sigma, len(table.classes.names), len(plan.named))
         clear = [
@@ -249,7 +239,15 @@ def _label_tables(
         ]
         cells = [c.keep(own) for c, own in zip(cells, clear, strict=True)]
         tables = [t[own] for t, own in zip(tables, clear, strict=True)]
-    return _with_rest(_assemble(table, cells, tables, sigma), cells), cells
+    return _with_rest(table, cells, tables, sigma), cells
+
+
+def _noisy_tables(
+    name: str, cells: Sequence[Cells], budget: Budget, rho: float
+) -> tuple[list[Ints], float]:
+    """Return noisy label tables of the cells, and the scale of their noise, which costs `rho`."""
+    tables, keys = [c.joint for c in cells], [c.keys for c in cells]
+    return budget.spend(name, tables, math.sqrt(len(cells)), rho, keys)
 
 
 def _with_moments(
@@ -292,39 +290,40 @@ def _measured_again(
     correlations between codes of two attributes would have had.
     """
     first = [a.table[: c.count] for a, c in zip(bare.attributes.values(), cells, strict=True)]
-    again, second = budget.spend(
-        "label tables again",
-        [c.joint for c in cells],
-        math.sqrt(len(cells)),
-        rho,
-        [c.keys for c in cells],
-    )
+    again, second = _noisy_tables("label tables again", cells, budget, rho)
     tables, sigma = _pooled(first, bare.cell_error, again, second)
     note = (
         f"correlations of codes would err by {error:.3f}, above {asked.most_error:g}"
         if math.isfinite(error)
         else "the noise leaves fewer than two attributes that say anything of the label"
     ) + ": label tables alone are published, and attributes count as if they did not overlap"
-    return replace(_with_rest(_assemble(table, cells, tables, sigma), cells), notes=(note,))
+    return replace(_with_rest(table, cells, tables, sigma), notes=(note,))
 
 
-def _assemble(
-    table: ExactTable, cells: Sequence[Cells], tables: Sequence[Ints], sigma: float
+def assembled(
+    summary: Summary,
+    classes: NamedClasses,
+    cells: Sequence[Cells],
+    tables: Sequence[Ints],
+    error: float,
+    protection: Protection,
 ) -> ProtectedSummary:
-    names = table.classes.names
+    """Return the protected summary with protected counts by cell and class (`tables`), but without
+    moments and verdicts. `error` is the standard deviation that protection adds to a count.
+    """
     return ProtectedSummary(
-        protection=Protection(ProtectionLevel.NOISE),
-        label=table.summary.label.column,
-        classes=names,
-        class_counts=class_counts(tables, len(names)),
-        attributes={c.name: published(c, t) for c, t in zip(cells, tables, strict=True)},
+        protection=protection,
+        label=summary.label.column,
+        classes=classes.names,
+        class_counts=class_counts(tables, len(classes.names)),
+        attributes={c.name: _published(c, t) for c, t in zip(cells, tables, strict=True)},
         moments=None,
-        cell_error=sigma,
-        policy=table.summary.digests.get("policy", ""),
+        cell_error=error,
+        policy=summary.digests.get("policy", ""),
     )
 
 
-def published(cells: Cells, table: Ints) -> ProtectedAttribute:
+def _published(cells: Cells, table: Ints) -> ProtectedAttribute:
     """Return the attribute of a protected summary from its exact cells and their protected counts
     by class.
     """
@@ -339,13 +338,17 @@ def published(cells: Cells, table: Ints) -> ProtectedAttribute:
     )
 
 
-def _with_rest(protected: ProtectedSummary, cells: Sequence[Cells]) -> ProtectedSummary:
-    """Add to each attribute one cell for all its unnamed values, if there are enough rows of them
-    to matter.
+def _with_rest(
+    table: ExactTable, cells: Sequence[Cells], tables: Sequence[Ints], sigma: float
+) -> ProtectedSummary:
+    """Return the protected summary with noisy label tables. Each attribute has one more cell for
+    all its unnamed values, if there are enough rows of them to matter.
 
     The counts of this cell are the class totals minus the counts of the named cells. They are not
     measured, so they cost nothing, and the errors of all other cells add up in them.
     """
+    protection = Protection(ProtectionLevel.NOISE)
+    protected = assembled(table.summary, table.classes, cells, tables, sigma, protection)
     attributes = {}
     for own in cells:
         attribute = protected.attributes[own.name]

@@ -16,7 +16,6 @@ from aegis.advisor.generate import configurations_to_rank
 from aegis.advisor.scores import AttributeScore
 from aegis.arrays import Floats
 from aegis.blas import one_blas_thread
-from aegis.errors import PolicyError
 from aegis.masks import Mask
 from aegis.policy import Configuration, Policy, policy_mapping
 from aegis.progress import SILENT, Progress
@@ -168,11 +167,14 @@ def _advice(
     others = _other_masks(summary, scored[0][1]) if known else []
     first = [choice for _, choice in scored[:COMPARED]]
     replicated = replicated_scores(summary, [*first, *(other for *_, other in others)])
-    ranking = _with_errors([r for r, _ in scored], replicated[:, : len(first)], summary)
-    changes: tuple[MaskChange, ...] = ()
-    if others:
-        compared = [0, *range(len(first), len(first) + len(others))]
-        changes = _changes(scorer, first[0], others, replicated.take(compared, axis=1))
+    errors, apart = errors_of(replicated)
+    ranking = [ranked for ranked, _ in scored]
+    if ranking:
+        classes = len(summary.classes)
+        drawn = [drawing_error(r.score, classes, summary.rows) for r in ranking[: len(first)]]
+        ranking = marked(ranking, np.hypot(errors[: len(first)], drawn), DIFFERENT * apart)
+    best = ranking[0].score if ranking else 0.0
+    changes = _changes(scorer, best, others, apart[len(first) :])
     return with_caveats(
         Advice(
             measure=MEASURE,
@@ -188,20 +190,6 @@ def _advice(
             estimated=EstimatedScores(scorer.estimator, changes),
         )
     )
-
-
-def _with_errors(
-    ranking: Sequence[Ranked], replicated: Floats, summary: ProtectedSummary
-) -> list[Ranked]:
-    """Add standard errors and ties to the first n entries, from their replicated scores, shape
-    (R, n).
-    """
-    if not ranking:
-        return []
-    errors, apart = errors_of(replicated)
-    classes = len(summary.classes)
-    drawn = [drawing_error(r.score, classes, summary.rows) for r in ranking[: len(errors)]]
-    return marked(ranking, np.hypot(errors, drawn), DIFFERENT * apart)
 
 
 def _warnings(summary: ProtectedSummary) -> tuple[str, ...]:
@@ -223,33 +211,6 @@ def _warnings(summary: ProtectedSummary) -> tuple[str, ...]:
     return (*warnings, *summary.notes)
 
 
-def what_if(summary: ProtectedSummary, choice: Choice) -> tuple[MaskChange, ...]:
-    """Return, for every other mask of every attribute, its effect on the score if all other
-    attributes keep their masks.
-
-    Parameters
-    ----------
-    summary
-        The protected summary.
-    choice
-        Index of each attribute's candidate, as returned by `ProtectedSummary.choose`.
-
-    Raises
-    ------
-    PolicyError
-        A candidate does not exist.
-    """
-    sizes = [len(a.candidates) for a in summary.all_attributes]
-    if len(choice) != len(sizes) or any(not 0 <= c < n for c, n in zip(choice, sizes, strict=True)):
-        raise PolicyError(
-            f"{tuple(choice)} names candidates that the summary does not have.",
-            hint="Pass the result of ProtectedSummary.choose for a configuration.",
-        )
-    own, others = tuple(choice), _other_masks(summary, choice)
-    replicated = replicated_scores(summary, [own, *(other for *_, other in others)])
-    return _changes(ProtectedScorer(summary), own, others, replicated)
-
-
 def _other_masks(summary: ProtectedSummary, choice: Choice) -> list[tuple[str, Mask, Choice]]:
     """Return, for every other mask of every attribute, the attribute, the mask, and the choice that
     differs only in this mask.
@@ -264,17 +225,15 @@ def _other_masks(summary: ProtectedSummary, choice: Choice) -> list[tuple[str, M
 
 def _changes(
     scorer: ProtectedScorer,
-    choice: Choice,
+    score: float,
     others: Sequence[tuple[str, Mask, Choice]],
-    replicated: Floats,
+    errors: Floats,
 ) -> tuple[MaskChange, ...]:
-    """Return the effect of each of n other masks on the score of a choice. `replicated` has the
-    replicated scores of the choice and of the n others, shape (R, n + 1).
+    """Return the effect of each of n other masks on the score of the best configuration, and its
+    standard error, of which `errors` has one for each of them, shape (n,).
     """
-    _, errors = errors_of(replicated)
-    score = scorer.score(choice)
     changes = []
-    for (name, mask, other), error in zip(others, errors[1:].tolist(), strict=True):
+    for (name, mask, other), error in zip(others, errors.tolist(), strict=True):
         changed = scorer.score(other)
         tied = abs(changed - score) <= DIFFERENT * error + 1e-12
         changes.append(MaskChange(name, str(mask), changed, changed - score, error, tied))

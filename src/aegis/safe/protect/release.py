@@ -142,16 +142,14 @@ def _paying(
     noise = request.level == ProtectionLevel.NOISE
     spend = _cost(request.noise) if noise else None
     version = TableVersion(
-        _table_digest(subject), "" if noise or key is None else _fingerprint(key), new_version
+        _table_digest(subject),
+        # A hash that identifies the key without revealing it.
+        "" if noise or key is None else hmac.new(key, b"aegis ledger", "sha256").hexdigest(),
+        new_version,
     )
     note = "protected summary" if noise else "protected summary of level counts"
     with book.spending(population, spend, note=note, version=version) as spending:
         yield spending
-
-
-def _fingerprint(key: bytes) -> str:
-    """Return a hash that identifies a key without revealing it."""
-    return hmac.new(key, b"aegis ledger", "sha256").hexdigest()
 
 
 def _table_digest(subject: Any) -> str:

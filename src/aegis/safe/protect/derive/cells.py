@@ -113,21 +113,17 @@ def ranges(
     ]
 
 
-def published_range(protected: ProtectedSummary, count: int) -> tuple[int, int]:
-    """Return the smallest and the largest true count that level `counts` can publish as this count."""
-    said = protected.protection
-    step = said.step or 1
-    if said.method is CellMethod.ROUNDING:
-        return rounded_range(count, step)
-    return keyed_range(count, step, said.variance or 1.0, max(2, (said.threshold or 2) // 2))
-
-
 def known_bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> Ints:
     """Return the smallest and the largest number of rows that each of the K cells and C classes can
     have, given the published counts, shape (K, C, 2).
     """
+    said, step = protected.protection, protected.protection.step or 1
     counts, place = np.unique(attribute.table, return_inverse=True)
-    known = [published_range(protected, int(n)) for n in counts]
+    if said.method is CellMethod.ROUNDING:
+        known = [rounded_range(int(n), step) for n in counts]
+    else:
+        least = max(2, (said.threshold or 2) // 2)
+        known = [keyed_range(int(n), step, said.variance or 1.0, least) for n in counts]
     bounds = np.array(known, dtype=np.int64).reshape(-1, 2)[place.ravel()]
     return bounds.reshape(*attribute.table.shape, 2)
 
@@ -153,7 +149,11 @@ def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) ->
     if protected.level is not ProtectionLevel.COUNTS or not protected.attributes:
         return []
     bounds = {a.name: known_bounds(protected, a) for a in protected.attributes.values()}
-    totals = _class_totals(list(bounds.values()), len(protected.classes))
+    # The least and the most rows of each class with which all tables agree, one line per table.
+    sums = np.array([pairs.sum(axis=0) for pairs in bounds.values() if len(pairs)], dtype=np.int64)
+    if not len(sums):
+        return []
+    totals = sums[..., 0].max(axis=0), sums[..., 1].min(axis=0)
     threshold = protected.protection.threshold or 2
     cells = []
     for name, pairs_of in bounds.items():
@@ -162,7 +162,7 @@ def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) ->
 
 
 def _narrow(
-    name: str, bounds: Ints, totals: Sequence[tuple[int, int]], threshold: int, narrower: int
+    name: str, bounds: Ints, totals: tuple[Ints, Ints], threshold: int, narrower: int
 ) -> list[Derivable]:
     """Return the cells of one attribute's label table that have fewer than `narrower` possible
     counts.
@@ -176,12 +176,11 @@ def _narrow(
     asked = np.flatnonzero(((high > 0) & (low < narrower)).ravel()).tolist()
     if not asked:
         return []
-    least, most = np.array(totals, dtype=np.int64).T
     if classes <= MOST_CLASSES:
-        ends = table_ranges(low, high, threshold, least, most)
+        ends = table_ranges(low, high, threshold, *totals)
         intervals = [Range(int(ends[0].flat[i]), int(ends[1].flat[i])) for i in asked]
     else:
-        intervals = _programmed(low, high, threshold, (least, most), asked)
+        intervals = _programmed(low, high, threshold, totals, asked)
     return [
         Derivable(name, place // classes, place % classes, own)
         for place, own in zip(asked, intervals, strict=True)
@@ -205,20 +204,6 @@ def _programmed(
         most=np.concatenate([np.full(cells, np.inf), totals[1]]),
         asked=asked,
     )
-
-
-def _class_totals(bounds: Sequence[Ints], classes: int) -> list[tuple[int, int]]:
-    """Return, for each class, the least and the largest number of rows with which the label tables
-    of all attributes agree. `bounds` has the known bounds by cell and class for each attribute.
-    """
-    full = [pairs for pairs in bounds if len(pairs)]
-    return [
-        (
-            max((int(pairs[:, label, 0].sum()) for pairs in full), default=0),
-            min((int(pairs[:, label, 1].sum()) for pairs in full), default=0),
-        )
-        for label in range(classes)
-    ]
 
 
 def table_ranges(

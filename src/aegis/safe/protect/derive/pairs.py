@@ -181,17 +181,13 @@ class _Program:
         # The error of a rounded figure is its step over sqrt(12), so that half a step is sqrt(3) of it.
         slack = moments.error * math.sqrt(3.0) * protected.rows
         half = slack + 1e-6 * (1.0 + np.abs(centre))
-        ends = [self._margin(b, threshold) for b in (first, second)]
+        # The least and the most rows of each cell of either attribute, over all classes.
+        least, most = np.concatenate([first, second]).sum(axis=1).astype(np.float64).T
         self.sums = sparse.vstack(
             [margins(*self.shape), sparse.csr_array(self.products)], format="csr"
         )
-        self.least = np.concatenate([ends[0][0], ends[1][0], centre - half])
-        self.most = np.concatenate([ends[0][1], ends[1][1], centre + half])
-
-    @staticmethod
-    def _margin(bounds: Ints, threshold: int) -> tuple[Floats, Floats]:
-        low, high = (bounds[..., end].sum(axis=1).astype(np.float64) for end in (0, 1))
-        return np.maximum(low, threshold), high
+        self.least = np.concatenate([np.maximum(least, threshold), centre - half])
+        self.most = np.concatenate([most, centre + half])
 
     def asked(self) -> Ints:
         """Return the indices of the pairs of values to examine: all pairs that can have rows or, in
