@@ -1,10 +1,11 @@
-"""Define caches with a limit. Values that were dropped are computed again."""
+"""Define caches: with a limit, whose dropped values are computed again, and of one object."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
-from typing import Generic, TypeVar
+from functools import wraps
+from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 from aegis.arrays import Floats
 
@@ -13,6 +14,25 @@ _REMEMBERED_BYTES = 1 << 27
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+S = TypeVar("S")
+P = ParamSpec("P")
+
+
+def remembered(method: Callable[Concatenate[S, P], V]) -> Callable[Concatenate[S, P], V]:
+    """Return a method that computes its result once for the same object and arguments. The object
+    keeps all results.
+    """
+    name = f"_results of {method.__qualname__}"
+
+    @wraps(method)
+    def remembering(self: S, /, *args: P.args, **kwargs: P.kwargs) -> V:
+        results: dict[object, V] = self.__dict__.setdefault(name, {})
+        key = (args, *kwargs.items()) if kwargs else args
+        if key not in results:
+            results[key] = method(self, *args, **kwargs)
+        return results[key]
+
+    return remembering
 
 
 class Remembered(Generic[K, V]):

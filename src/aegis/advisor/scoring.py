@@ -35,7 +35,7 @@ from aegis.advisor.scores import (
     ConfigurationScore,
     utility_kept,
 )
-from aegis.array_cache import Remembered
+from aegis.array_cache import Remembered, remembered
 from aegis.arrays import Array, Floats
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
@@ -99,7 +99,6 @@ class Scorer:
         self._counts: Remembered[Any, tuple[Cooccurrence, frozenset[Need]]] = Remembered(
             _REMEMBERED
         )
-        self._expected: dict[Any, Floats] = {}
         self._channels: dict[Any, Floats] = {}
         self._orders: dict[Any, tuple[Array, Floats | None]] = {}
         self._lost: dict[Any, Floats] = {}
@@ -289,17 +288,14 @@ class Scorer:
             self._contingencies[key] = Contingency.of(counts)
         return self._contingencies[key]
 
+    @remembered
     def _reports(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Floats:
         """Return the expected number of rows by masked value of a noise mask and by label class,
         shape (R, C). `label` is the mask of the label, if it has one.
         """
-        key = (attribute.name, candidate, label)
-        if key not in self._expected:
-            joint = masked_classes(attribute.joint, label)
-            self._expected[key] = expected_reports(attribute, candidate, joint)
-        return self._expected[key]
+        return expected_reports(attribute, candidate, masked_classes(attribute.joint, label))
 
     def levels(self, attribute: AttributeSummary, candidate: Candidate) -> Array:
         """Return the level (masked value; rare ones are pooled) of each of the A atoms of an

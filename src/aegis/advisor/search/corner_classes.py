@@ -12,7 +12,7 @@ import numpy as np
 
 from aegis.advisor.search.cells import RuleCells, dense, refine
 from aegis.advisor.search.problem import Box, Problem
-from aegis.array_cache import Remembered
+from aegis.array_cache import Remembered, remembered
 from aegis.arrays import Floats, Ints
 
 _CACHED = 64 << 20
@@ -63,12 +63,12 @@ class Corners:
         self.cells = cells
         self._problem = problem
         self._quasi = [i for i, variable in enumerate(problem.variables) if variable.quasi]
-        self._codes: dict[tuple[int, int, bool], tuple[Ints, int]] = {}
         self._tables: Remembered[Box, tuple[Ints, int]] = Remembered(
             _CACHED, lambda table: table[0].nbytes
         )
         self._finest_tables: Remembered[tuple[int, ...], Parts] = Remembered(_FINEST)
 
+    @remembered
     def coded(self, index: int, domain: int, *, finest: bool = False) -> tuple[Ints, int]:
         """Return the group of each cell (combination of values) of the frequency table under a
         common grouping of a set of candidate masks, shape (cells,), and the number of groups.
@@ -77,13 +77,9 @@ class Corners:
         False, the grouping is the finest one that is coarser than every candidate; if True, the
         coarsest one that is finer than every candidate.
         """
-        key = (index, domain, finest)
-        if key not in self._codes:
-            variable = self._problem.variables[index]
-            groups = variable.join(domain) if finest else variable.meet(domain)
-            codes = self.cells.code(variable.name, groups)
-            self._codes[key] = (codes, int(groups.max(initial=0)) + 1)
-        return self._codes[key]
+        variable = self._problem.variables[index]
+        groups = variable.join(domain) if finest else variable.meet(domain)
+        return self.cells.code(variable.name, groups), int(groups.max(initial=0)) + 1
 
     def of(self, box: Box) -> tuple[Ints, int]:
         """Return the equivalence class of each cell (combination of values) of the frequency table
