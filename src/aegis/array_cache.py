@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import wraps
 from typing import Concatenate, Generic, ParamSpec, TypeVar
 
@@ -83,6 +83,25 @@ class Remembered(Generic[K, V]):
 
     def __reversed__(self) -> Iterator[K]:
         return reversed(self._values)
+
+
+class OnDemand(Mapping[K, V]):
+    """A mapping that computes a value at each access: `get` returns the value of a key."""
+
+    def __init__(self, keys: Iterable[K], get: Callable[[K], V]) -> None:
+        self._keys = dict.fromkeys(keys)
+        self._get = get
+
+    def __getitem__(self, key: K) -> V:
+        if key not in self._keys:
+            raise KeyError(key)
+        return self._get(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
 
 
 class RememberedArrays(Remembered[Hashable, Floats]):

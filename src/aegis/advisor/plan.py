@@ -24,7 +24,7 @@ from aegis.summary import (
     Summary,
     count_in_engine,
 )
-from aegis.summary.codes import natural_order
+from aegis.summary.codes import in_natural_order
 from aegis.summary.leaves import hidden_shares
 from aegis.summary.population import Population, population_of
 
@@ -307,11 +307,7 @@ class PrivacyPlan:
         """
         if name in choice:
             return choice[name].in_order
-        labels = (*self.summary.label.classes, "null")
-        order = natural_order(labels)
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        return rank, tuple(labels[i] for i in order)
+        return in_natural_order((*self.summary.label.classes, "null"))
 
 
 def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> PrivacyPlan:
