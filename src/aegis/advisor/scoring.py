@@ -20,9 +20,7 @@ from aegis.advisor.encodings import Codings, codings, mean_numbers
 from aegis.advisor.excluded_attributes import known_alone, summary_of_one
 from aegis.advisor.fold_counts import PARTS, PartBlocks
 from aegis.advisor.grouping import (
-    GroupedCounts,
     RowGroups,
-    drawn_chance,
     group_rows,
     masked_classes,
     shared_losses,
@@ -102,7 +100,8 @@ class Scorer:
         self._channels: dict[Any, Floats] = {}
         self._orders: dict[Any, tuple[Array, Floats | None]] = {}
         self._lost: dict[Any, Floats] = {}
-        self._groups = RowGroups(summary.pairs, summary.pairs.offsets)
+        pairs = summary.pairs
+        self._groups = RowGroups(lambda: pairs.total, pairs.stacked_joint, pairs.offsets)
         self._aside = AsideScorers(summary, Scorer)
         attributes = summary.attributes.values()
         self._counted = [i for i, a in enumerate(attributes) if not a.aside]
@@ -365,7 +364,7 @@ class Scorer:
         the label.
         """
         levels = self._levels(which, candidates)
-        grouped = self._grouped(which, levels, [(c, False) for c in candidates])
+        grouped = self._groups.counts(levels, which)
         return Cooccurrence(
             n=self.summary.pairs.n,
             joint=masked_classes(grouped.joint, label),
@@ -373,29 +372,6 @@ class Scorer:
             offsets=grouped.offsets,
             chance=grouped.chance,
         )
-
-    def _grouped(
-        self, which: Sequence[int], levels: Sequence[Array], keys: Sequence[Any]
-    ) -> GroupedCounts:
-        """Return counts by level (masked value) of the attributes with the indices `which`. Counts
-        of several attributes are summed with a cache; those of a single attribute are counted
-        directly.
-
-        `levels` has the level of each atom (set of original values) of each attribute, and `keys` a
-        key of these levels.
-        """
-        if len(which) > 1 or len(self._names) == 1:
-            return self._groups.counts(levels, keys, which)
-        index, level = which[0], levels[0]
-        counts = self.summary.pairs.joints[index]
-        chance = None
-        if level.ndim == 2:
-            joint: Array = level.T @ counts
-            chance = drawn_chance(level, counts.sum(axis=1).astype(np.float64))
-        else:
-            joint = group_rows(counts, level, int(level.max(initial=0)) + 1)
-        total = np.diag(joint.sum(axis=1).astype(np.float64))  # no row shows two of its levels
-        return GroupedCounts(total, joint, np.array([0, len(joint)]), chance)
 
     @cached_property
     def _fill(self) -> Mapping[Need, Callable[..., dict[str, Any]]]:
@@ -509,9 +485,7 @@ class Scorer:
         masks, and `label` the mask of the label.
         """
         orders = self._orders_of(which, candidates)
-        counts = self._grouped(
-            which, [level for level, _ in orders], [(c, True) for c in candidates]
-        )
+        counts = self._groups.counts([level for level, _ in orders], which)
         ordered = [known is not None for _, known in orders]
         joint = masked_classes(counts.joint, label)
         return OrderedCounts(counts.total, joint, counts.offsets, ordered, counts.chance)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aegis.advisor.grouping import AtomCounts, RowGroups, group_classes, stacked_grouping
+from aegis.advisor.grouping import RowGroups, group_classes, stacked_grouping
 from aegis.advisor.search.objective import CUBED, Objective, seconds_of
 from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf
 from aegis.array_cache import Remembered, remembered
@@ -150,7 +150,7 @@ class _Counts:
                     places = tuple(np.flatnonzero(~fixed).tolist())
                     starts = np.concatenate([[0], np.cumsum(np.diff(offsets)[~fixed])])
                     return cls(given, starts, tuple(atoms[place] for place in places), places)
-        groups = RowGroups(AtomCounts(total, joint), offsets)
+        groups = RowGroups(lambda: total, joint, offsets)
         return cls(groups, offsets, atoms, tuple(range(len(problem.variables))))
 
 
@@ -206,7 +206,7 @@ class _Corners:
         if isinstance(counts, Given):
             groups = [self._groups_of(counts, i, number) for i, number in enumerate(numbers)]
             return counts.fit(groups), counts.classes
-        grouped = counts.counts([self._levels[number] for number in numbers], numbers)
+        grouped = counts.counts([self._levels[number] for number in numbers])
         joint = group_classes(grouped.joint, self._levels[label[0]]) if label else grouped.joint
         fit = pillai_trace(grouped.total, joint, self._rows, grouped.offsets, grouped.chance)
         return fit, int(joint.any(axis=0).sum())
