@@ -102,7 +102,6 @@ class Scorer:
         self._lost: dict[Any, Floats] = {}
         pairs = summary.pairs
         self._groups = RowGroups(lambda: pairs.total, pairs.stacked_joint, pairs.offsets)
-        self._aside = AsideScorers(summary, Scorer)
         attributes = summary.attributes.values()
         self._counted = [i for i, a in enumerate(attributes) if not a.aside]
 
@@ -257,7 +256,7 @@ class Scorer:
                     self.contingency(attribute, candidate, label, measure=measure)
                 )
             elif attribute.aside:
-                self._values[key] = self._aside.value(attribute, candidate, label, measure)
+                self._values[key] = self._aside(attribute, candidate, label, measure)
             else:
                 self._values[key] = measure(self._alone(attribute, candidate, label, measure.needs))
         return self._values[key]
@@ -553,6 +552,26 @@ class Scorer:
         which = [self._names.index(attribute.name)]
         return self._filled((attribute.name, candidate, label), which, [candidate], label, needs)
 
+    def _aside(
+        self,
+        attribute: AttributeSummary,
+        candidate: Candidate,
+        label: Candidate | None,
+        measure: Measure,
+    ) -> float:
+        """Return the value of a measure for one attribute that measures of whole configurations
+        leave out, because it has too many values.
+        """
+        scorer, full = self._in_full(attribute)
+        ways = (*attribute.candidates, attribute.unmasked)
+        place = next(i for i, way in enumerate(ways) if way is candidate)
+        return scorer.attribute(full, (*full.candidates, full.unmasked)[place], measure, label)
+
+    @remembered
+    def _in_full(self, attribute: AttributeSummary) -> tuple[Scorer, AttributeSummary]:
+        full = in_full(attribute, self.summary.max_levels)
+        return Scorer(summary_of_one(self.summary, full)), full
+
     def _levels(self, which: Sequence[int], candidates: Sequence[Candidate]) -> list[Array]:
         return [self.levels(a, c) for a, c in zip(self._scored(which), candidates, strict=True)]
 
@@ -564,40 +583,6 @@ class Scorer:
         if candidate is None or candidate.size == len(candidate.groups):
             return None
         return candidate
-
-
-class AsideScorers:
-    """Scores single attributes that measures of whole configurations leave out, because they have
-    too many values.
-
-    Parameters
-    ----------
-    summary
-        The summary with these attributes.
-    scorer
-        Function that makes a scorer from the summary of one attribute.
-    """
-
-    def __init__(self, summary: Summary, scorer: Callable[[Summary], Scorer]) -> None:
-        self._summary = summary
-        self._scorer = scorer
-        self._known: dict[str, tuple[Scorer, AttributeSummary]] = {}
-
-    def value(
-        self,
-        attribute: AttributeSummary,
-        candidate: Candidate,
-        label: Candidate | None,
-        measure: Measure,
-    ) -> float:
-        """Return the value of a measure for one attribute under one of its candidate masks."""
-        if attribute.name not in self._known:
-            full = in_full(attribute, self._summary.max_levels)
-            self._known[attribute.name] = self._scorer(summary_of_one(self._summary, full)), full
-        scorer, full = self._known[attribute.name]
-        ways = (*attribute.candidates, attribute.unmasked)
-        place = next(i for i, way in enumerate(ways) if way is candidate)
-        return scorer.attribute(full, (*full.candidates, full.unmasked)[place], measure, label)
 
 
 __all__ = ["AttributeScore", "Choice", "ConfigurationScore", "Scorer", "utility_kept"]

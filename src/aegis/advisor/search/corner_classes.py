@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from itertools import islice
-from operator import ne
 from typing import Any
 
 import numpy as np
@@ -17,8 +15,6 @@ from aegis.arrays import Floats, Ints
 
 _CACHED = 64 << 20
 """Size of the cache of class ids, in bytes."""
-_LATELY = 12
-"""Number of the last counted boxes among which a box that contains another one is searched."""
 _FINEST = 64
 """Number of boxes whose finest classes are cached."""
 
@@ -87,18 +83,12 @@ class Corners:
 
         A box has a set of candidate masks for each attribute.
         """
-        return self._tables.get(box, lambda: self._refined(box))
+        return self._tables.get(box, lambda: self._refined(box, finest=False))
 
-    def _refined(self, box: Box) -> tuple[Ints, int]:
-        """Return the equivalence class of each cell (combination of values) of the frequency table
-        under the coarsest masks of a box, and a number above all class numbers. If the classes of a
-        larger box (with more candidate masks) are cached, split these classes.
-        """
-        outer = self._around(box)
-        ids, space = self.cells.undivided() if outer is None else self._tables[outer]
+    def _refined(self, box: Box, *, finest: bool) -> tuple[Ints, int]:
+        ids, space = self.cells.undivided()
         for index in self._quasi:
-            if outer is None or outer[index] != box[index]:
-                ids, space = dense(*refine(ids, space, *self.coded(index, box[index])))
+            ids, space = dense(*refine(ids, space, *self.coded(index, box[index], finest=finest)))
         return ids, space
 
     def parts(self, box: Box) -> Parts:
@@ -121,10 +111,7 @@ class Corners:
 
         A box has a set of candidate masks for each attribute.
         """
-        ids, space = self.cells.undivided()
-        for index in self._quasi:
-            ids, space = dense(*refine(ids, space, *self.coded(index, box[index], finest=True)))
-        return ids, space
+        return self._refined(box, finest=True)
 
     def combinations(self, box: Box) -> int:
         """Return the largest number of equivalence classes that the finest masks of a box (a set of
@@ -148,19 +135,3 @@ class Corners:
             return 0
         finest = variable.finest(domain)
         return ~domain if finest is None else finest
-
-    def _around(self, box: Box) -> Box | None:
-        """Return the smallest box that contains the given box and whose equivalence classes were
-        counted recently; None if there is none. A box has a set of candidate masks for each
-        attribute.
-
-        The coarsest masks of the larger box are coarser. So its classes only need to be split by
-        the attributes whose candidates differ.
-        """
-        best: tuple[int, Box] | None = None
-        for outer in islice(reversed(self._tables), _LATELY):
-            if all(inner & ~domain == 0 for inner, domain in zip(box, outer, strict=True)):
-                changed = sum(map(ne, box, outer))
-                if best is None or changed < best[0]:
-                    best = (changed, outer)
-        return None if best is None else best[1]

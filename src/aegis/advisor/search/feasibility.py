@@ -274,7 +274,7 @@ class InMemory:
         ids, space = self._tables.of(box)
         if instead is None:
             return ids, space
-        return refine(ids, space, *self._tables.coded(*instead))
+        return refine(ids, space, *self._tables.coded(*instead, finest=False))
 
     def _masks(self, box: Box) -> list[Candidate | None] | None:
         """Return the candidate of each protected attribute of the rule, in the rule's order; None
