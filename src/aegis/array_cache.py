@@ -1,10 +1,11 @@
-"""Define caches with a limit. Values that were dropped are computed again."""
+"""Define caches: with a limit, whose dropped values are computed again, and of one object."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from functools import wraps
+from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 from aegis.arrays import Floats
 
@@ -13,6 +14,25 @@ _REMEMBERED_BYTES = 1 << 27
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+S = TypeVar("S")
+P = ParamSpec("P")
+
+
+def remembered(method: Callable[Concatenate[S, P], V]) -> Callable[Concatenate[S, P], V]:
+    """Return a method that computes its result once for the same object and arguments. The object
+    keeps all results.
+    """
+    name = f"_results of {method.__qualname__}"
+
+    @wraps(method)
+    def remembering(self: S, /, *args: P.args, **kwargs: P.kwargs) -> V:
+        results: dict[object, V] = self.__dict__.setdefault(name, {})
+        key = (args, *kwargs.items()) if kwargs else args
+        if key not in results:
+            results[key] = method(self, *args, **kwargs)
+        return results[key]
+
+    return remembering
 
 
 class Remembered(Generic[K, V]):
@@ -63,6 +83,25 @@ class Remembered(Generic[K, V]):
 
     def __reversed__(self) -> Iterator[K]:
         return reversed(self._values)
+
+
+class OnDemand(Mapping[K, V]):
+    """A mapping that computes a value at each access: `get` returns the value of a key."""
+
+    def __init__(self, keys: Iterable[K], get: Callable[[K], V]) -> None:
+        self._keys = dict.fromkeys(keys)
+        self._get = get
+
+    def __getitem__(self, key: K) -> V:
+        if key not in self._keys:
+            raise KeyError(key)
+        return self._get(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
 
 
 class RememberedArrays(Remembered[Hashable, Floats]):

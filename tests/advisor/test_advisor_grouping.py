@@ -1,4 +1,4 @@
-"""Grouped counts that are remembered, against those that are added up anew."""
+"""Counts by atom added up to counts by level, against the sums written out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from aegis import array_cache
 from aegis.advisor.grouping import RowGroups
 
 SIZES = (3, 1, 5)
@@ -49,31 +48,27 @@ def by_definition(pairs, levels):
 choices = st.tuples(*(st.integers(0, len(levels) - 1) for levels in LEVELS))
 
 
-@given(seed=st.integers(0, 99), listed=st.lists(choices, max_size=8), room=st.integers(1, 900))
-def test_remembered_rows_change_nothing(seed, listed, room):
+@given(seed=st.integers(0, 99), listed=st.lists(choices, max_size=8))
+def test_counts_by_atom_are_added_up_to_counts_by_level(seed, listed):
     pairs = counts(seed)
-    for given_pairs in (pairs, Counts(sparse.csr_array(pairs.total), pairs.stacked_joint)):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(array_cache, "_REMEMBERED_BYTES", room)
-            remembering = RowGroups(given_pairs, OFFSETS)
-            for choice in listed:
-                levels = [LEVELS[i][one] for i, one in enumerate(choice)]
-                found = remembering.counts(levels, choice)
-                total, joint = by_definition(pairs, levels)
-                assert found.total.tolist() == total.tolist()
-                assert found.joint.tolist() == joint.tolist()
-                sizes = [int(own.max()) + 1 for own in levels]
-                assert found.offsets.tolist() == [0, *np.cumsum(sizes)]
+    for known in (pairs.total, sparse.csr_array(pairs.total)):
+        grouped = RowGroups(lambda known=known: known, pairs.stacked_joint, OFFSETS)
+        for choice in listed:
+            levels = [LEVELS[i][one] for i, one in enumerate(choice)]
+            found = grouped.counts(levels)
+            total, joint = by_definition(pairs, levels)
+            assert found.total.tolist() == total.tolist()
+            assert found.joint.tolist() == joint.tolist()
+            sizes = [int(own.max()) + 1 for own in levels]
+            assert found.offsets.tolist() == [0, *np.cumsum(sizes)]
 
 
-def test_channels_of_noise_are_not_remembered():
+def test_expected_counts_of_noise():
     pairs = counts(1)
     channel = np.array([[0.5, 0.5], [1, 0], [0, 1]])
     levels = [channel, LEVELS[1][0], LEVELS[2][1]]
-    remembering = RowGroups(pairs, OFFSETS)
-    first, second = (
-        remembering.counts([own, *levels[1:]], "abc") for own in (channel, 1 - channel)
-    )
+    grouped = RowGroups(lambda: pairs.total, pairs.stacked_joint, OFFSETS)
+    first, second = (grouped.counts([own, *levels[1:]]) for own in (channel, 1 - channel))
     for found, shown in ((first, channel), (second, 1 - channel)):
         grouping = np.zeros((9, 5))
         grouping[:3, :2], grouping[3, 2] = shown, 1
@@ -85,13 +80,3 @@ def test_channels_of_noise_are_not_remembered():
         assert found.joint == pytest.approx(joint)
         assert found.offsets.tolist() == [0, 2, 3, 5]
         assert found.chance is not None
-
-
-def test_no_more_is_remembered_than_there_is_room_for(monkeypatch):
-    monkeypatch.setattr(array_cache, "_REMEMBERED_BYTES", 400)
-    remembering = RowGroups(counts(2), OFFSETS)
-    for one in range(4):
-        remembering.counts([LEVELS[0][one], LEVELS[1][0], LEVELS[2][0]], [one, 0, 0])
-        held = sum(remembering._rows[key].nbytes for key in reversed(remembering._rows))
-        assert held == remembering._rows.size
-        assert held <= 400 or len(remembering._rows) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -33,15 +34,21 @@ def caveats_of(advice: Advice) -> tuple[str, ...]:
     return (*_worthless(advice), *_rare_class(advice), *_few_rows(advice))
 
 
+def _rarest(advice: Advice) -> tuple[str, float, float]:
+    """Return the class of the label with the fewest rows, the number of its rows, and their share.
+    If the label has fewer than two classes, the number is infinite.
+    """
+    rows = {name: n for name, n in advice.summary.get("classes", {}).items() if n > 0}
+    if len(rows) < 2:
+        return "", math.inf, math.inf
+    name = min(rows, key=rows.__getitem__)
+    return name, rows[name], rows[name] / sum(rows.values())
+
+
 def _few_rows(advice: Advice) -> tuple[str, ...]:
     """Return a warning if a label class has too few rows to predict the metric of trained models."""
-    label_rows = {
-        name: rows for name, rows in advice.summary.get("classes", {}).items() if rows > 0
-    }
-    if advice.expectation is None or len(label_rows) < 2:
-        return ()
-    name, rows = min(label_rows.items(), key=lambda entry: entry[1])
-    if rows >= FEWEST:
+    name, rows, _ = _rarest(advice)
+    if advice.expectation is None or rows >= FEWEST:
         return ()
     return (
         f"{advice.summary['label']} = {name} has {rows:,.0f} {'row' if rows == 1 else 'rows'} only: "
@@ -56,15 +63,9 @@ def _rare_class(advice: Advice) -> tuple[str, ...]:
     A model that never predicts a rare class is nearly always right. So releases may have the same
     accuracy, although they predict the class differently well (AUC).
     """
-    label_rows = {
-        name: rows for name, rows in advice.summary.get("classes", {}).items() if rows > 0
-    }
-    if len(label_rows) < 2 or MEASURES.get(advice.measure).unit == "AUC":
+    name, _, share = _rarest(advice)
+    if share >= RARE or MEASURES.get(advice.measure).unit == "AUC":
         return ()  # of other merits `disagreement` says more
-    name, rows = min(label_rows.items(), key=lambda entry: entry[1])
-    share = rows / sum(label_rows.values())
-    if share >= RARE:
-        return ()
     return (
         f"only {share:.1%} of the labelled rows are {advice.summary['label']} = {name}: such a class "
         f"hardly affects accuracy, and {advice.measure} weights rows, not classes. Compare with the "

@@ -42,6 +42,7 @@ from aegis.progress import SILENT, Progress
 from aegis.signing import sealed_digest
 from aegis.sources import open_table
 from aegis.summary import AttributeSummary, FrequencyTable, Summary, combine, summarize
+from aegis.words import json_fields
 
 
 @dataclass(frozen=True)
@@ -123,22 +124,13 @@ class Composition:
         """Return the result in the JSON form that docs/reference/json.md documents."""
         return {
             "releases": [
-                {"name": name, "admissible": v.admissible, "suppressed_rows": v.suppressed_rows}
+                {"name": name, **json_fields(v, "admissible", "suppressed_rows")}
                 for name, v in zip(self.releases, self.each, strict=True)
             ],
-            "rows": self.rows,
-            "classes": self.classes,
-            "alone": self.alone,
-            "admissible": self.admissible,
-            "suppressed_rows": self.verdict.suppressed_rows,
-            "allowed_rows": self.verdict.allowed_rows,
-            "smallest_class": self.verdict.smallest_before,
-            "violations": list(self.verdict.violations),
-            "attributes": [
-                {"attribute": a.attribute, "suppressed_rows": a.suppressed_rows}
-                for a in self.attributes
-            ],
-            "rule_override": None if self.rule_override is None else self.rule_override.to_dict(),
+            **json_fields(self, "rows", "classes", "alone", "admissible"),
+            **json_fields(self.verdict, "suppressed_rows", "allowed_rows"),
+            **json_fields(self.verdict, "smallest_class=smallest_before", "violations"),
+            **json_fields(self, "attributes", "rule_override"),
         }
 
 

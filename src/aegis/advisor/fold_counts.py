@@ -6,7 +6,7 @@ uses the same block, so it is counted once, from the non-empty cells of the summ
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import cached_property, partial
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from aegis.advisor.encodings import CodedAttribute, CodedMasks, indicators
 from aegis.advisor.grouping import drawn_chance
-from aegis.array_cache import Remembered, RememberedArrays
+from aegis.array_cache import Remembered, RememberedArrays, remembered
 from aegis.arrays import Array, Floats
 from aegis.errors import PolicyError
 from aegis.measures.by_fold import (
@@ -66,9 +66,7 @@ class PartBlocks:
         self.parts = min(PARTS, pairs.folds.size)
         self._blocks = RememberedArrays()
         self._placed = RememberedArrays()
-        self._cells: dict[tuple[int, int], tuple[Array, ...]] = {}
         self._attributes: dict[Hashable, CodedAttribute] = {}
-        self._rows: dict[Candidate | None, tuple[Floats, OtherParts]] = {}
         # The factors of common levels under all penalties.
         self._common: Remembered[Hashable, CommonLevels] = Remembered(
             MOST_NUMBERS, lambda common: len(PENALTIES) * common.numbers
@@ -256,15 +254,9 @@ class PartBlocks:
         """
         a, b, y, part, rows = self._entries(pair)
         group, label_classes = self._label_classes(label)
-        height, width = map(_counted_by, bins)
-        first, second = (
-            atoms if own.ndim == 2 else own[atoms] for own, atoms in zip(bins, (a, b), strict=True)
-        )
         place = part.astype(np.int64) * label_classes + group[y]
-        place = (place * height + first) * width + second
-        size = self.parts * label_classes * height * width
-        counted: Floats = np.bincount(place, rows, size).astype(np.float64, copy=False)
-        return _shown(counted.reshape(self.parts, label_classes, height, width), bins)
+        table = _tabulated(place, self.parts * label_classes, (a, b), bins, _adding(rows))
+        return table.reshape(self.parts, label_classes, *table.shape[1:])
 
     def deviations(self, pair: tuple[int, int], bins: tuple[Array, Array]) -> Floats:
         """Return the differences between a numeric label and its mean, summed by fold and by the
@@ -277,14 +269,9 @@ class PartBlocks:
             The rows are not in memory, and a summary has only sums by single attributes, not by
             pairs.
         """
-        rows, (height, width) = self._number_rows, map(_counted_by, bins)
-        first, second = (
-            rows.codes[index] if own.ndim == 2 else own[rows.codes[index]]
-            for own, index in zip(bins, pair, strict=True)
-        )
-        place = ((rows.fold.astype(np.int64) % self.parts) * height + first) * width + second
-        summed = rows.deviation_sums(place, self.parts * height * width)
-        return _shown(summed.reshape(self.parts, 1, height, width), bins)[:, 0]
+        rows = self._number_rows
+        atoms = rows.codes[pair[0]], rows.codes[pair[1]]
+        return _tabulated(rows.fold % self.parts, self.parts, atoms, bins, rows.deviation_sums)
 
     @cached_property
     def squared_deviations(self) -> Floats:
@@ -321,6 +308,7 @@ class PartBlocks:
         rows: Floats = self._pairs.joints[index].sum(axis=1).astype(np.float64)
         return rows
 
+    @remembered
     def _rows_of(self, label: Candidate | None) -> tuple[Floats, OtherParts]:
         """Return the number of rows by fold and class, shape (K, C), and the counts of all rows
         outside each fold.
@@ -330,17 +318,15 @@ class PartBlocks:
         PolicyError
             The label has too many classes.
         """
-        if label not in self._rows:
-            rows = self._rows_by_atom(0, label).sum(axis=2)
-            if (shown := np.count_nonzero(rows.sum(axis=0))) > MOST_CLASSES:
-                raise PolicyError(
-                    f"The label has {shown:,} classes, but Aegis predicts model metrics for at most"
-                    f" {MOST_CLASSES}.",
-                    hint="Group its values (masks of the label, such as bucketize), or choose another"
-                    " measure. Cut a number into classes: `label: {column: NAME, bins: 5}`.",
-                )
-            self._rows[label] = rows, OtherParts.of(rows)
-        return self._rows[label]
+        rows = self._rows_by_atom(0, label).sum(axis=2)
+        if (shown := np.count_nonzero(rows.sum(axis=0))) > MOST_CLASSES:
+            raise PolicyError(
+                f"The label has {shown:,} classes, but Aegis predicts model metrics for at most"
+                f" {MOST_CLASSES}.",
+                hint="Group its values (masks of the label, such as bucketize), or choose another"
+                " measure. Cut a number into classes: `label: {column: NAME, bins: 5}`.",
+            )
+        return rows, OtherParts.of(rows)
 
     def _rows_by_atom(self, index: int, label: Candidate | None) -> Floats:
         """Return the rows of one attribute by fold, class and atom, shape (K, C, A). An atom is a
@@ -493,6 +479,7 @@ class PartBlocks:
             return atoms
         return self._placed.get((pair, side, of.key[1]), lambda: of.level[atoms].astype(np.int32))
 
+    @remembered
     def _entries(self, pair: tuple[int, int]) -> tuple[Array, ...]:
         """Return five arrays with one entry for each non-empty cell of a pair of attributes i and
         j: the atom of i, the atom of j, the class, the fold, and the number of rows. An atom is a
@@ -500,25 +487,21 @@ class PartBlocks:
 
         The cells are sorted by class.
         """
-        if pair not in self._cells:
-            a, b, y, _ = self._pairs.cells(*pair)
-            part = self._folds.fold[pair].astype(np.int64) % self.parts
-            counted = np.bincount(
-                part * len(a) + self._folds.cell[pair],
-                weights=self._folds.count[pair],
-                minlength=self.parts * len(a),
-            )
-            there = np.flatnonzero(counted)
-            part, cell = np.divmod(there, max(len(a), 1))
-            target = y[cell]
-            # Integers of 16 bits at most are sorted in one pass.
-            order = np.argsort(
-                target.astype(np.min_scalar_type(self._pairs.classes)), kind="stable"
-            )
-            # There may be as many as rows: half of the memory of what they are counted by.
-            small = (of[order].astype(np.int32) for of in (a[cell], b[cell], target, part))
-            self._cells[pair] = *small, counted[there[order]]
-        return self._cells[pair]
+        a, b, y, _ = self._pairs.cells(*pair)
+        part = self._folds.fold[pair].astype(np.int64) % self.parts
+        counted = np.bincount(
+            part * len(a) + self._folds.cell[pair],
+            weights=self._folds.count[pair],
+            minlength=self.parts * len(a),
+        )
+        there = np.flatnonzero(counted)
+        part, cell = np.divmod(there, max(len(a), 1))
+        target = y[cell]
+        # Integers of 16 bits at most are sorted in one pass.
+        order = np.argsort(target.astype(np.min_scalar_type(self._pairs.classes)), kind="stable")
+        # There may be as many as rows: half of the memory of what they are counted by.
+        small = (of[order].astype(np.int32) for of in (a[cell], b[cell], target, part))
+        return *small, counted[there[order]]
 
 
 def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
@@ -577,17 +560,41 @@ def pair_block(
     """
     label_classes = pairs.classes if label is None else label.size
     a, b, y, n = pairs.cells(*pair)
-    rows, columns = map(_counted_by, levels)
-    first, second = (
-        atoms if level.ndim == 2 else level[atoms].astype(np.int64)
-        for level, atoms in zip(levels, (a, b), strict=True)
-    )
     target = y if label is None else label.groups[y]
-    key = (target * rows + first) * columns + second
-    counts = np.bincount(key, weights=n, minlength=label_classes * rows * columns).astype(
-        np.float64
+    return _tabulated(target, label_classes, (a, b), levels, _adding(n))
+
+
+def _adding(rows: Array) -> Callable[[Array, int], Floats]:
+    return lambda key, size: np.bincount(key, rows, size).astype(np.float64, copy=False)
+
+
+def _tabulated(
+    place: Array,
+    size: int,
+    atoms: tuple[Array, Array],
+    levels: tuple[Array, Array],
+    added: Callable[[Array, int], Floats],
+) -> Floats:
+    """Return a table of two attributes for each of `size` places, shape (size, L_i, L_j), for L_i
+    and L_j masked values.
+
+    Parameters
+    ----------
+    place, atoms
+        For each row (or cell), the place, and the atoms (sets of original values) of the two
+        attributes.
+    levels
+        For each of the two attributes, the masked value of each of A atoms, shape (A,). For a
+        noise mask, the probability of each masked value, shape (A, L).
+    added
+        Function that adds up rows (or cells) by a key, from 0 to a size.
+    """
+    height, width = map(_counted_by, levels)
+    first, second = (
+        own if level.ndim == 2 else level[own] for level, own in zip(levels, atoms, strict=True)
     )
-    return _shown(counts.reshape(label_classes, rows, columns), levels)
+    key = (place.astype(np.int64) * height + first) * width + second
+    return _shown(added(key, size * height * width).reshape(size, height, width), levels)
 
 
 def _shown(block: Floats, levels: tuple[Array, Array]) -> Floats:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from aegis.array_cache import RememberedArrays
+from aegis.array_cache import remembered
 from aegis.arrays import Array, Floats, Integers, Ints
 from aegis.measures import UNPOOLED, pooled_losses
 from aegis.measures.counted import Counted
@@ -17,9 +16,6 @@ from aegis.summary.cooccurrence import is_sparse
 
 if TYPE_CHECKING:
     from scipy import sparse
-
-_DENSE_INDICATORS = 1 << 16
-"""Largest number of entries of an attribute's indicator matrix for which the matrix is dense."""
 
 
 class GroupedCounts(NamedTuple):
@@ -52,35 +48,6 @@ class GroupedCounts(NamedTuple):
         return self.counted() if callable(self.counted) else self.counted
 
 
-class StackedCounts(Protocol):
-    """The number of rows by atom, with the atoms of all attributes numbered in one sequence. An
-    atom is a set of values that all candidates of an attribute treat in the same way.
-    """
-
-    @property
-    def total(self) -> Matrix:
-        """The number of rows that have both atoms of each pair of atoms, shape (D, D) for D atoms
-        (sets of original values), dense or sparse.
-        """
-
-    @property
-    def stacked_joint(self) -> Floats:
-        """The number of rows with each of D atoms (sets of original values) in each of C classes,
-        shape (D, C).
-        """
-
-
-@dataclass(frozen=True, eq=False)
-class AtomCounts:
-    """Counts by atom and by pairs of atoms as arrays, of the shapes (D, C) and (D, D), for D atoms
-    of all attributes and C classes. An atom is a set of values that all candidates treat in the
-    same way.
-    """
-
-    total: Matrix
-    stacked_joint: Floats
-
-
 def _whole(summed: Floats) -> Array:
     """Return an array of sums as integers if all of them are whole numbers; otherwise (if rows have
     weights) as floats.
@@ -94,30 +61,23 @@ class RowGroups:
     atom is a set of values that all candidates of an attribute treat in the same way; a level is a
     masked value.
 
-    G is the matrix of counts of pairs of atoms. For each attribute and mask, the cache has the rows
-    of G summed by level, while the columns are still atoms. So the counts of a configuration need
-    one cached row for each of its levels, not all rows of G.
-
     Parameters
     ----------
-    pairs
-        Counts of pairs of atoms (G); if they are sparse, nothing is cached.
+    total
+        Function that returns the counts of pairs of D atoms (G), shape (D, D), dense or sparse.
+    joint
+        The number of rows with each of D atoms in each of C classes, shape (D, C).
     offsets
         Index of the first atom of each of m attributes, and then the number of all atoms, shape (m
         + 1,).
     """
 
-    def __init__(self, pairs: StackedCounts, offsets: Ints) -> None:
-        self._pairs = pairs
+    def __init__(self, total: Callable[[], Matrix], joint: Floats, offsets: Ints) -> None:
+        self._total = total
+        self._joint = joint
         self._offsets = offsets
-        self._rows = RememberedArrays()
-        self._joints: dict[Hashable, Array] = {}
-        self._told: dict[Hashable, Matrix | None] = {}
-        self._some: dict[tuple[int, ...], AtomCounts] = {}
 
-    def counts(
-        self, levels: Sequence[Array], keys: Sequence[Hashable], which: Sequence[int] | None = None
-    ) -> GroupedCounts:
+    def counts(self, levels: Sequence[Array], which: Sequence[int] | None = None) -> GroupedCounts:
         """Return the counts by level (masked value) of all attributes, or of only those attributes
         whose indices are in `which`.
 
@@ -127,96 +87,27 @@ class RowGroups:
             For each attribute i, the level of each of its A_i atoms (sets of original values),
             shape (A_i,). For a noise mask, the probability of each of L_i levels for each atom,
             shape (A_i, L_i).
-        keys
-            A key for each attribute's levels. If two keys of an attribute are equal, the levels
-            must be equal.
         which
             Indices of the attributes; None for all.
         """
-        places = range(len(levels)) if which is None else which
+        places = tuple(range(len(levels)) if which is None else which)
+        joint = self._joint[self._atoms(places)]
         if any(level.ndim == 2 for level in levels):
-            return _expected_counts(self._of(tuple(places)), levels)
-        if is_sparse(self._pairs.total) or not len(levels):
-            pairs = self._of(tuple(places))
-            grouping, starts = stacked_grouping(levels)
-            total = _summed(pairs.total, grouping)
-            return GroupedCounts(total, _whole(grouping.T @ pairs.stacked_joint), starts)
-        own = list(zip(places, levels, keys, strict=True))
-        joint = [self._joint(*attribute) for attribute in own]
-        offsets = np.cumsum([0, *map(len, joint)]).astype(np.int64)
-        return GroupedCounts(lambda: self._total(own), np.concatenate(joint), offsets)
+            return _expected_counts(self._total_of(places), joint, levels)
+        grouping, offsets = stacked_grouping(levels)
+        return GroupedCounts(
+            lambda: _summed(self._total_of(places), grouping), _whole(grouping.T @ joint), offsets
+        )
 
-    def _of(self, places: tuple[int, ...]) -> StackedCounts:
-        """Return the counts by atom (set of original values) of only the attributes with the
-        indices `places`.
-        """
+    def _atoms(self, places: tuple[int, ...]) -> slice | Ints:
         if places == tuple(range(len(self._offsets) - 1)):
-            return self._pairs
-        if places not in self._some:
-            atoms = np.concatenate([np.arange(*self._offsets[i : i + 2]) for i in places])
-            total = self._pairs.total[atoms][:, atoms]
-            self._some = {places: AtomCounts(total, self._pairs.stacked_joint[atoms])}
-        return self._some[places]
+            return slice(None)
+        return np.concatenate([np.arange(*self._offsets[i : i + 2]) for i in places])
 
-    def _total(self, own: Sequence[tuple[int, Array, Hashable]]) -> Floats:
-        """Return the counts of all pairs of levels (masked values) of some attributes, shape (d, d)
-        for d levels. An attribute may occur several times.
-
-        `own` has, for each attribute, its index, the level of each atom (set of original values),
-        and a key of these levels.
-        """
-        by_atom = np.concatenate([self._grouped(*attribute) for attribute in own])
-        columns = []
-        for i, level, key in own:
-            of_atoms = by_atom[:, self._offsets[i] : self._offsets[i + 1]]
-            told = self._indicators(i, level, key)
-            columns.append(of_atoms if told is None else of_atoms @ told)
-        return np.concatenate(columns, axis=1)
-
-    def _grouped(self, index: int, level: Array, key: Hashable) -> Floats:
-        """Return how many rows have each level (masked value) of one attribute together with each
-        atom of any attribute, shape (L, D), for L levels and D atoms (sets of original values) of
-        all attributes.
-
-        `level` has the level of each atom of the attribute with this index, and `key` is a key of
-        these levels.
-        """
-        told = self._indicators(index, level, key)
-        start, stop = self._offsets[index : index + 2]
-        if told is None:
-            own: Floats = self._pairs.total[start:stop]
-            return own
-        return self._rows.get((index, key), lambda: told.T @ self._pairs.total[start:stop])
-
-    def _joint(self, index: int, level: Array, key: Hashable) -> Array:
-        """Return the number of rows of an attribute by level (masked value) and label class, shape
-        (L, C). `level` has the level of each atom (set of original values), and `key` is a key of
-        these levels.
-        """
-        known = (index, key)
-        if known not in self._joints:
-            own = self._pairs.stacked_joint[slice(*self._offsets[index : index + 2])]
-            told = self._indicators(index, level, key)
-            self._joints[known] = _whole(own if told is None else told.T @ own)
-        return self._joints[known]
-
-    def _indicators(self, index: int, level: Array, key: Hashable) -> Matrix | None:
-        """Return which of L levels (masked values) each of A atoms (sets of original values) has,
-        as 0 and 1, shape (A, L). Return None if each atom is a separate level, so that nothing
-        needs to be summed.
-
-        `key` is a key of the levels of the attribute with this index.
-        """
-        known = (index, key)
-        if known not in self._told:
-            size = int(level.max(initial=0)) + 1
-            if size == len(level) and np.array_equal(level, np.arange(size)):
-                self._told[known] = None
-            elif size * len(level) <= _DENSE_INDICATORS:
-                self._told[known] = (level[:, None] == np.arange(size)).astype(np.float64)
-            else:
-                self._told[known] = stacked_grouping([level])[0]
-        return self._told[known]
+    @remembered
+    def _total_of(self, places: tuple[int, ...]) -> Matrix:
+        atoms = self._atoms(places)
+        return self._total() if isinstance(atoms, slice) else self._total()[atoms][:, atoms]
 
 
 def stacked_grouping(levels: Sequence[Integers]) -> tuple[sparse.csr_array, Ints]:
@@ -249,9 +140,9 @@ def _summed(total: Matrix, grouping: sparse.csr_array) -> Floats:
     return dense
 
 
-def _expected_counts(pairs: StackedCounts, levels: Sequence[Array]) -> GroupedCounts:
+def _expected_counts(total: Matrix, joint: Floats, levels: Sequence[Array]) -> GroupedCounts:
     """Return the expected counts by level and by pairs of levels if some masks add noise: K_i' G
-    K_j for attributes i and j, where G has the counts of pairs of atoms (sets of original values)
+    K_j for attributes i and j, where G (`total`) has the counts of pairs of atoms (sets of original values)
     and K the probability of each level (masked value) for each atom. On the diagonal are the
     expected rows of each level. `levels` has K for each attribute with noise, and the level of each
     atom for all others.
@@ -266,9 +157,8 @@ def _expected_counts(pairs: StackedCounts, levels: Sequence[Array]) -> GroupedCo
     ]
     offsets = np.concatenate([[0], np.cumsum([part.shape[1] for part in parts])]).astype(np.int64)
     grouping = sparse.block_diag(parts, format="csr")
-    total = _summed(pairs.total, grouping)
-    joint = grouping.T @ pairs.stacked_joint
-    atoms = np.split(pairs.stacked_joint.sum(axis=1), np.cumsum([len(level) for level in levels]))
+    atoms = np.split(joint.sum(axis=1), np.cumsum([len(level) for level in levels]))
+    total, joint = _summed(total, grouping), grouping.T @ joint
     chance = []
     for level, rows, start, stop in zip(levels, atoms, offsets, offsets[1:], strict=False):
         if level.ndim == 2:

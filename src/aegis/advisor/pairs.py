@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from aegis.advisor.encodings import indicators
 from aegis.advisor.fold_counts import pair_block
+from aegis.array_cache import remembered
 from aegis.arrays import Array, Floats
 from aegis.measures import Measure, pair_information
 from aegis.summary import Candidate, PairCounts
@@ -32,8 +34,6 @@ class PairValues:
         self._pairs = pairs
         self._levels = levels
         self._values: dict[Any, float] = {}
-        self._told_apart: dict[Any, float] = {}
-        self._information: dict[Any, float] = {}
 
     def value(
         self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure
@@ -85,48 +85,51 @@ class PairValues:
         the label, if it has one.
         """
         informations = np.zeros((len(which), len(which)))
-        levels = list(map(self._levels, which, candidates))
         for i, j in combinations(range(len(which)), 2):
-            places = which[i], which[j]
-            key = (places, candidates[i], candidates[j], label)
-            if key not in self._information:
-                block = pair_block(self._pairs, places, (levels[i], levels[j]), label)
-                self._information[key] = pair_information(block)
-            informations[i, j] = informations[j, i] = self._information[key]
+            places, chosen = (which[i], which[j]), (candidates[i], candidates[j])
+            informations[i, j] = informations[j, i] = self._information(places, chosen, label)
         return informations
+
+    @remembered
+    def _information(
+        self,
+        places: tuple[int, int],
+        candidates: tuple[Candidate, Candidate],
+        label: Candidate | None,
+    ) -> float:
+        return pair_information(self._block(places, candidates, label))
+
+    def _block(
+        self,
+        places: tuple[int, int],
+        candidates: tuple[Candidate, Candidate],
+        label: Candidate | None = None,
+    ) -> Array:
+        levels = self._levels(places[0], candidates[0]), self._levels(places[1], candidates[1])
+        return pair_block(self._pairs, places, levels, label)
 
     def _value(
         self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure
     ) -> float:
         assert measure.of_pair is not None
-        first, second = (
-            self._levels(place, candidate)
-            for place, candidate in zip(places, candidates, strict=True)
-        )
-        block = pair_block(self._pairs, places, (first, second), None).sum(axis=0)
+        block = self._block(places, candidates).sum(axis=0)
         told_apart = None
-        if 2 in (first.ndim, second.ndim):
-            told_apart = (
-                self._told(places[0], candidates[0], first),
-                self._told(places[1], candidates[1], second),
-            )
+        if any(candidate.noise is not None for candidate in candidates):
+            told_apart = self._told(places[0], candidates[0]), self._told(places[1], candidates[1])
         return measure.of_pair(block, told_apart)
 
-    def _told(self, place: int, candidate: Candidate, level: Array) -> float:
+    @remembered
+    def _told(self, place: int, candidate: Candidate) -> float:
         """Return the effective number of values of an attribute after masking: the sum of p_a P(r |
         a)^2 / p_r over its atoms a (sets of original values) and masked values r, where p are
         shares of rows.
 
-        `place` is the index of the attribute. `level` has the masked value of each atom, or the
-        probabilities P(r | a).
+        `place` is the index of the attribute, `candidate` its mask.
         """
-        key = (place, candidate)
-        if key not in self._told_apart:
-            atoms = self._pairs.joints[place].sum(axis=1).astype(np.float64)
-            shares = atoms / max(atoms.sum(), 1)
-            channel = level if level.ndim == 2 else np.eye(int(level.max(initial=0)) + 1)[level]
-            reports = shares @ channel
-            shown = reports > 0
-            squares = (shares[:, None] * channel[:, shown] ** 2).sum(axis=0)
-            self._told_apart[key] = float((squares / reports[shown]).sum())
-        return self._told_apart[key]
+        channel = indicators(self._levels(place, candidate))
+        atoms = self._pairs.joints[place].sum(axis=1).astype(np.float64)
+        shares = atoms / max(atoms.sum(), 1)
+        reports = shares @ channel
+        shown = reports > 0
+        squares = (shares[:, None] * channel[:, shown] ** 2).sum(axis=0)
+        return float((squares / reports[shown]).sum())

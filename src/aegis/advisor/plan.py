@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from aegis.advisor.scoring import Choice
+from aegis.array_cache import remembered
 from aegis.arrays import Flags, Floats, Integers, Ints
 from aegis.errors import DataError, InternalError, PolicyError
 from aegis.masks import Hierarchy, Mask
@@ -23,7 +24,7 @@ from aegis.summary import (
     Summary,
     count_in_engine,
 )
-from aegis.summary.codes import natural_order
+from aegis.summary.codes import in_natural_order
 from aegis.summary.leaves import hidden_shares
 from aegis.summary.population import Population, population_of
 
@@ -81,7 +82,6 @@ class PrivacyPlan:
         self.in_engine = summary.frequency is None
         self._counter = counter
         self._hierarchies = hierarchies or {}
-        self._ancestries: dict[tuple[str, tuple[str, ...]], Ints] = {}
         self._population = population
         self._check_rule()
 
@@ -291,14 +291,15 @@ class PrivacyPlan:
 
         `shown` has the values that each protected attribute shows under its mask.
         """
-        asked = {}
-        for name in self.rule.hierarchical:
-            if name in self._hierarchies and name in shown:
-                key = name, shown[name]
-                if key not in self._ancestries:
-                    self._ancestries[key] = self._hierarchies[name].ancestry(shown[name])
-                asked[name] = self._ancestries[key]
-        return asked
+        return {
+            name: self._ancestry(name, shown[name])
+            for name in self.rule.hierarchical
+            if name in self._hierarchies and name in shown
+        }
+
+    @remembered
+    def _ancestry(self, name: str, shown: tuple[str, ...]) -> Ints:
+        return self._hierarchies[name].ancestry(shown)
 
     def protected(self, name: str, choice: Choice) -> tuple[Integers, tuple[str, ...]]:
         """Return the group of each value of a sensitive attribute under a configuration, and the
@@ -306,11 +307,7 @@ class PrivacyPlan:
         """
         if name in choice:
             return choice[name].in_order
-        labels = (*self.summary.label.classes, "null")
-        order = natural_order(labels)
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        return rank, tuple(labels[i] for i in order)
+        return in_natural_order((*self.summary.label.classes, "null"))
 
 
 def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> PrivacyPlan:

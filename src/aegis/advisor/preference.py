@@ -17,7 +17,7 @@ from aegis.advisor.scoring import Choice, Scorer
 from aegis.arrays import Floats
 from aegis.errors import PolicyError
 from aegis.measures import Direction, Measure
-from aegis.summary import AttributeSummary, Candidate, level_channel
+from aegis.summary import AttributeSummary, Candidate
 
 AUC_MARGIN = 0.002
 """An AUC or accuracy counts as equal to the best one if it is lower by at most this."""
@@ -95,19 +95,12 @@ def configuration_masking(choice: Choice, scorer: Scorer) -> float:
     """Return how much a configuration masks: the mean of `hidden_share` over its attributes, from 0
     (nothing is masked) to 1.
     """
-    attributes = {a.name: a for a in scorer.summary.all_attributes}
-    shares = [
-        hidden_share(attributes[name], candidate, _channel(attributes[name], candidate, scorer))
-        for name, candidate in choice.items()
-        if name in attributes
-    ]
+    shares = []
+    for attribute in scorer.summary.all_attributes:
+        if (candidate := choice.get(attribute.name)) is not None:
+            channel = None if candidate.noise is None else scorer.levels(attribute, candidate)
+            shares.append(hidden_share(attribute, candidate, channel))
     return sum(shares) / max(len(shares), 1)
-
-
-def _channel(attribute: AttributeSummary, candidate: Candidate, scorer: Scorer) -> Floats | None:
-    if candidate.noise is None:
-        return None
-    return level_channel(attribute, candidate, scorer.summary.max_levels)
 
 
 def tie_margin(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.ranked import Ranked
+from aegis.advisor.ranked import Ranked, best_masked
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import SeveralScorer
 from aegis.masks import Identity, Mask, privacy_account
@@ -67,9 +67,7 @@ def lost_alone(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> d
 
     The result is empty if the first entry of the ranking is not admissible or has no masks.
     """
-    best = next(
-        (ranked for ranked in ranking[:1] if ranked.admissible and ranked.method is None), None
-    )
+    best = best_masked(ranking)
     return {} if best is None else scorer.lost_alone(scorer.choose(best.configuration), measure)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -162,6 +162,14 @@ class Ranked:
                 for name, a in self.attributes.items()
             },
         }
+
+
+def best_masked(ranking: Sequence[Ranked]) -> Ranked | None:
+    """Return the first entry of a ranking if it is admissible and consists of masks; otherwise
+    None.
+    """
+    first = ranking[0] if ranking else None
+    return first if first is not None and first.admissible and first.method is None else None
 
 
 @dataclass(frozen=True, eq=False)

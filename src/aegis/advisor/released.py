@@ -34,7 +34,7 @@ from aegis.advisor.kept_codes import kept_codes
 from aegis.advisor.label_leaks import label_leaks
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import as_it_is, as_released, tells_classes_apart
-from aegis.advisor.ranked import Ranked
+from aegis.advisor.ranked import Ranked, best_masked
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import SeveralScorer, tasks_of
 from aegis.advisor.utility import IN_WORDS, Rows, UtilityFigure
@@ -555,9 +555,7 @@ def expected_auc(
     admissible; the label is neither numeric nor has two classes; the summary has no folds; the
     table has so many values and classes that the computation would take longer than the ranking.
     """
-    best = next(
-        (ranked for ranked in ranking[:1] if ranked.admissible and ranked.method is None), None
-    )
+    best = best_masked(ranking)
     if best is None or measure.unit in IN_WORDS or out_of_reach(scorer.summary):
         return None
     kind = scorer.summary.label.kind

@@ -8,7 +8,7 @@ from typing import Any
 
 from aegis.advisor.label_leaks import leak_sentences
 from aegis.summary.outside import Outside
-from aegis.words import joined, percent
+from aegis.words import joined, json_fields, percent
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class MissingLeak:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {"class": self.label_class, "within": self.within, "besides": self.besides}
+        return json_fields(self, "class=label_class", "within", "besides")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +92,5 @@ class Uncovered(Outside):
         return {
             "released_rows": figures.pop("rows"),
             **figures,
-            "leaks": dict(self.leaks),
-            "missing_leaks": {n: leak.to_dict() for n, leak in self.missing_leaks.items()},
+            **json_fields(self, "leaks", "missing_leaks"),
         }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from aegis.array_cache import OnDemand, remembered
 from aegis.measures import Measure
 
 _ROUNDING = 1e-9
@@ -35,38 +36,17 @@ class AttributeScore:
         return self.score - self.unmasked
 
 
-class AttributeScores(Mapping[str, AttributeScore]):
+class AttributeScores(OnDemand[str, AttributeScore]):
     """The score of each attribute by itself. The scores are computed when somebody first reads
     them.
 
     Few callers need these scores, and for a label with many classes they take longer than the score
     of the configuration.
-
-    Parameters
-    ----------
-    names
-        Names of the attributes.
-    score
-        Function that computes the scores of an attribute.
     """
 
-    def __init__(self, names: Sequence[str], score: Callable[[str], AttributeScore]) -> None:
-        self._names = dict.fromkeys(names)
-        self._score = score
-        self._known: dict[str, AttributeScore] = {}
-
+    @remembered
     def __getitem__(self, name: str) -> AttributeScore:
-        if name not in self._names:
-            raise KeyError(name)
-        if name not in self._known:
-            self._known[name] = self._score(name)
-        return self._known[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+        return super().__getitem__(name)
 
     def __repr__(self) -> str:
         return repr(dict(self))

@@ -20,9 +20,7 @@ from aegis.advisor.encodings import Codings, codings, mean_numbers
 from aegis.advisor.excluded_attributes import known_alone, summary_of_one
 from aegis.advisor.fold_counts import PARTS, PartBlocks
 from aegis.advisor.grouping import (
-    GroupedCounts,
     RowGroups,
-    drawn_chance,
     group_rows,
     masked_classes,
     shared_losses,
@@ -35,7 +33,7 @@ from aegis.advisor.scores import (
     ConfigurationScore,
     utility_kept,
 )
-from aegis.array_cache import Remembered
+from aegis.array_cache import Remembered, remembered
 from aegis.arrays import Array, Floats
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
@@ -99,12 +97,11 @@ class Scorer:
         self._counts: Remembered[Any, tuple[Cooccurrence, frozenset[Need]]] = Remembered(
             _REMEMBERED
         )
-        self._expected: dict[Any, Floats] = {}
         self._channels: dict[Any, Floats] = {}
         self._orders: dict[Any, tuple[Array, Floats | None]] = {}
         self._lost: dict[Any, Floats] = {}
-        self._groups = RowGroups(summary.pairs, summary.pairs.offsets)
-        self._aside = AsideScorers(summary, Scorer)
+        pairs = summary.pairs
+        self._groups = RowGroups(lambda: pairs.total, pairs.stacked_joint, pairs.offsets)
         attributes = summary.attributes.values()
         self._counted = [i for i, a in enumerate(attributes) if not a.aside]
 
@@ -259,7 +256,7 @@ class Scorer:
                     self.contingency(attribute, candidate, label, measure=measure)
                 )
             elif attribute.aside:
-                self._values[key] = self._aside.value(attribute, candidate, label, measure)
+                self._values[key] = self._aside(attribute, candidate, label, measure)
             else:
                 self._values[key] = measure(self._alone(attribute, candidate, label, measure.needs))
         return self._values[key]
@@ -289,17 +286,14 @@ class Scorer:
             self._contingencies[key] = Contingency.of(counts)
         return self._contingencies[key]
 
+    @remembered
     def _reports(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Floats:
         """Return the expected number of rows by masked value of a noise mask and by label class,
         shape (R, C). `label` is the mask of the label, if it has one.
         """
-        key = (attribute.name, candidate, label)
-        if key not in self._expected:
-            joint = masked_classes(attribute.joint, label)
-            self._expected[key] = expected_reports(attribute, candidate, joint)
-        return self._expected[key]
+        return expected_reports(attribute, candidate, masked_classes(attribute.joint, label))
 
     def levels(self, attribute: AttributeSummary, candidate: Candidate) -> Array:
         """Return the level (masked value; rare ones are pooled) of each of the A atoms of an
@@ -369,7 +363,7 @@ class Scorer:
         the label.
         """
         levels = self._levels(which, candidates)
-        grouped = self._grouped(which, levels, [(c, False) for c in candidates])
+        grouped = self._groups.counts(levels, which)
         return Cooccurrence(
             n=self.summary.pairs.n,
             joint=masked_classes(grouped.joint, label),
@@ -377,29 +371,6 @@ class Scorer:
             offsets=grouped.offsets,
             chance=grouped.chance,
         )
-
-    def _grouped(
-        self, which: Sequence[int], levels: Sequence[Array], keys: Sequence[Any]
-    ) -> GroupedCounts:
-        """Return counts by level (masked value) of the attributes with the indices `which`. Counts
-        of several attributes are summed with a cache; those of a single attribute are counted
-        directly.
-
-        `levels` has the level of each atom (set of original values) of each attribute, and `keys` a
-        key of these levels.
-        """
-        if len(which) > 1 or len(self._names) == 1:
-            return self._groups.counts(levels, keys, which)
-        index, level = which[0], levels[0]
-        counts = self.summary.pairs.joints[index]
-        chance = None
-        if level.ndim == 2:
-            joint: Array = level.T @ counts
-            chance = drawn_chance(level, counts.sum(axis=1).astype(np.float64))
-        else:
-            joint = group_rows(counts, level, int(level.max(initial=0)) + 1)
-        total = np.diag(joint.sum(axis=1).astype(np.float64))  # no row shows two of its levels
-        return GroupedCounts(total, joint, np.array([0, len(joint)]), chance)
 
     @cached_property
     def _fill(self) -> Mapping[Need, Callable[..., dict[str, Any]]]:
@@ -513,9 +484,7 @@ class Scorer:
         masks, and `label` the mask of the label.
         """
         orders = self._orders_of(which, candidates)
-        counts = self._grouped(
-            which, [level for level, _ in orders], [(c, True) for c in candidates]
-        )
+        counts = self._groups.counts([level for level, _ in orders], which)
         ordered = [known is not None for _, known in orders]
         joint = masked_classes(counts.joint, label)
         return OrderedCounts(counts.total, joint, counts.offsets, ordered, counts.chance)
@@ -583,6 +552,26 @@ class Scorer:
         which = [self._names.index(attribute.name)]
         return self._filled((attribute.name, candidate, label), which, [candidate], label, needs)
 
+    def _aside(
+        self,
+        attribute: AttributeSummary,
+        candidate: Candidate,
+        label: Candidate | None,
+        measure: Measure,
+    ) -> float:
+        """Return the value of a measure for one attribute that measures of whole configurations
+        leave out, because it has too many values.
+        """
+        scorer, full = self._in_full(attribute)
+        ways = (*attribute.candidates, attribute.unmasked)
+        place = next(i for i, way in enumerate(ways) if way is candidate)
+        return scorer.attribute(full, (*full.candidates, full.unmasked)[place], measure, label)
+
+    @remembered
+    def _in_full(self, attribute: AttributeSummary) -> tuple[Scorer, AttributeSummary]:
+        full = in_full(attribute, self.summary.max_levels)
+        return Scorer(summary_of_one(self.summary, full)), full
+
     def _levels(self, which: Sequence[int], candidates: Sequence[Candidate]) -> list[Array]:
         return [self.levels(a, c) for a, c in zip(self._scored(which), candidates, strict=True)]
 
@@ -594,40 +583,6 @@ class Scorer:
         if candidate is None or candidate.size == len(candidate.groups):
             return None
         return candidate
-
-
-class AsideScorers:
-    """Scores single attributes that measures of whole configurations leave out, because they have
-    too many values.
-
-    Parameters
-    ----------
-    summary
-        The summary with these attributes.
-    scorer
-        Function that makes a scorer from the summary of one attribute.
-    """
-
-    def __init__(self, summary: Summary, scorer: Callable[[Summary], Scorer]) -> None:
-        self._summary = summary
-        self._scorer = scorer
-        self._known: dict[str, tuple[Scorer, AttributeSummary]] = {}
-
-    def value(
-        self,
-        attribute: AttributeSummary,
-        candidate: Candidate,
-        label: Candidate | None,
-        measure: Measure,
-    ) -> float:
-        """Return the value of a measure for one attribute under one of its candidate masks."""
-        if attribute.name not in self._known:
-            full = in_full(attribute, self._summary.max_levels)
-            self._known[attribute.name] = self._scorer(summary_of_one(self._summary, full)), full
-        scorer, full = self._known[attribute.name]
-        ways = (*attribute.candidates, attribute.unmasked)
-        place = next(i for i, way in enumerate(ways) if way is candidate)
-        return scorer.attribute(full, (*full.candidates, full.unmasked)[place], measure, label)
 
 
 __all__ = ["AttributeScore", "Choice", "ConfigurationScore", "Scorer", "utility_kept"]

@@ -234,11 +234,6 @@ class UtilityFigure:
         """
         return None if self.number is None else self.number.reference_rmse
 
-    def _labels_dict(self) -> dict[str, Any]:
-        if not self.labels:
-            return {}
-        return {"labels": {name: own.to_dict() for name, own in self.labels.items()}}
-
     @property
     def exceeds(self) -> bool:
         """Whether the release has a better score than the table with which it is compared.
@@ -421,11 +416,5 @@ class UtilityFigure:
             **json_fields(self, "measure", "value", "reference", "reference_name"),
             **json_fields(self, "kept=utility_kept", "stderr", "rows", "lost_classes"),
             **({} if self.number is None else self.number.to_dict()),
-            **self._labels_dict(),
-            **({"columns": shown} if (shown := _as_json(self.columns)) else {}),
-            **({"leaks": dict(self.leaks)} if self.leaks else {}),
+            **json_fields(self, *(n for n in ("labels", "columns", "leaks") if getattr(self, n))),
         }
-
-
-def _as_json(columns: Mapping[str, ColumnFigure]) -> dict[str, dict[str, Any]]:
-    return {name: own.to_dict() for name, own in columns.items()}

@@ -655,6 +655,13 @@ def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
     return part, varying
 
 
+def with_and_without(parts: int) -> Floats:
+    """Return the matrix that sums K values by fold, first over all folds, then over all folds
+    except each one, shape (1 + K, K).
+    """
+    return np.vstack([np.ones((1, parts)), 1.0 - np.eye(parts)])
+
+
 def later(values: Floats, axis: int) -> Floats:
     """Return the cumulative sums of `values` from the end: each entry plus all later entries along
     an axis.

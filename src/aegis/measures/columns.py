@@ -18,7 +18,7 @@ import numpy as np
 
 from aegis.arrays import Array, Floats
 from aegis.errors import InternalError
-from aegis.measures.by_fold import PartCounts, ShownLevels, side
+from aegis.measures.by_fold import PartCounts, ShownLevels, side, with_and_without
 from aegis.measures.cholesky import inverted
 from aegis.measures.cooccurrence import ColumnCounts, Need
 from aegis.measures.record import UNLABELLED_MEASURE, LabelKind, Measure, Scope
@@ -147,7 +147,7 @@ def column_figures(counts: Cooccurrence) -> ColumnFigures:
         of = _columns(counts).count()
         shown, errors = _shown(of), column_errors(of)
         rows = of.rows.sum(axis=1)
-        variants = np.vstack([np.ones((1, len(rows))), 1.0 - np.eye(len(rows))])
+        variants = with_and_without(len(rows))
         by_level = np.concatenate([own.joint.sum(axis=1) for own in shown], axis=1)
         seen = variants @ by_level
         spread = seen * (1 - seen / np.maximum(variants @ rows, 1.0)[:, None])

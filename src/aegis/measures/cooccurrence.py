@@ -285,12 +285,10 @@ class Cooccurrence:
         """Return those entries of `needs` that these counts do not contain."""
         filled = {
             Need.PAIRS: self.pairs is not None,
-            Need.ORDER: True,
-            Need.POOLED: True,
             Need.PARTS: self.parts is not None,
             Need.COLUMNS: self.columns is not None,
         }
-        return [need for need in needs if not filled[need]]
+        return [need for need in needs if not filled.get(need, True)]
 
     @cached_property
     def class_totals(self) -> Array:

@@ -29,6 +29,7 @@ from aegis.measures.by_fold import (
     against_the_rest,
     side,
     varying_only,
+    with_and_without,
 )
 from aegis.measures.cholesky import solved
 from aegis.measures.normal import cumulative
@@ -104,8 +105,7 @@ class Scores:
         """Which of K folds each variant uses, as 0/1 flags, shape (1 + K, K): first all folds, then
         all folds except one.
         """
-        parts = len(self.rows)
-        return np.vstack([np.ones((1, parts)), 1.0 - np.eye(parts)])
+        return with_and_without(len(self.rows))
 
     def summed(self, values: Floats) -> Floats:
         """Sum values by fold, shape (K, ...), first over all K folds, then over all folds except

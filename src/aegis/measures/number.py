@@ -15,7 +15,7 @@ import numpy as np
 
 from aegis.arrays import Floats
 from aegis.errors import InternalError, PolicyError
-from aegis.measures.by_fold import PartCounts, Response, side
+from aegis.measures.by_fold import PartCounts, Response, side, with_and_without
 from aegis.measures.cholesky import solved
 from aegis.measures.cooccurrence import Coding, Need
 from aegis.measures.expected_merit import R2, STANDS_FOR, Learner, OfModels, learners_of
@@ -115,7 +115,7 @@ def held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
         of = counts.by_part(coding)
         errors = squared_errors(of)
         away = spread(response_of(of), of.rows.sum(axis=1))
-        variants = np.vstack([np.ones((1, len(away))), 1.0 - np.eye(len(away))])
+        variants = with_and_without(len(away))
         whole = (variants @ away)[:, None]
         left = np.divide(
             variants @ errors, whole, out=np.ones_like(whole @ errors[:1]), where=whole > 0

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.arrays import Floats
+from aegis.measures.by_fold import later
 from aegis.measures.counted import PENALTIES
 from aegis.measures.held_out import held_out_traces, mean_reached, value_traces
 
@@ -43,11 +44,11 @@ def thresholds(counts: OrderedCounts) -> OrderedCounts:
     for (start, stop), ordered in zip(pairwise(offsets.tolist()), counts.ordered, strict=True):
         if ordered:
             own = slice(start, stop)
-            total[own] = total[own][::-1].cumsum(axis=0)[::-1]
-            total[:, own] = total[:, own][:, ::-1].cumsum(axis=1)[:, ::-1]
-            joint[own] = joint[own][::-1].cumsum(axis=0)[::-1]
+            total[own] = later(total[own], 0)
+            total[:, own] = later(total[:, own], 1)
+            joint[own] = later(joint[own], 0)
             if chance is not None:
-                chance[own] = chance[own][::-1].cumsum(axis=0)[::-1]
+                chance[own] = later(chance[own], 0)
     return replace(counts, total=total, joint=joint, offsets=offsets, chance=chance)
 
 

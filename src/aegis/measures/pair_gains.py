@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from aegis.arrays import Flags, Floats
-from aegis.measures.by_fold import told_apart
+from aegis.measures.by_fold import told_apart, with_and_without
 from aegis.measures.normal import quantile
 
 BELIEVED = 100.0
@@ -99,7 +99,7 @@ def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> F
     together, residual = _ridge(weight, aim - weight * mean, BELIEVED / n)
     left = deviations - rows * (mean + together)
     fallen = (2 * residual * left - rows * residual**2).sum(axis=(-2, -1))  # (M, K)
-    variants = np.vstack([np.ones((1, parts)), 1.0 - np.eye(parts)])
+    variants = with_and_without(parts)
     whole = variants @ squares
     gains: Floats = np.divide(
         fallen @ variants.T, whole, out=np.zeros((len(rows), 1 + parts)), where=whole > 0
@@ -145,7 +145,7 @@ def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
     weight = inside.sum(axis=(3, 4)).prod(axis=2) > 0
     weight = np.where(weight, inside[:, :, 1].sum(axis=(2, 3)), 0.0) * scored
     parts = weight.shape[1]
-    variants = np.vstack([np.ones((1, parts)), 1.0 - np.eye(parts)])
+    variants = with_and_without(parts)
     squares = []
     for score in (together, together + residual):
         summed = (weight * _areas(score, inside)) @ variants.T

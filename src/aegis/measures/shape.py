@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from aegis.arrays import Floats, Ints
+from aegis.measures.by_fold import with_and_without
 from aegis.measures.normal import cumulative, quantile
 
 _POINTS = 8192
@@ -62,7 +63,7 @@ def shape_factors(slopes: Floats, joint: Floats, rows: Floats, bounds: Ints) -> 
         return None
     told = np.stack([_areas(slopes, share, starts), cumulative(gap / np.sqrt(spread))], axis=1)
     parts = len(rows)
-    left = np.vstack([np.ones((1, parts)), 1.0 - np.eye(parts)]) * rows[:, 1]
+    left = with_and_without(parts) * rows[:, 1]
     area = (left @ told) / np.maximum(left.sum(axis=1, keepdims=True), 1.0)  # (1 + K, 2)
     apart = quantile(np.clip(area, 0.5, 1 - _FAR))
     factors: Floats = np.ones(1 + parts)

@@ -18,6 +18,7 @@ import numpy as np
 from aegis.arrays import Array, Floats, Ints
 from aegis.measures.counted import UNPOOLED
 from aegis.measures.pillai import adjusted_trace
+from aegis.measures.pillai import explained as trace_of
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
@@ -71,19 +72,24 @@ def trace_of_codes(covariance: Floats, explained: Floats, classes: Floats) -> fl
 
     Codes without variance and codes that other codes determine add nothing.
     """
-    variance = np.diagonal(covariance)
-    varies = np.flatnonzero(variance > 0)
-    if not varies.size or len(classes) < 2:
+    if not (covariance.diagonal() > 0).any() or len(classes) < 2:
         return 0.0
-    scale = 1 / np.sqrt(variance[varies])
-    correlation = covariance[np.ix_(varies, varies)] * np.outer(scale, scale)
-    values, vectors = np.linalg.eigh(correlation)
-    ranked = values > _RANK * len(values)
-    solved = vectors[:, ranked].T @ (explained[varies] * scale[:, None])
-    solved /= np.sqrt(values[ranked])[:, None]
     # S_uu^-1 of C - 1 indicators is diag(1 / p) + 1 / p_C.
-    total = (solved**2 / classes[:-1]).sum() + (solved.sum(axis=1) ** 2).sum() / classes[-1]
-    return float(total)
+    return trace_of(_whitened(covariance, explained), classes[:-1], float(classes[-1]))
+
+
+def _whitened(covariance: Floats, right: Floats) -> Floats:
+    """Return S^+^(1/2) B, up to a rotation, for a covariance matrix S and a matrix B (`right`);
+    directions without variance are left out.
+    """
+    variance = covariance.diagonal()
+    varies = np.flatnonzero(variance > 0)
+    scale = 1 / np.sqrt(variance[varies])
+    values, vectors = np.linalg.eigh(covariance[np.ix_(varies, varies)] * np.outer(scale, scale))
+    ranked = values > _RANK * len(values)
+    turned: Floats = vectors[:, ranked].T @ (right[varies] * scale[:, None])
+    turned /= np.sqrt(values[ranked])[:, None]
+    return turned
 
 
 def trace_by_separation(
@@ -142,20 +148,7 @@ def trace_by_separation(
     alike = (vectors * np.maximum(values, 0.0)) @ vectors.T
     weight = 2.0 * share * rest
     matrix = alike * (root.T @ root) + weight * np.outer(gap, gap)
-    return weight * _solved_square(matrix, gap)
-
-
-def _solved_square(matrix: Floats, right: Floats) -> float:
-    """Return r' S^+ r, for the covariance S (`matrix`), its pseudo-inverse S^+ and the vector r
-    (`right`); directions without variance are left out.
-    """
-    variance = matrix.diagonal()
-    varies = np.flatnonzero(variance > 0)
-    scale = 1 / np.sqrt(variance[varies])
-    values, vectors = np.linalg.eigh(matrix[np.ix_(varies, varies)] * np.outer(scale, scale))
-    ranked = values > _RANK * len(values)
-    projected = (right[varies] * scale) @ vectors[:, ranked]
-    return float((projected**2 / values[ranked]).sum())
+    return weight * float((_whitened(matrix, gap[:, None]) ** 2).sum())
 
 
 def believed(levels: Floats, strength: Floats, penalty: float) -> float:

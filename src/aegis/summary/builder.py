@@ -30,7 +30,7 @@ from aegis.summary.checks import (
     label_bins,
 )
 from aegis.summary.coded_rows import CodedRows, fits, read_coded, read_rows
-from aegis.summary.codes import code_values, encode, settle, show, sorted_values
+from aegis.summary.codes import code_values, encode, narrow, settle, show, sorted_values
 from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
 from aegis.summary.count_cells import count_cells
 from aegis.summary.deal import Dealer
@@ -525,8 +525,7 @@ class Builder:
         atoms = []
         for name, attribute in attributes.items():
             codes = self.coded.codes[name] if every else self.coded.codes[name][labelled]
-            narrow = np.min_scalar_type(max(attribute.n_atoms - 1, 0))
-            atoms.append(attribute.atoms.astype(narrow)[codes])
+            atoms.append(narrow(attribute.atoms, attribute.n_atoms)[codes])
         step.advance(self.rows)
         return count_row_pairs(
             tuple(attributes),

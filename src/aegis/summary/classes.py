@@ -16,7 +16,7 @@ from aegis.masks import Hierarchy
 from aegis.privacy import ClassTable, PrivacyRule, Verdict, joined, released_cells, traces
 from aegis.sources import Source
 from aegis.summary.coded_rows import CodedRows
-from aegis.summary.codes import encode, natural_order, show
+from aegis.summary.codes import encode, in_natural_order, show
 from aegis.summary.frequency import combine
 from aegis.summary.grouped import count_by
 from aegis.summary.person_classes import PersonClasses, count_person_classes
@@ -223,11 +223,8 @@ class CountedClasses:
         the text.
         """
         codes, values = self._codes[name]
-        labels = tuple(show(v) for v in values.to_pylist())
-        order = natural_order(labels)
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        return rank[codes], tuple(labels[i] for i in order)
+        rank, labels = in_natural_order([show(value) for value in values.to_pylist()])
+        return rank[codes], labels
 
     def members(self, classes: Flags) -> pa.Table:
         """Return the values of the quasi-identifiers in each class for which `classes` is True, one

@@ -181,15 +181,8 @@ class CodedRows:
             if name == label:
                 codes[name] = self.label
                 continue
-            finest = attributes[name].finest_key
-            if finest is None:
-                codes[name] = self.codes[name].astype(np.int32)
-                size = len(self.values[name])
-                representatives[name] = np.arange(size, dtype=np.int32)
-            else:
-                codes[name] = finest.groups[self.codes[name]]
-                first = np.unique(finest.groups, return_index=True)[1]
-                representatives[name] = first.astype(np.int32)
+            groups, representatives[name], _ = attributes[name].key_groups
+            codes[name] = groups[self.codes[name]]
         known = np.arange(int(self.label.max(initial=0)) + 1, dtype=np.int32)
         representatives[label] = known
         key = combine(codes.values(), len(self.label))

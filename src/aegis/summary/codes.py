@@ -120,6 +120,12 @@ def natural_order(labels: Sequence[str]) -> Ints:
     return np.array(sorted(range(len(labels)), key=lambda i: _natural(labels[i])), dtype=np.int64)
 
 
+def in_natural_order(labels: Sequence[str]) -> tuple[Ints, tuple[str, ...]]:
+    """Return the rank of each masked value in their natural order, and the values in this order."""
+    order = natural_order(labels)
+    return _ranks(order), tuple(labels[i] for i in order)
+
+
 def _natural(label: str) -> tuple[int, float, str]:
     if label == "null":
         return 2, 0.0, label

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from aegis.array_cache import OnDemand
 from aegis.arrays import Array, Floats, Int32s, Integers, Ints
 from aegis.summary.deal import Dealer
 from aegis.summary.responses import ResponseCounter, ResponseSums, exact_sums
-from aegis.summary.weights import ScaledCounts, WeightSums
+from aegis.summary.weights import WeightSums
 
 Tally = tuple[Ints, Ints]
 """The distinct keys in ascending order, and the count of each key."""
@@ -94,7 +95,7 @@ class FoldCounts:
             self,
             rows=weights.in_rows(self.rows),
             joints=tuple(map(weights.in_rows, self.joints)),
-            count=ScaledCounts(self.count, weights),
+            count=_scaled(self.count, weights),
         )
 
 
@@ -178,7 +179,7 @@ class PairCounts:
             responses = responses.in_rows(joints, rows, weights.step / weights.divisor)
         return {
             "joints": tuple(map(weights.in_rows, self.joints)),
-            "count": ScaledCounts(self.count, weights),
+            "count": _scaled(self.count, weights),
             "folds": None if folds is None else folds.in_rows(weights),
             "responses": responses,
             "in_rows": True,
@@ -211,7 +212,7 @@ class PairCounts:
         """Compute `total`, the rows that have both atoms (sets of values) of each pair, from the
         counts of the separate pairs of attributes.
         """
-        size = int(self.offsets[-1])
+        size, offsets = int(self.offsets[-1]), self.offsets
         diagonal = self.stacked_joint.sum(axis=1)
         entries = size + 2 * sum(map(len, self.index.values()))
         if size * size > max(_DENSE_CELLS, _SPARSE_FACTOR * entries):
@@ -221,10 +222,6 @@ class PairCounts:
             return symmetric(
                 size, np.concatenate([none, *places]), np.concatenate([none, *counts]), diagonal
             )
-        return self._dense_total(diagonal)
-
-    def _dense_total(self, diagonal: Floats) -> Floats:
-        offsets = self.offsets
         matrix = np.diag(diagonal)
         for (i, j), index in self.index.items():
             cells = index // self.classes
@@ -256,6 +253,15 @@ class PairCounts:
         cell, y = np.divmod(index, self.classes)
         a, b = np.divmod(cell, self.sizes[j])
         return a, b, y, self.count[i, j]
+
+
+def _scaled(
+    counts: Mapping[tuple[int, int], Array], weights: WeightSums
+) -> Mapping[tuple[int, int], Floats]:
+    """Convert the joint counts of each pair of attributes from sums of weights to effective rows,
+    at each access.
+    """
+    return OnDemand(counts, lambda pair: weights.in_rows(counts[pair]))
 
 
 def is_sparse(matrix: Matrix) -> bool:

@@ -80,7 +80,7 @@ def count_cells(
             sets[name] = pa.concat_arrays([classes, pa.nulls(1, classes.type)])
         else:
             keys[f"k{i}"] = with_lookups.masked(name, finest[name])
-            sets[name], representatives[name] = _values(attributes[name])
+            _, representatives[name], sets[name] = attributes[name].key_groups
     read = _read(
         source, count_by(source, masked, _with_person(masked, keys, person)), sets, max_cells
     )
@@ -153,16 +153,6 @@ def _finest_mask(attribute: AttributeSummary | None) -> Mask | None:
     """
     finest = None if attribute is None else attribute.finest_key
     return None if finest is None else finest.mask
-
-
-def _values(attribute: AttributeSummary) -> tuple[pa.Array, Int32s]:
-    """Return the masked or original values by which the frequency table counts an attribute, and
-    the index of one original value for each.
-    """
-    finest = attribute.finest_key
-    if finest is None:
-        return attribute.values, np.arange(len(attribute.values), dtype=np.int32)
-    return finest.shown, np.unique(finest.groups, return_index=True)[1].astype(np.int32)
 
 
 def count_in_engine(

@@ -14,7 +14,8 @@ from functools import partial
 
 import numpy as np
 
-from aegis.masks import NoiseMask
+from aegis.masks import Grouping, NoiseMask
+from aegis.summary.attributes import describe
 from aegis.summary.levels import pool
 from aegis.summary.model import AttributeSummary
 from aegis.summary.weights import WeightSums
@@ -128,24 +129,15 @@ def in_full(attribute: AttributeSummary, max_levels: int) -> AttributeSummary:
     >>> aside.unmasked.n_levels, in_full(aside, 128).unmasked.n_levels, known.unmasked.n_levels
     (1, 5, 5)
     """
-    from aegis.summary.levels import atomise
-    from aegis.summary.ordered import ranges_of
-
     every = (*attribute.candidates, attribute.unmasked)
-    pooled = [pool(c.groups, attribute.counts, max_levels) for c in every]
-    ranges = [
-        None
-        if c.ranges is None
-        else ranges_of(c.groups, attribute.counts, max_levels, attribute.values)
-        for c in every
-    ]
-    known = [own for own in ranges if own is not None]
-    atoms, told = atomise([*pooled, *known], len(attribute.values))
-    cut = iter(told[len(pooled) :])
-    candidates = [
-        replace(c, levels=level, ranges=None if own is None else next(cut))
-        for c, level, own in zip(every, told, ranges, strict=False)
-    ]
-    return replace(
-        attribute, atoms=atoms, candidates=tuple(candidates[:-1]), unmasked=candidates[-1]
+    full = describe(
+        attribute.name,
+        attribute.role,
+        attribute.weight,
+        attribute.data,
+        attribute.joint,
+        [(c.mask, c.declared) for c in attribute.candidates],
+        max_levels,
+        groupings=[Grouping(c.groups, c.shown) for c in every],
     )
+    return replace(full, domain=attribute.domain, nulls=attribute.nulls)

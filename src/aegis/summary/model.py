@@ -26,7 +26,7 @@ from aegis.masks.mapping import text_of
 from aegis.measures import LabelKind
 from aegis.policy import Role, Serve, Terms
 from aegis.sources.dialect import TextDialect
-from aegis.summary.codes import natural_order, numbers_of
+from aegis.summary.codes import in_natural_order, numbers_of
 from aegis.summary.cooccurrence import PairCounts
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.responses import NumberUnit
@@ -128,10 +128,8 @@ class Candidate:
 
         Ordered distances need an order that an audit can repeat, and an audit sees only the texts.
         """
-        order = natural_order(self.labels)
-        rank = np.empty(len(order), dtype=np.int32)
-        rank[order] = np.arange(len(order), dtype=np.int32)
-        return rank[self.groups], tuple(self.labels[i] for i in order)
+        rank, labels = in_natural_order(self.labels)
+        return rank.astype(np.int32)[self.groups], labels
 
     @cached_property
     def n_levels(self) -> int:
@@ -273,7 +271,7 @@ class AttributeSummary:
         alike = (c for c in self.candidates if c.mask == own.mask)
         return next((c for c in alike if np.array_equal(c.levels, own.levels)), own)
 
-    @property
+    @cached_property
     def finest_key(self) -> Candidate | None:
         """The candidate whose groups the frequency table counts; None if the frequency table counts
         the values themselves.
@@ -283,6 +281,17 @@ class AttributeSummary:
         if coarser and all(refines(finest.groups, c.groups) for c in self.candidates):
             return finest
         return None
+
+    @property
+    def key_groups(self) -> tuple[Int32s, Int32s, pa.Array]:
+        """The group by which the frequency table counts each value, the index of one value in each
+        group, and the masked value that each group shows.
+        """
+        if (finest := self.finest_key) is None:
+            every = np.arange(len(self.values), dtype=np.int32)
+            return every, every, self.values
+        first = np.unique(finest.groups, return_index=True)[1].astype(np.int32)
+        return finest.groups, first, finest.shown
 
 
 @dataclass(frozen=True, eq=False)

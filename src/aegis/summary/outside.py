@@ -7,7 +7,7 @@ find the person's row by these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -263,12 +263,22 @@ def _outside_in(
         return Outside(rows=rows, unique_rows=alone, label=label)
     figures = source.collect(table.aggregate(**{v: table[v].nunique() for v in named.values()}))
     values = {name: int(figures[v][0].as_py() or 0) for name, v in named.items()}
-    others = {name: distinct for name, distinct in values.items() if name not in quasi}
+    return _outside(rows, alone, values, quasi, more, label)
+
+
+def _outside(
+    rows: int,
+    alone: int,
+    values: Mapping[str, int],
+    quasi: Sequence[str],
+    more: Callable[[Sequence[tuple[str, ...]]], list[RowCounts]],
+    label: str | None,
+) -> Outside:
     return Outside(
         rows=rows,
         unique_rows=alone,
         near_keys={name: n for name, n in values.items() if n >= NEAR_KEY * rows > 1},
-        singling=find_singling(others, alone, more),
+        singling=find_singling({n: values[n] for n in values if n not in quasi}, alone, more),
         label=label,
     )
 
@@ -298,15 +308,8 @@ def outside_of_codes(
         sizes = [rows_by_key(combine((codes[name] for name in names), rows)) for names in wider]
         return [(int((size == 1).sum()), len(size)) for size in sizes]
 
-    others = {name: distinct for name, distinct in values.items() if name not in quasi}
-    alone = count([tuple(others)])[0][0]
-    return Outside(
-        rows=rows,
-        unique_rows=alone,
-        near_keys={name: n for name, n in values.items() if n >= NEAR_KEY * rows > 1},
-        singling=find_singling(others, alone, count),
-        label=label,
-    )
+    alone = count([tuple(name for name in values if name not in quasi)])[0][0]
+    return _outside(rows, alone, values, quasi, count, label)
 
 
 def comparable(table: ir.Table, person: str | None = None) -> list[str]:

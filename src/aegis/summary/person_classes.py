@@ -21,7 +21,7 @@ from aegis.errors import DataError
 from aegis.masks import Hierarchy
 from aegis.privacy import ClassTable, Persons
 from aegis.sources import Source
-from aegis.summary.codes import encode, natural_order, show
+from aegis.summary.codes import encode, in_natural_order, show
 from aegis.summary.frequency import combine
 
 
@@ -128,14 +128,11 @@ class PersonClasses:
         cells, levels = {}, {}
         for name, ids in zip(self.sensitive, self._ids[1:], strict=True):
             codes, values = encode(self.values[name]["v"].combine_chunks())
-            labels = tuple(show(value) for value in values.to_pylist())
-            natural = natural_order(labels)
-            rank = np.empty(len(natural), dtype=np.int64)
-            rank[natural] = np.arange(len(natural))
+            rank, labels = in_natural_order([show(value) for value in values.to_pylist()])
             counts = self.values[name]["p"].to_numpy().astype(np.int64)
-            cells[name] = (ids, rank[codes], counts, tuple(labels[i] for i in natural))
+            cells[name] = (ids, rank[codes], counts, labels)
             if name in self.hierarchies:
-                levels[name] = self.hierarchies[name].ancestry(cells[name][3])
+                levels[name] = self.hierarchies[name].ancestry(labels)
         persons = _PersonsInEngine(rows, self._count, np.arange(len(rows)), len(rows))
         return ClassTable.from_persons(sizes, persons, cells, hierarchies=levels)
 

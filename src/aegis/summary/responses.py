@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import ibis
@@ -306,11 +306,7 @@ class ResponseSums:
                 "not be exact.",
                 hint="Round the label to the same decimals in all parts, and summarise them again.",
             )
-        return ResponseSums(
-            tuple(own * factor for own in self.sums),
-            self.total * factor,
-            tuple(square * factor**2 for square in self.squares),
-        )
+        return replace(self.times(factor), squares=tuple(n * factor**2 for n in self.squares))
 
     def times(self, factor: int) -> ResponseSums:
         """Return the sums that result if each row is counted `factor` times."""

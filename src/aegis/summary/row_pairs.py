@@ -9,18 +9,19 @@ counts of a pair by class only when they are used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from aegis.array_cache import Remembered
+from aegis.array_cache import OnDemand, Remembered
 from aegis.arrays import Array, Floats, Int32s, Integers, Ints
 from aegis.errors import InternalError
+from aegis.summary.codes import narrow
 from aegis.summary.cooccurrence import FoldCounts, Matrix, PairCounts, apart, tally
 from aegis.summary.deal import Dealer
 from aegis.summary.responses import ResponseCounter
@@ -212,42 +213,6 @@ def _together(sizes: Sequence[int]) -> list[list[int]]:
     return parts
 
 
-class _Tallies:
-    """The counts of each pair of attributes, made when the pair is first used; the pairs used last
-    are cached.
-    """
-
-    def __init__(self, rows: AtomRows) -> None:
-        self._rows = rows
-        self._known: Remembered[Pair, Tally] = Remembered(
-            _REMEMBERED, lambda tally: sum(part.nbytes for part in tally)
-        )
-
-    def __getitem__(self, pair: Pair) -> Tally:
-        return self._known.get(pair, lambda: self._rows.pair(*pair))
-
-
-class _Asked(Mapping[Pair, Any]):
-    """A mapping from each pair of attributes to one array of its counts (cells, folds or numbers of
-    rows). `get` computes the array of a pair.
-    """
-
-    def __init__(self, pairs: Sequence[Pair], get: Callable[[Pair], Any]) -> None:
-        self._pairs = dict.fromkeys(pairs)
-        self._get = get
-
-    def __getitem__(self, pair: Pair) -> Any:
-        if pair not in self._pairs:
-            raise KeyError(pair)
-        return self._get(pair)
-
-    def __iter__(self) -> Iterator[Pair]:
-        return iter(self._pairs)
-
-    def __len__(self) -> int:
-        return len(self._pairs)
-
-
 @dataclass(frozen=True, eq=False)
 class RowPairCounts(PairCounts):
     """The joint counts of pairs of attributes. They are computed from the rows at their first use.
@@ -286,6 +251,21 @@ class RowPairCounts(PairCounts):
         return self.coded.gram(np.flatnonzero(self.coded.fold == fold))
 
 
+def _tallies(rows: AtomRows, attributes: int) -> list[Mapping[Pair, Any]]:
+    """Return the five arrays of counts of each pair of attributes, one mapping for each array. The
+    pairs used last are cached.
+    """
+    known: Remembered[Pair, Tally] = Remembered(
+        _REMEMBERED, lambda tally: sum(part.nbytes for part in tally)
+    )
+
+    def get(part: int, pair: Pair) -> Any:
+        return known.get(pair, lambda: rows.pair(*pair))[part]
+
+    pairs = list(combinations(range(attributes), 2))
+    return [OnDemand(pairs, partial(get, part)) for part in range(5)]
+
+
 def count_row_pairs(
     names: tuple[str, ...],
     sizes: tuple[int, ...],
@@ -314,21 +294,13 @@ def count_row_pairs(
     weights, divisor
         The weight of each row in its unit (None: each counts once), and their common divisor.
     """
-    narrow = [
-        own.astype(np.min_scalar_type(max(size - 1, 0)))
-        for own, size in zip(codes, sizes, strict=True)
-    ]
+    small = list(map(narrow, codes, sizes))
     label = label.astype(np.int64)
-    fold = Dealer(names, folds, seed, divisor).rows(narrow, label, response, weights)
-    rows = AtomRows(narrow, sizes, label, fold, classes, folds, weights, response=response)
+    fold = Dealer(names, folds, seed, divisor).rows(small, label, response, weights)
+    rows = AtomRows(small, sizes, label, fold, classes, folds, weights, response=response)
     per_fold = np.bincount(fold, weights=weights, minlength=folds).astype(np.int64)
     by_fold = [rows.joint(i).reshape(sizes[i], classes, folds) for i in range(len(names))]
-    known = _Tallies(rows)
-    pairs = list(combinations(range(len(names)), 2))
-    index, count, cell, of_fold, entries = (
-        _Asked(pairs, lambda pair, part=part: known[pair][part])  # type: ignore[misc]
-        for part in range(5)
-    )
+    index, count, cell, of_fold, entries = _tallies(rows, len(names))
     counts = None
     if folds > 1:
         joints = tuple(np.moveaxis(joint, 2, 0).copy() for joint in by_fold)
@@ -342,7 +314,7 @@ def count_row_pairs(
         index,
         count,
         counts,
-        ResponseCounter.of(sizes, folds, narrow, fold, response, weights),
+        ResponseCounter.of(sizes, folds, small, fold, response, weights),
         None if weights is None else WeightSums.of(weights, divisor),
         coded=rows,
     )

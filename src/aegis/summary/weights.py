@@ -10,7 +10,6 @@ same sampling error. It does not change if all weights are multiplied by a numbe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -24,7 +23,7 @@ from aegis.errors import DataError
 from aegis.masks import Kind
 from aegis.sources import Source
 from aegis.summary.codes import code_values, numbers_of
-from aegis.summary.responses import NumberUnit, is_number
+from aegis.summary.responses import NumberUnit, exact_squares, is_number
 from aegis.words import brief, counted
 
 MOST_BITS = 31
@@ -68,10 +67,7 @@ class WeightSums:
         >>> WeightSums.of(np.array([1, 1, 2])).effective
         2.6666666666666665
         """
-        high, low = weights >> 16, weights & 0xFFFF  # sums of products of halves fit into 63 bits
-        squares = int((high * high).sum()) << 32
-        squares += (int((high * low).sum()) << 17) + int((low * low).sum())
-        return cls(int(weights.sum()), squares, divisor)
+        return cls(int(weights.sum()), exact_squares(weights), divisor)
 
     @property
     def effective(self) -> float:
@@ -279,21 +275,3 @@ def _checked(column: ir.Column, values: pa.Array, counts: Ints) -> Floats:
             hint="At least one row needs a weight above 0.",
         )
     return numbers
-
-
-class ScaledCounts(Mapping[tuple[int, int], Floats]):
-    """The joint counts of each pair of attributes, converted from sums of weights to effective rows
-    at each access.
-    """
-
-    def __init__(self, counts: Mapping[tuple[int, int], Array], weights: WeightSums) -> None:
-        self._counts, self._weights = counts, weights
-
-    def __getitem__(self, pair: tuple[int, int]) -> Floats:
-        return self._weights.in_rows(self._counts[pair])
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        return iter(self._counts)
-
-    def __len__(self) -> int:
-        return len(self._counts)

@@ -10,6 +10,7 @@ from aegis.advisor.encodings import CodedMasks
 from aegis.advisor.fold_counts import PartBlocks
 from aegis.advisor.search.objective import score_work
 from aegis.advisor.search.problem import Box, Problem, Variable, members
+from aegis.array_cache import remembered
 from aegis.arrays import Integers
 from aegis.masks import common_refinement
 from aegis.measures import MEASURES, Expected, Learner, Measure, Merit, PartCounts
@@ -59,7 +60,6 @@ class FinestMasks:
         self._variables = problem.variables[: len(problem.summary.attributes)]
         self._names = names
         self._numbers: dict[tuple[int, bytes], int] = {}
-        self._known: dict[tuple[int, int], tuple[int, Integers, int]] = {}
 
     def coded(self, box: Box) -> CodedMasks | None:
         """Return the level of each value (atom) of each attribute under the finest masks of a box,
@@ -74,6 +74,7 @@ class FinestMasks:
         keys, levels, _ = zip(*masks, strict=True) if masks else ((), (), ())
         return CodedMasks(levels, keys, [None] * len(masks))
 
+    @remembered
     def _of(self, index: int, domain: int) -> tuple[int, Integers, int]:
         """Return the coarsest grouping of values that distinguishes all that any candidate mask in
         a set distinguishes. The result is a number that identifies the grouping, its group for each
@@ -82,11 +83,9 @@ class FinestMasks:
         `index` is the attribute. `domain` codes the set: bit i is 1 if candidate i is in the set.
         An atom is a set of attribute values that all candidates treat in the same way.
         """
-        if (index, domain) not in self._known:
-            level = _refined(self._variables[index], domain, names=self._names)
-            number = self._numbers.setdefault((index, level.tobytes()), len(self._numbers))
-            self._known[index, domain] = number, level, int(level.max(initial=0)) + 1
-        return self._known[index, domain]
+        level = _refined(self._variables[index], domain, names=self._names)
+        number = self._numbers.setdefault((index, level.tobytes()), len(self._numbers))
+        return number, level, int(level.max(initial=0)) + 1
 
 
 def levels_at(coded: CodedMasks) -> int:

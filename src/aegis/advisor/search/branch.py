@@ -35,6 +35,7 @@ from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.neighbours import TOLERANCE, LocalSearch, others
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Division, SearchSpace, is_leaf, members, replaced
+from aegis.array_cache import remembered
 from aegis.errors import InternalError
 from aegis.interrupts import acknowledge, check
 from aegis.progress import Step
@@ -179,7 +180,6 @@ class BranchAndBound:
         self._pushed = 0
         self._known: set[Box] = set()
         self._at_work: OpenBox | None = OpenBox(math.inf, problem.root, tight=False)
-        self._parts: dict[tuple[int, int], tuple[int, ...]] = {}
         self._falls: dict[tuple[int, int, int], float] = {}
         large = math.prod(len(v.candidates) for v in problem.variables) > _LARGE
         self._first_dive = _EARLY if large else _DIVE_EVERY
@@ -461,11 +461,10 @@ class BranchAndBound:
         for index, domain in enumerate(box):
             if domain & (domain - 1) == 0:
                 continue
-            if (index, domain) not in self._parts:
-                self._parts[index, domain] = self._finer_halves(index, domain)
-            for fine in self._parts[index, domain]:
+            for fine in self._finer_halves(index, domain):
                 yield index, fine
 
+    @remembered
     def _finer_halves(self, index: int, domain: int) -> tuple[int, ...]:
         """Return possible finer halves of a set of candidates of one attribute, as bit masks: bit i
         is set for candidate i.

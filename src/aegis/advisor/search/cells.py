@@ -12,8 +12,6 @@ from aegis.summary import FrequencyTable
 
 _DENSE = 1 << 21
 """Class ids are counted in an array with at most this many entries."""
-_SPREAD = 16
-"""Largest number of array entries per cell; with more, most entries would be empty."""
 
 
 class RuleCells:
@@ -69,13 +67,8 @@ class RuleCells:
         cell (combination of values), shape (cells,), and `space` is a number above all class
         numbers.
         """
-        if space > _SPREAD * len(ids):
-            ids, space = dense(ids, space)
-        sizes = np.bincount(ids, weights=self._weights, minlength=1)
-        if space <= 2 * len(ids):
-            return round(float(np.dot(sizes, sizes < k)))
-        # Spread thinly, classes are fewer by cell than by place.
-        return round(float(np.dot(self._weights, sizes.take(ids) < k)))
+        sizes = np.bincount(dense(ids, space)[0], weights=self._weights, minlength=1)
+        return round(float(np.dot(sizes, sizes < k)))
 
     def classes(
         self, ids: Ints, protected: tuple[str, ...], sensitive: Mapping[str, Integers]

@@ -11,6 +11,7 @@ from aegis.advisor.search.branch import BranchAndBound
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Problem, is_leaf
+from aegis.array_cache import remembered
 from aegis.progress import SILENT
 
 
@@ -32,16 +33,13 @@ class RowsRemoved(Objective):
         counted = plan.rule.without_crowd.criteria  # boxes are counted without a population
         criteria = tuple(c for c in counted if c.model.monotone_with_suppression)
         self._part = replace(plan.rule, criteria=criteria)
-        self._values: dict[Box, float] = {}
 
+    @remembered
     def bound(self, box: Box) -> float:
         """Return minus the number of rows that must be removed under a configuration. For a box (a
         set of candidate masks for each attribute), return an upper bound of this figure.
         """
-        if box not in self._values:
-            removed = self._exact(box) if is_leaf(box) else self._at_least(box)
-            self._values[box] = -float(removed)
-        return self._values[box]
+        return -float(self._exact(box) if is_leaf(box) else self._at_least(box))
 
     def _exact(self, box: Box) -> int:
         return self._plan.check(self._problem.choice(box)).suppressed_rows

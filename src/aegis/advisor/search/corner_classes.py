@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from itertools import islice
-from operator import ne
 from typing import Any
 
 import numpy as np
 
 from aegis.advisor.search.cells import RuleCells, dense, refine
 from aegis.advisor.search.problem import Box, Problem
-from aegis.array_cache import Remembered
+from aegis.array_cache import Remembered, remembered
 from aegis.arrays import Floats, Ints
 
 _CACHED = 64 << 20
 """Size of the cache of class ids, in bytes."""
-_LATELY = 12
-"""Number of the last counted boxes among which a box that contains another one is searched."""
 _FINEST = 64
 """Number of boxes whose finest classes are cached."""
 
@@ -63,12 +59,12 @@ class Corners:
         self.cells = cells
         self._problem = problem
         self._quasi = [i for i, variable in enumerate(problem.variables) if variable.quasi]
-        self._codes: dict[tuple[int, int, bool], tuple[Ints, int]] = {}
         self._tables: Remembered[Box, tuple[Ints, int]] = Remembered(
             _CACHED, lambda table: table[0].nbytes
         )
         self._finest_tables: Remembered[tuple[int, ...], Parts] = Remembered(_FINEST)
 
+    @remembered
     def coded(self, index: int, domain: int, *, finest: bool = False) -> tuple[Ints, int]:
         """Return the group of each cell (combination of values) of the frequency table under a
         common grouping of a set of candidate masks, shape (cells,), and the number of groups.
@@ -77,13 +73,9 @@ class Corners:
         False, the grouping is the finest one that is coarser than every candidate; if True, the
         coarsest one that is finer than every candidate.
         """
-        key = (index, domain, finest)
-        if key not in self._codes:
-            variable = self._problem.variables[index]
-            groups = variable.join(domain) if finest else variable.meet(domain)
-            codes = self.cells.code(variable.name, groups)
-            self._codes[key] = (codes, int(groups.max(initial=0)) + 1)
-        return self._codes[key]
+        variable = self._problem.variables[index]
+        groups = variable.join(domain) if finest else variable.meet(domain)
+        return self.cells.code(variable.name, groups), int(groups.max(initial=0)) + 1
 
     def of(self, box: Box) -> tuple[Ints, int]:
         """Return the equivalence class of each cell (combination of values) of the frequency table
@@ -91,18 +83,12 @@ class Corners:
 
         A box has a set of candidate masks for each attribute.
         """
-        return self._tables.get(box, lambda: self._refined(box))
+        return self._tables.get(box, lambda: self._refined(box, finest=False))
 
-    def _refined(self, box: Box) -> tuple[Ints, int]:
-        """Return the equivalence class of each cell (combination of values) of the frequency table
-        under the coarsest masks of a box, and a number above all class numbers. If the classes of a
-        larger box (with more candidate masks) are cached, split these classes.
-        """
-        outer = self._around(box)
-        ids, space = self.cells.undivided() if outer is None else self._tables[outer]
+    def _refined(self, box: Box, *, finest: bool) -> tuple[Ints, int]:
+        ids, space = self.cells.undivided()
         for index in self._quasi:
-            if outer is None or outer[index] != box[index]:
-                ids, space = dense(*refine(ids, space, *self.coded(index, box[index])))
+            ids, space = dense(*refine(ids, space, *self.coded(index, box[index], finest=finest)))
         return ids, space
 
     def parts(self, box: Box) -> Parts:
@@ -125,10 +111,7 @@ class Corners:
 
         A box has a set of candidate masks for each attribute.
         """
-        ids, space = self.cells.undivided()
-        for index in self._quasi:
-            ids, space = dense(*refine(ids, space, *self.coded(index, box[index], finest=True)))
-        return ids, space
+        return self._refined(box, finest=True)
 
     def combinations(self, box: Box) -> int:
         """Return the largest number of equivalence classes that the finest masks of a box (a set of
@@ -152,19 +135,3 @@ class Corners:
             return 0
         finest = variable.finest(domain)
         return ~domain if finest is None else finest
-
-    def _around(self, box: Box) -> Box | None:
-        """Return the smallest box that contains the given box and whose equivalence classes were
-        counted recently; None if there is none. A box has a set of candidate masks for each
-        attribute.
-
-        The coarsest masks of the larger box are coarser. So its classes only need to be split by
-        the attributes whose candidates differ.
-        """
-        best: tuple[int, Box] | None = None
-        for outer in islice(reversed(self._tables), _LATELY):
-            if all(inner & ~domain == 0 for inner, domain in zip(box, outer, strict=True)):
-                changed = sum(map(ne, box, outer))
-                if best is None or changed < best[0]:
-                    best = (changed, outer)
-        return None if best is None else best[1]

@@ -30,6 +30,7 @@ from aegis.advisor.search.implied import Implied
 from aegis.advisor.search.leaf_bound import LeafBound
 from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf, members, replaced
 from aegis.advisor.search.rule_bounds import Judge
+from aegis.array_cache import remembered
 from aegis.arrays import Integers, Ints
 from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.summary import Candidate, FrequencyTable
@@ -97,13 +98,9 @@ class InMemory:
         self.checked = 0
         self.rule = prunable(plan.rule)
         self.room = plan.rule.allowed_rows(frequency.rows)
-        self._admits: dict[Box, bool] = {}
         self._passed: dict[Hashable, bool] = {}
         self._implied = Implied(problem)
-        self._nodes: dict[tuple[int, int], int] = {}
         self._corner: tuple[Box, list[int]] = (), []
-        self._sound: dict[frozenset[str], PrivacyRule | None] = {}
-        self._rest: dict[PrivacyRule, PrivacyRule | None] = {}
         self._places = {v.name: i for i, v in enumerate(problem.variables)}
         self._by_person = frequency.persons is not None
         alone = not (self._by_person or plan.by_population)
@@ -277,7 +274,7 @@ class InMemory:
         ids, space = self._tables.of(box)
         if instead is None:
             return ids, space
-        return refine(ids, space, *self._tables.coded(*instead))
+        return refine(ids, space, *self._tables.coded(*instead, finest=False))
 
     def _masks(self, box: Box) -> list[Candidate | None] | None:
         """Return the candidate of each protected attribute of the rule, in the rule's order; None
@@ -298,16 +295,15 @@ class InMemory:
             masks.append(self.problem.variables[place].candidates[domain.bit_length() - 1])
         return masks
 
+    @remembered
     def _undecided_part(self, rule: PrivacyRule | None) -> PrivacyRule | None:
         """Return a rule with only those criteria for which a class that fails does not prove that
         all finer configurations fail; None if there are none.
         """
         if rule is None:
             return None
-        if rule not in self._rest:
-            criteria = tuple(c for c in rule.criteria if not self._judge.decides(c))
-            self._rest[rule] = replace(rule, criteria=criteria) if criteria else None
-        return self._rest[rule]
+        criteria = tuple(c for c in rule.criteria if not self._judge.decides(c))
+        return replace(rule, criteria=criteria) if criteria else None
 
     def _node(self, box: Box, instead: tuple[int, int] | None) -> tuple[int, ...]:
         """Return a key of the coarsest configuration of a box: the index of the coarsest candidate
@@ -325,12 +321,10 @@ class InMemory:
             node[instead[0]] = self._coarsest(*instead)
         return tuple(node)
 
+    @remembered
     def _coarsest(self, index: int, domain: int) -> int:
-        key = index, domain
-        if key not in self._nodes:
-            coarsest = self.problem.variables[index].coarsest(domain)
-            self._nodes[key] = ~domain if coarsest is None else coarsest
-        return self._nodes[key]
+        coarsest = self.problem.variables[index].coarsest(domain)
+        return ~domain if coarsest is None else coarsest
 
     @cached_property
     def _numbered(self) -> list[tuple[int, Variable]]:
@@ -348,10 +342,11 @@ class InMemory:
         """Return the rule with only those criteria that can be checked for a whole box (a set of
         candidate masks for each attribute); None if there are none.
         """
-        open_masks = undecided(self.problem, box)
-        if open_masks not in self._sound:
-            self._sound[open_masks] = sound_part(self.rule, open_masks)
-        return self._sound[open_masks]
+        return self._sound_part(undecided(self.problem, box))
+
+    @remembered
+    def _sound_part(self, open_masks: frozenset[str]) -> PrivacyRule | None:
+        return sound_part(self.rule, open_masks)
 
     def _sensitive(self, box: Box) -> Mapping[str, Integers]:
         """Return, for each protected attribute, the group of each value under the finest masks of a
@@ -368,20 +363,12 @@ class InMemory:
             if v.name in self.frequency.sensitive
         }
 
+    @remembered
     def admits(self, box: Box) -> bool:
         """Return whether a single configuration meets the whole privacy rule."""
-        if box not in self._admits:
-            quick = self.plan.rule.sizes_only and not (self._by_person or self.plan.after_others)
-            if quick and self.plan.rule.criteria:
-                self._admits[box] = self._passes(box, self._rule(box))
-            else:
-                self._admits[box] = self._all_met(box)
-        return self._admits[box]
-
-    def _all_met(self, box: Box) -> bool:
-        """Return whether a configuration meets a rule that has more criteria than class sizes. The
-        configuration is a box of single candidates.
-        """
+        quick = self.plan.rule.sizes_only and not (self._by_person or self.plan.after_others)
+        if quick and self.plan.rule.criteria:
+            return self._passes(box, self._rule(box))
         if self._judges_boxes and not self._passes(box, self._rule(box)):
             return False
         if self._by_person or not self.plan.counts_alone:

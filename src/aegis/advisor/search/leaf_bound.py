@@ -14,7 +14,7 @@ import numpy as np
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.problem import Box, Problem, Variable
-from aegis.arrays import Array, Floats
+from aegis.arrays import Array, Floats, Integers
 from aegis.privacy import ClassTable, ModelNeed
 from aegis.summary import FrequencyTable
 from aegis.summary.leaves import domain, leaf_counts, whole_bits
@@ -52,7 +52,7 @@ def _bits(variable: Variable, chosen: int) -> Floats:
     finest = variable.finest(chosen)
     if finest is not None:
         return np.log2(leaf_counts(variable.attribute, variable.candidates[finest]))
-    groups = variable.join(chosen)
+    groups: Integers = variable.join(chosen)
     return np.log2(np.bincount(groups)[groups].astype(np.float64))
 
 

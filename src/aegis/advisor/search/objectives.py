@@ -37,7 +37,7 @@ from aegis.advisor.search.problem import Box, Problem, Variable, make_problem, m
 from aegis.advisor.search.several import ShareOfLabel, SharesKept
 from aegis.advisor.search.trace import Pillai
 from aegis.advisor.several import SeveralScorer
-from aegis.array_cache import Remembered
+from aegis.array_cache import Remembered, remembered
 from aegis.arrays import Floats, Integers, Ints
 from aegis.measures import (
     MEASURES,
@@ -78,7 +78,6 @@ class Additive(Objective):
         self.name = name
         self.sign = sign
         self._values = values
-        self._best: dict[tuple[int, int, int], float] = {}
         self._labelled = len(values) > 1
 
     def bound(self, box: Box) -> float:
@@ -91,12 +90,10 @@ class Additive(Objective):
             for label in labels
         )
 
+    @remembered
     def _over(self, label: int, variable: int, domain: int) -> float:
-        key = (label, variable, domain)
-        if key not in self._best:
-            values = self._values[label][variable]
-            self._best[key] = max(values[c] for c in members(domain))
-        return self._best[key]
+        values = self._values[label][variable]
+        return max(values[c] for c in members(domain))
 
 
 class Unbounded(OfMeasure):

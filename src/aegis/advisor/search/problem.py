@@ -14,6 +14,7 @@ import numpy as np
 
 from aegis.advisor.generate import AttributeWithMasks, CandidateMask
 from aegis.advisor.search.clock import Work
+from aegis.array_cache import remembered
 from aegis.arrays import Array, Flags, Floats, Int32s, Integers, Ints
 from aegis.masks import common_refinement
 from aegis.summary import AttributeSummary, Candidate, Summary, level_channel
@@ -117,11 +118,6 @@ class Variable(MaskVariable):
     quasi: bool
     channels: Mapping[int, Floats] = field(default_factory=dict)
     people: Integers | None = None
-    _covers: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
-    _joins: dict[int, Integers] = field(default_factory=dict, repr=False)
-    _meets: dict[int, Integers] = field(default_factory=dict, repr=False)
-    _level_joins: dict[int, Integers] = field(default_factory=dict, repr=False)
-    _level_meets: dict[int, Integers] = field(default_factory=dict, repr=False)
 
     @cached_property
     def _order(self) -> Flags:
@@ -175,6 +171,7 @@ class Variable(MaskVariable):
                 return c
         return None
 
+    @remembered
     def meet(self, domain: int) -> Integers:
         """Return the finest grouping of the attribute's V values that is coarser than every
         candidate of a set, as the group of each value, shape (V,).
@@ -182,11 +179,9 @@ class Variable(MaskVariable):
         `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set. If many
         candidates of the set are not comparable, the result has one group.
         """
-        if domain not in self._meets:
-            ends = self._ends(domain, self._order)
-            self._meets[domain] = _meet([self.candidates[i].groups for i in ends])
-        return self._meets[domain]
+        return _meet([self.candidates[i].groups for i in self._ends(domain, self._order)])
 
+    @remembered
     def join(self, domain: int) -> Integers:
         """Return the coarsest grouping of the attribute's V values that is finer than every
         candidate of a set, as the group of each value, shape (V,).
@@ -195,14 +190,12 @@ class Variable(MaskVariable):
         candidates of the set are not comparable, the result is the grouping for all candidates of
         the variable.
         """
-        if domain not in self._joins:
-            ends = self._ends(domain, self._order.T)
-            if len(ends) > _MANY and domain != self.full:
-                self._joins[domain] = self.join(self.full)
-            else:
-                self._joins[domain] = _join([self.candidates[i].groups for i in ends])
-        return self._joins[domain]
+        ends = self._ends(domain, self._order.T)
+        if len(ends) > _MANY and domain != self.full:
+            return self.join(self.full)
+        return _join([self.candidates[i].groups for i in ends])
 
+    @remembered
     def covers(self, domain: int) -> tuple[int, ...]:
         """Return subsets that together cover a set of candidates, the finest subset first.
 
@@ -211,13 +204,11 @@ class Variable(MaskVariable):
         result is empty if only few candidates are not comparable, because then their common
         refinement gives a good bound.
         """
-        if domain not in self._covers:
-            few = domain.bit_count() <= _MANY
-            ends = [] if few else self._ends(domain, self._level_order.T)
-            ends.sort(key=lambda c: -self.candidates[c].size)
-            parts = tuple(domain & _domain(self._level_order[c]) for c in ends)
-            self._covers[domain] = parts if len(parts) > _MANY else ()
-        return self._covers[domain]
+        few = domain.bit_count() <= _MANY
+        ends = [] if few else self._ends(domain, self._level_order.T)
+        ends.sort(key=lambda c: -self.candidates[c].size)
+        parts = tuple(domain & _domain(self._level_order[c]) for c in ends)
+        return parts if len(parts) > _MANY else ()
 
     def _ends(self, domain: int, beyond: Flags) -> list[int]:
         """Return the coarsest (or finest) candidates of a set: no other candidate of the set is
@@ -235,6 +226,7 @@ class Variable(MaskVariable):
         first = ~np.tril(alike, -1).any(axis=1)
         return [int(c) for c in chosen[first & ~(among & ~alike).any(axis=1)]]
 
+    @remembered
     def level_join(self, domain: int) -> Array:
         """Return a partition of the attribute's A atoms that refines every candidate of a set, as
         the part of each atom, shape (A,). An atom is a set of values that all candidates of the
@@ -247,14 +239,12 @@ class Variable(MaskVariable):
         """
         if (alone := self._channel(domain)) is not None:
             return alone
-        if domain not in self._level_joins:
-            ends = self._ends(domain, self._level_order.T)
-            if len(ends) > _MANY and domain != self.full:
-                self._level_joins[domain] = self.level_join(self.full)
-            else:
-                self._level_joins[domain] = _join([self.candidates[i].levels for i in ends])
-        return self._level_joins[domain]
+        ends = self._ends(domain, self._level_order.T)
+        if len(ends) > _MANY and domain != self.full:
+            return self.level_join(self.full)
+        return _join([self.candidates[i].levels for i in ends])
 
+    @remembered
     def level_meet(self, domain: int) -> Array:
         """Return the finest partition of the attribute's A atoms that is coarser than every
         candidate of a set, as the part of each atom, shape (A,). An atom is a set of values that
@@ -263,12 +253,10 @@ class Variable(MaskVariable):
         `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set. If the
         set has a noise mask, there is only one part, because noise refines no grouping.
         """
-        if domain not in self._level_meets:
-            chosen = [self.candidates[i].levels for i in self._ends(domain, self._level_order)]
-            if any(i in self.channels for i in members(domain)):
-                chosen = [np.zeros_like(chosen[0])]
-            self._level_meets[domain] = _meet(chosen)
-        return self._level_meets[domain]
+        chosen = [self.candidates[i].levels for i in self._ends(domain, self._level_order)]
+        if any(i in self.channels for i in members(domain)):
+            chosen = [np.zeros_like(chosen[0])]
+        return _meet(chosen)
 
     def most_levels(self, domain: int) -> int:
         """Return the largest number of levels (noisy values) that a noise mask of a set has; 0 if

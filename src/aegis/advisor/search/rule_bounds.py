@@ -13,6 +13,7 @@ import numpy as np
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.corner_classes import Parts
+from aegis.array_cache import remembered
 from aegis.arrays import Flags, Floats, Ints
 from aegis.privacy import ClassTable, Criterion
 from aegis.privacy.admission import admits, admits_dense
@@ -83,9 +84,6 @@ class Judge:
         self._rows = frequency.counts.astype(np.float64)
         self._room = plan.rule.allowed_rows(frequency.rows)
         self._least = plan.rule.implied_size
-        self._shown: dict[tuple[str, Mask], tuple[Ints, tuple[str, ...]]] = {}
-        self._trees: dict[tuple[str, Mask], TreeGroups | None] = {}
-        self._caps: dict[tuple[Criterion, Mask], ShareCaps | None] = {}
         self._caps_pay, self.parts_pay = Worth(), Worth()
         self._last: tuple[Ints, tuple[str, Mask], Floats] | None = None
 
@@ -341,41 +339,34 @@ class Judge:
             self._last = ids, key, counts[: space * width].reshape(space, width)
         return self._last[2]
 
+    @remembered
     def _capped(self, criterion: Criterion, mask: Mask) -> ShareCaps | None:
         """Return the largest shares that values may have in a class under a criterion, whichever
         rows are suppressed; None if the model has no such limits.
 
         `mask` is the candidate of the criterion's attribute.
         """
-        key = criterion, mask
-        if key not in self._caps:
-            name = criterion.attribute or ""
-            codes, labels = self._values(name, mask)
-            totals = _added(codes, self._rows, len(labels))
-            room = 0 if criterion.reference is Compared.INPUT else self._room
-            caps = criterion.model.caps
-            bounds = Bounds(totals, room, self._tree(name, mask))
-            self._caps[key] = None if caps is None else caps(bounds, criterion)
-        return self._caps[key]
+        name, caps = criterion.attribute or "", criterion.model.caps
+        codes, labels = self._values(name, mask)
+        totals = _added(codes, self._rows, len(labels))
+        room = 0 if criterion.reference is Compared.INPUT else self._room
+        bounds = Bounds(totals, room, self._tree(name, mask))
+        return None if caps is None else caps(bounds, criterion)
 
+    @remembered
     def _tree(self, name: str, mask: Mask) -> TreeGroups | None:
-        key = name, mask
-        if key not in self._trees:
-            levels = self._plan.levels({name: self._values(name, mask)[1]}).get(name)
-            self._trees[key] = None if levels is None else TreeGroups.of(levels)
-        return self._trees[key]
+        levels = self._plan.levels({name: self._values(name, mask)[1]}).get(name)
+        return None if levels is None else TreeGroups.of(levels)
 
+    @remembered
     def _values(self, name: str, mask: Mask) -> tuple[Ints, tuple[str, ...]]:
         """Return the masked value of a protected attribute in each cell (combination of values) of
         the frequency table, shape (cells,), as indices of texts, and these texts.
         """
-        key = name, mask
-        if key not in self._shown:
-            groups, labels = self._plan.protected(name, {} if mask is None else {name: mask})
-            frequency = self._frequency
-            codes = groups[frequency.representatives[name]][frequency.codes[name]]
-            self._shown[key] = codes.astype(np.int64), labels
-        return self._shown[key]
+        groups, labels = self._plan.protected(name, {} if mask is None else {name: mask})
+        frequency = self._frequency
+        codes = groups[frequency.representatives[name]][frequency.codes[name]]
+        return codes.astype(np.int64), labels
 
 
 def _added(keys: Ints, rows: Floats, size: int = 0) -> Floats:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aegis.advisor.grouping import AtomCounts, RowGroups, group_classes, stacked_grouping
+from aegis.advisor.grouping import RowGroups, group_classes, stacked_grouping
 from aegis.advisor.search.objective import CUBED, Objective, seconds_of
 from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf
-from aegis.array_cache import Remembered
+from aegis.array_cache import Remembered, remembered
 from aegis.arrays import Array, Integers, Ints
 from aegis.measures import PillaiFit, pillai_trace
 from aegis.measures.partial_trace import Given, GroupedLevels
@@ -150,7 +150,7 @@ class _Counts:
                     places = tuple(np.flatnonzero(~fixed).tolist())
                     starts = np.concatenate([[0], np.cumsum(np.diff(offsets)[~fixed])])
                     return cls(given, starts, tuple(atoms[place] for place in places), places)
-        groups = RowGroups(AtomCounts(total, joint), offsets)
+        groups = RowGroups(lambda: total, joint, offsets)
         return cls(groups, offsets, atoms, tuple(range(len(problem.variables))))
 
 
@@ -181,11 +181,9 @@ class _Corners:
             _CACHED, lambda groups: groups.covariances.nbytes + groups.indicators.nbytes
         )
         self._rows = problem.summary.pairs.n
-        self._numbers: dict[tuple[int, int, bool], int] = {}
         self._known: dict[tuple[int, bytes], int] = {}
         self._levels: list[Array] = []
         self._sizes: list[int] = []
-        self._fits: dict[Key, tuple[PillaiFit, int]] = {}
 
     def fit(self, box: Box, *, finest: bool) -> tuple[PillaiFit, int]:
         """Return the fit of Pillai's trace for the finest grouping of a box (a set of candidate
@@ -193,11 +191,9 @@ class _Corners:
         coarsest grouping.
         """
         numbers = enumerate(self._places)
-        key = tuple([self._number(j, box[place], finest) for j, place in numbers])
-        if key not in self._fits:
-            self._fits[key] = self._fitted(key)
-        return self._fits[key]
+        return self._fitted(tuple([self._number(j, box[place], finest) for j, place in numbers]))
 
+    @remembered
     def _fitted(self, key: Key) -> tuple[PillaiFit, int]:
         """Return the fit of Pillai's trace, and the number of label classes. `key` has the index of
         each attribute's grouping in the list `_levels`, then the index of the label's grouping if
@@ -210,7 +206,7 @@ class _Corners:
         if isinstance(counts, Given):
             groups = [self._groups_of(counts, i, number) for i, number in enumerate(numbers)]
             return counts.fit(groups), counts.classes
-        grouped = counts.counts([self._levels[number] for number in numbers], numbers)
+        grouped = counts.counts([self._levels[number] for number in numbers])
         joint = group_classes(grouped.joint, self._levels[label[0]]) if label else grouped.joint
         fit = pillai_trace(grouped.total, joint, self._rows, grouped.offsets, grouped.chance)
         return fit, int(joint.any(axis=0).sum())
@@ -226,8 +222,9 @@ class _Corners:
         (masked values).
         """
         places = enumerate(self._places[: len(self._atoms)])
-        return sum(self._sizes[self._number(j, box[place], finest=True)] for j, place in places)
+        return sum(self._sizes[self._number(j, box[place], True)] for j, place in places)
 
+    @remembered
     def _number(self, index: int, domain: int, finest: bool) -> int:
         """Return a number that identifies the common grouping of a set of candidates; equal
         groupings have equal numbers.
@@ -235,17 +232,13 @@ class _Corners:
         `index` is the position of the variable in the counts. `domain` is the set as a bit mask.
         The grouping is their common refinement if `finest` is True, else their common coarsening.
         """
-        place = (index, domain, finest)
-        if place not in self._numbers:
-            levels = self._grouping(index, domain, finest)
-            content = (index, levels.tobytes())
-            if content not in self._known:
-                self._known[content] = len(self._levels)
-                self._levels.append(levels)
-                size = levels.shape[1] if levels.ndim == 2 else levels.max(initial=-1) + 1
-                self._sizes.append(int(size))
-            self._numbers[place] = self._known[content]
-        return self._numbers[place]
+        levels = self._grouping(index, domain, finest)
+        number = self._known.setdefault((index, levels.tobytes()), len(self._levels))
+        if number == len(self._levels):
+            self._levels.append(levels)
+            size = levels.shape[1] if levels.ndim == 2 else levels.max(initial=-1) + 1
+            self._sizes.append(int(size))
+        return number
 
     def _grouping(self, index: int, domain: int, finest: bool) -> Array:
         """Return the common refinement of a set of candidates if `finest` is True, else their

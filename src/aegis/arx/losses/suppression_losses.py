@@ -15,7 +15,7 @@ import numpy as np
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.problem import Box, Problem, Variable, members
-from aegis.arrays import Floats
+from aegis.arrays import Floats, Integers
 from aegis.arx.losses.classes import ClassLoss, ConfigurationClasses
 from aegis.arx.losses.loss_options import LossOptions, Mean
 from aegis.arx.losses.separable import AttributePart, Separable
@@ -215,7 +215,7 @@ class ChargedLoss(ClassLoss):
             values = frequency.representatives[attribute.name]
             places = values[frequency.codes[attribute.name][gone]]
             # Values that no candidate distinguishes share what is suppressed of them.
-            finest = variable.join(variable.full)
+            finest: Integers = variable.join(variable.full)
             alike = np.bincount(finest, weights=attribute.counts)
             lost = np.bincount(finest[places], weights=counts, minlength=len(alike))
             shares = np.divide(lost, alike, out=np.zeros_like(alike), where=alike > 0)

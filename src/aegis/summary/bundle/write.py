@@ -19,7 +19,7 @@ from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import AttributeSummary, LabelSummary, SeveralSummaries, Summary
 from aegis.summary.responses import NumberUnit, ResponseSums, halves
 from aegis.summary.weights import TableWeights, WeightSums
-from aegis.words import jsonable
+from aegis.words import json_fields, jsonable
 
 PAIRS = "pairs.arrow"
 FREQUENCY = "frequency.arrow"
@@ -63,8 +63,8 @@ def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
         "digests": dict(summary.digests),
         "shared_rows": summary.shared_rows,
         "dialects": jsonable(summary.dialects),
-        "read_by_context": _context_to(summary),
-        "terms": _terms_to(summary),
+        "read_by_context": jsonable(summary.read_by_context),
+        "terms": None if summary.terms is None else json_fields(summary.terms, "policy", "locked"),
         **_weights_to(summary.weights),
     }
     if summary.several is not None:
@@ -87,16 +87,6 @@ def _labels_to(several: SeveralSummaries, members: dict[str, bytes]) -> dict[str
         members |= {f"{label_prefix(index)}{name}": data for name, data in own.items()}
         tasks.append({"weight": task.weight, "measure": task.measure, "summary": content})
     return {"serve": str(several.serve), "tasks": tasks}
-
-
-def _context_to(summary: Summary) -> list[str] | None:
-    columns = summary.read_by_context
-    return None if columns is None else list(columns)
-
-
-def _terms_to(summary: Summary) -> dict[str, Any] | None:
-    terms = summary.terms
-    return None if terms is None else {"policy": terms.policy, "locked": terms.locked}
 
 
 def _label_to(label: LabelSummary) -> dict[str, Any]:
@@ -133,7 +123,7 @@ def _sums_to(sums: WeightSums) -> dict[str, str]:
 
 def _unit_to(unit: NumberUnit | None) -> dict[str, Any]:
     """Return the unit of a numeric label as a manifest entry; empty for a label with classes."""
-    return {} if unit is None else {"unit": {"base": unit.base, "exponent": unit.exponent}}
+    return {} if unit is None else {"unit": json_fields(unit)}
 
 
 def _attribute_to(
