@@ -210,6 +210,25 @@ def test_one_of_several_labels_names_a_column_derived_from_it() -> None:
     assert named.startswith("The column copy alone explains ")
 
 
+@pytest.mark.parametrize("mask", ["identity", {"quantiles": {"count": 3}}])
+def test_of_several_labels_advise_names_what_the_certificate_names(
+    mask: Any, tmp_path: Path
+) -> None:
+    table, policy = case(rows=900)
+    grade = np.where(table["wage"].to_numpy() > 420, "high", "low")
+    table = table.append_column("copy", pa.array(2 * table["wage"].to_numpy() + 1))
+    table = table.append_column("grade", pa.array(grade))
+    policy["attributes"]["copy"] = {"role": "feature", "masks": [mask]}
+    policy["labels"] = [policy.pop("label"), "grade"]
+    study = aegis.Study(table, policy)
+    advice = study.advise()
+    study.apply(advice, tmp_path / "r.parquet", certificate=tmp_path / "c.json")
+    stated = json.loads((tmp_path / "c.json").read_text())
+    named = [text for text in advice.warnings if " alone explains " in text]
+    assert named == [text for text in cautions_of(stated) if " alone explains " in text]
+    assert len(named) == (mask == "identity")
+
+
 def test_ordinary_columns_are_not_taken_for_derived_ones() -> None:
     table, policy = case()
     draw = np.random.default_rng(1)

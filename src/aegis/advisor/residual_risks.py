@@ -15,13 +15,14 @@ import numpy as np
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.kept_codes import KeptCodes, kept_codes
-from aegis.advisor.label_leaks import label_leaks
+from aegis.advisor.label_leaks import label_leaks, leak_sentences
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.ranked import PrivacyChange
 from aegis.advisor.released import ReleasedRows
 from aegis.advisor.residual_risk_figures import MissingLeak, Uncovered
 from aegis.advisor.scoring import Choice, Scorer
-from aegis.advisor.utility import Rows
+from aegis.advisor.several import scorer_of, tasks_of
+from aegis.advisor.utility import Rows, UtilityFigure
 from aegis.masking.originals import WithOriginals
 from aegis.policy import Policy
 from aegis.privacy import PrivacyReport
@@ -60,10 +61,11 @@ def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
     nothing = Outside(rows=None, unique_rows=None, label=label)
     best = advice.best
     if best is None or best.method is not None:
-        unmasked = {name: attribute.unmasked for name, attribute in summary.attributes.items()}
-        return _told(advice, Uncovered.of(nothing, label_leaks(summary, unmasked), missing))
+        unmasked = {attribute.name: attribute.unmasked for attribute in summary.all_attributes}
+        leaks = _leaks(None, summary, unmasked)
+        return _told(advice, Uncovered.of(nothing, leaks.get(label, {}), missing), leaks)
     choice = Scorer(summary).choose(best.configuration)
-    leaks = _leaks(advice, summary, choice)
+    leaks = _leaks(advice.utility, summary, choice)
     outside = outside_of_release(released, choice)
     if outside is None:
         near = {
@@ -72,21 +74,43 @@ def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
             if candidate.noise is None and candidate.size >= NEAR_KEY * summary.rows > 1
         }
         outside = replace(nothing, near_keys=near)
-    return _told(advice, Uncovered.of(outside, leaks, missing))
+    return _told(advice, Uncovered.of(outside, leaks.get(label, {}), missing), leaks)
 
 
-def _leaks(advice: Advice, summary: Summary, choice: Choice) -> Mapping[str, float]:
-    """Return the columns that alone explain the label, as the certificate of the best release names
-    them; if its rows are not known, under its masks on all rows.
+def _leaks(
+    figure: UtilityFigure | None, summary: Summary, choice: Choice
+) -> dict[str | None, Mapping[str, float]]:
+    """Return, for each label, the columns that alone explain it, with the share of each.
+
+    `figure` is the utility of a release. If it was measured on the released rows, its columns are
+    returned, which the certificate names, too. Otherwise they are found on all rows under the masks
+    in `choice`.
     """
-    figure = advice.utility
-    if figure is not None and figure.rows is Rows.RELEASED and not figure.labels:
-        return figure.leaks
-    return label_leaks(summary, choice)
+    measured = figure is not None and figure.rows is Rows.RELEASED
+    tasks = tasks_of(scorer_of(summary))
+    if not tasks:
+        own = figure.leaks if figure and measured else label_leaks(summary, choice)
+        return {summary.label.column or None: own}
+    return {
+        task.column: figure.labels[task.column].leaks
+        if figure and measured and task.column in figure.labels
+        else label_leaks(task.task.summary, task.choice(choice))
+        for task in tasks
+    }
 
 
-def _told(advice: Advice, uncovered: Uncovered) -> Advice:
-    return replace(advice, uncovered=uncovered, warnings=(*uncovered.sentences, *advice.warnings))
+def _told(
+    advice: Advice, uncovered: Uncovered, leaks: Mapping[str | None, Mapping[str, float]]
+) -> Advice:
+    """Return the advice with these risks, and with a warning for each of several labels that
+    columns repeat. `leaks` has these columns by label; those of a single label are in `uncovered`,
+    too.
+    """
+    several = [(label, own) for label, own in leaks.items() if label != uncovered.label]
+    named = [text for label, own in several for text in leak_sentences(own, str(label))]
+    return replace(
+        advice, uncovered=uncovered, warnings=(*named, *uncovered.sentences, *advice.warnings)
+    )
 
 
 def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aegis.advisor.label_leaks import label_leaks, leak_sentences
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import TaskScorer, tasks_of
@@ -120,9 +119,6 @@ def notes_on_labels(scorer: Scorer, served: Sequence[ServedLabel]) -> tuple[str,
     measure than requested.
     """
     notes = [note for task in tasks_of(scorer) for note in task.notes]
-    for task in tasks_of(scorer):
-        leaks = label_leaks(task.task.summary, task.scorer.unmasked)
-        notes += leak_sentences(leaks, task.column)
     notes += [
         f"{counted(missing, 'row without a value counts', 'rows without a value count')} for privacy but "
         f"not for scores of {task.column}"
