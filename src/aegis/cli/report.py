@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aegis.cli.files import REPORT, check_outputs, is_bundle, written
+from aegis.cli.files import REPORT, YAML, check_outputs, is_bundle, shown, written
 from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     Configurations,
@@ -120,8 +121,7 @@ def command(asked: ReportCommand) -> None:
         _report_release(Path(table), output)
         Output(quiet=asked.quiet).say(*written([output]))
         return
-    if given.policy_file is None:
-        raise PolicyError("A report on a table needs its policy.", hint="Add --policy FILE.")
+    _require_table_and_policy(table, output, given.policy_file)
     policy = load_policy(given.policy_file).without(split_names(given.leave_out) or ())
     if given.evaluate is not None:
         _check_training(table, policy)
@@ -133,6 +133,20 @@ def command(asked: ReportCommand) -> None:
     shell.warn(advice.warnings)
     shell.say(*written([output]))
     advice.require_best()
+
+
+def _require_table_and_policy(table: str, output: Path, policy: Path | None) -> None:
+    """Raise an error that states the command to type, unless a table and a policy are given."""
+    listed = table.lower().endswith(YAML)
+    if policy is not None and not listed:
+        return
+    message = "A report on a table needs its policy."
+    if listed:
+        message = f"{table} is no table: a report needs the table and its policy."
+    words = ["report", "TABLE" if listed else shown(table), "-p", policy or "policy.yaml"]
+    words += ["--configurations", table] if listed and policy is None else []
+    command = shlex.join(["aegis", *map(str, words), "-o", str(output)])
+    raise PolicyError(message, hint=f"Type: {command}")
 
 
 def _reported(
