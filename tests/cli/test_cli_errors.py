@@ -391,7 +391,9 @@ def test_a_report_without_table_or_policy_names_the_command(shell, folder):
     assert "needs its policy. Type: aegis report table.csv -p policy.yaml -o r.html" in told
     command = "aegis report TABLE -p policy.yaml --configurations best.yaml -o r.html"
     told = error_of(shell("report", "best.yaml", "-o", "r.html"))
-    assert told.endswith(f"best.yaml is no table: a report needs the table and its policy. Type: {command}")
+    assert told.endswith(
+        f"best.yaml is no table: a report needs the table and its policy. Type: {command}"
+    )
     assert shell(*command.replace("TABLE", "table.csv").split()[1:]).code == 0
     told = error_of(shell("report", "best.yaml", "-p", "policy.yaml", "-o", "r2.html"))
     assert told.endswith("Type: aegis report TABLE -p policy.yaml -o r2.html")
