@@ -121,8 +121,8 @@ def command(asked: ReportCommand) -> None:
         _report_release(Path(table), output)
         Output(quiet=asked.quiet).say(*written([output]))
         return
-    _require_table_and_policy(table, output, given.policy_file)
-    policy = load_policy(given.policy_file).without(split_names(given.leave_out) or ())
+    policy_file = _required_policy(table, output, given.policy_file)
+    policy = load_policy(policy_file).without(split_names(given.leave_out) or ())
     if given.evaluate is not None:
         _check_training(table, policy)
     listed = None
@@ -135,11 +135,11 @@ def command(asked: ReportCommand) -> None:
     advice.require_best()
 
 
-def _require_table_and_policy(table: str, output: Path, policy: Path | None) -> None:
-    """Raise an error that states the command to type, unless a table and a policy are given."""
+def _required_policy(table: str, output: Path, policy: Path | None) -> Path:
+    """Return the policy; raise an error that states the command to type if it or the table is missing."""
     listed = table.lower().endswith(YAML)
     if policy is not None and not listed:
-        return
+        return policy
     message = "A report on a table needs its policy."
     if listed:
         message = f"{table} is no table: a report needs the table and its policy."
