@@ -89,7 +89,7 @@ site: $(CORE) ## Build the documentation as a site with search, in site/; broken
 	$(INSTALL) --group site
 	$(BIN)/zensical build --clean --strict
 
-pictures: extras ## Take the README's picture of the report again (Chromium must be installed), and draw its badges.
+pictures: extras ## Take the README's pictures of the report and of a request again (Chromium must be installed), and draw its badges.
 	$(BIN)/python docs/badges.py
 	$(BIN)/python docs/pictures.py
 

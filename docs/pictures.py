@@ -1,17 +1,20 @@
-"""Take the README's picture of a report from the demo's own report; `make pictures` runs it.
+"""Take the README's pictures of a report and of a request from the demos; `make pictures` runs it.
 
-The picture holds the figures that it shows as a text, and a test compares them with those of today's report.
+A picture holds the figures or the rows that it shows as a text, and tests compare them with today's pages.
 """
 
 from __future__ import annotations
 
 import html
 import re
+import runpy
 import shutil
 import struct
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
 import zlib
 from pathlib import Path
 
@@ -19,6 +22,7 @@ import aegis
 
 ROOT = Path(__file__).parents[1]
 REPORT = ROOT / "docs" / "images" / "report.png"
+REQUEST = ROOT / "docs" / "images" / "request.png"
 SIZE = (1140, 1460)
 """Width and height in pixels."""
 _KEY = b"figures"
@@ -67,11 +71,17 @@ def with_figures(picture: bytes, text: str) -> bytes:
     return picture[:after] + chunk + picture[after:]
 
 
-def take(page: str) -> bytes:
-    """Return the upper part of a page as PNG, as Chromium draws it."""
+def _browser() -> str:
+    """Return the path of Chromium; end the program if there is none."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         sys.exit("Pictures are taken by Chromium: install it first.")
+    return browser
+
+
+def take(page: str) -> bytes:
+    """Return the upper part of a page as PNG, as Chromium draws it."""
+    browser = _browser()
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "report.html"), Path(folder, "report.png")
         source.write_text(page, encoding="utf-8")
@@ -93,6 +103,50 @@ def take(page: str) -> bytes:
         return target.read_bytes()
 
 
+def request_rows(page: str) -> str:
+    """Return the names of the rows on the page or template of a request, as text."""
+    asked = page[: page.index("</dl>")]
+    return "; ".join(re.findall(r"<dt>(.*?)</dt>", asked))
+
+
+def take_request() -> tuple[bytes, str]:
+    """Walk a request through the service's demo; return its page as PNG, and as HTML."""
+    from playwright.sync_api import sync_playwright
+
+    walk = runpy.run_path(str(ROOT / "examples" / "service" / "walk.py"))
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as player:
+        sys.argv[1:] = [folder]
+        walk["main"]()
+        database, url = f"{folder}/catalog.db", "http://127.0.0.1:8765"
+        with walk["started"]("serve", "--database", database, "--port", "8765", "--quiet"):
+            while not _answers(url):
+                time.sleep(0.3)
+            browser = player.chromium.launch(executable_path=_browser(), args=["--no-sandbox"])
+            page = browser.new_page(viewport={"width": 1280, "height": 1104})
+            page.goto(url)
+            page.fill("#name", "otto")
+            page.fill("#password", walk["PASSWORD"])
+            page.click("main button")
+            page.wait_for_selector("nav a")
+            page.goto(f"{url}/requests")
+            page.click("td.wide a")
+            page.wait_for_selector("dl.facts")
+            taken = page.screenshot(), page.content()
+            browser.close()
+    return taken
+
+
+def _answers(url: str) -> bool:
+    """Return whether a service answers at a URL."""
+    try:
+        with urllib.request.urlopen(f"{url}/api/v1/live", timeout=5):
+            return True
+    except OSError:
+        return False
+
+
 if __name__ == "__main__":
+    picture, shown = take_request()
+    REQUEST.write_bytes(with_figures(picture, request_rows(shown)))
     report = demo_report()
     REPORT.write_bytes(with_figures(take(report), figures(report)))

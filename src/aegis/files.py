@@ -86,6 +86,11 @@ def check_output(
     DataError
         No file can be created in the folder.
     """
+    if path.is_dir():
+        such = f": {path / 'NAME'}{formats[0]}" if formats else ""
+        raise PolicyError(
+            f"Cannot write {path}: it is a folder.", hint=f"Give the name of a file in it{such}."
+        )
     if formats is not None and format_of(path) not in formats:
         raise PolicyError(
             f"Cannot write {path}: unknown extension {format_of(path)!r}.",
@@ -95,8 +100,6 @@ def check_output(
         raise PolicyError(
             f"Cannot write {path}: its folder does not exist.", hint="Create it first."
         )
-    if path.is_dir():
-        raise PolicyError(f"Cannot write {path}: it is a folder.", hint="Give a file name.")
     _refuse_existing(path, force=force)
     try:
         # Permissions do not tell: even who may do all cannot write everywhere. The file has no name,
@@ -305,6 +308,8 @@ def require_text(path: Path, what: str, error: type[AegisError]) -> None:
 
 
 def _unreadable(path: Path, what: str, error: type[AegisError], cause: OSError) -> AegisError:
+    if isinstance(cause, IsADirectoryError):
+        return error(f"Cannot read {what} file {path}: it is a folder.", hint="Give a file in it.")
     more = " `aegis init TABLE -o policy.yaml` proposes a policy." if what == "policy" else ""
     return error(
         f"Cannot read {what} file {path}: {cause.strerror}.",

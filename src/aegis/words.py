@@ -27,6 +27,17 @@ def predicted(summary: Mapping[str, Any]) -> str:
     return str(summary["label"] or ", ".join(summary.get("labels", {})))
 
 
+def in_sentence(value: object) -> str:
+    """Return a value as text within a sentence, in quotation marks if blanks would hide it.
+
+    >>> from aegis.words import in_sentence
+    >>> in_sentence("Yes"), in_sentence("No ")
+    ('Yes', "'No '")
+    """
+    text = str(value)
+    return text if text and text == text.strip() else repr(text)
+
+
 def counted(number: int, singular: str, many: str | None = None) -> str:
     """Return a number together with its noun, such as "1 row" or "1,200 rows".
 

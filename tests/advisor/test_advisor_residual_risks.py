@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -286,6 +287,9 @@ def test_nulls_that_follow_the_label_give_one_alarm() -> None:
     assert leak.within == 1
     assert leak.besides == pytest.approx(0.04, abs=0.02)
     assert sum("boat is" in sentence for sentence in told.sentences) == 1
+    blank = replace(leak, label_class="   ")  # a class of blanks was not seen in the sentence
+    shown = replace(told, missing_leaks={"boat": blank}).sentences
+    assert any("rows with y = '   ' and in" in sentence for sentence in shown)
 
 
 def test_columns_that_know_the_label_come_first_and_in_one_sentence() -> None:

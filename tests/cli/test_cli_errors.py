@@ -366,6 +366,49 @@ def test_existing_output_needs_force(words, shell, folder):
     assert old.read_bytes() != b"old"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("init", "table.csv", "-o", "made"),
+        ("advise", "table.csv", "-p", "policy.yaml", "-o", "made"),
+        ("advise", "table.csv", "-p", "policy.yaml", "--report", "made"),
+        ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "made"),
+        ("report", "table.csv", "-p", "policy.yaml", "-o", "made"),
+        ("summarize", "table.csv", "-p", "policy.yaml", "-o", "made"),
+        ("risk", "table.csv", "-p", "policy.yaml", "-o", "made"),
+    ],
+)
+def test_a_folder_as_output_is_called_a_folder(shell, folder, words):
+    """It was called a file with an unknown extension."""
+    (folder / "made").mkdir()
+    message = error_of(shell(*words))
+    assert "Cannot write made: it is a folder." in message
+    assert "Give the name of a file in it: made/NAME." in message
+
+
+def test_a_report_without_table_or_policy_names_the_command(shell, folder):
+    told = error_of(shell("report", "table.csv", "-o", "r.html"))
+    assert "needs its policy. Type: aegis report table.csv -p policy.yaml -o r.html" in told
+    command = "aegis report TABLE -p policy.yaml --configurations best.yaml -o r.html"
+    told = error_of(shell("report", "best.yaml", "-o", "r.html"))
+    assert told.endswith(
+        f"best.yaml is no table: a report needs the table and its policy. Type: {command}"
+    )
+    assert shell(*command.replace("TABLE", "table.csv").split()[1:]).code == 0
+    told = error_of(shell("report", "best.yaml", "-p", "policy.yaml", "-o", "r2.html"))
+    assert told.endswith("Type: aegis report TABLE -p policy.yaml -o r2.html")
+
+
+def test_a_folder_as_input_is_called_a_folder(shell, folder):
+    (folder / "made").mkdir()
+    policy = error_of(shell("advise", "table.csv", "-p", "made"))
+    assert "Cannot read policy file made: it is a folder. Give a file in it." in policy
+    assert "Folder made holds no files of tables." in error_of(shell("init", "made"))
+    for words in (("leak", "made"), ("import", "made", "-o", "project")):
+        assert "folder" in (told := error_of(shell(*words))) or "Is a directory" in told
+        assert "Give a" in told
+
+
 def test_outputs_that_cannot_be_written(shell, folder):
     base = ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o")
     assert "unknown extension" in error_of(shell(*base, "x.odd"))

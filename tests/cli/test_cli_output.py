@@ -56,6 +56,17 @@ def test_output_fits_80_columns(words, shell, monkeypatch):
         assert line == line.rstrip() or words == ("--help",)
 
 
+def test_an_audit_repeats_no_rows_without_figures(shell):
+    """It printed nine rows "c, recursive, l = ...: above -", where a class has one value."""
+    words = ("audit", "table.csv", "--quasi-identifiers")
+    of_single_rows = shell(*words, "name", "--sensitive", "diagnosis").out
+    assert of_single_rows.count("c, recursive") == 1
+    assert of_single_rows.count("never") == 1
+    by_sex = shell(*words, "sex", "--sensitive", "diagnosis").out
+    assert by_sex.count("c, recursive") == 3  # it has three values: l = 2, l = 3, and never for 4
+    assert by_sex.count("never") == 1
+
+
 def test_a_terminal_has_colour_unless_told_otherwise(terminal, monkeypatch):
     words = ("advise", "table.csv", "-p", "policy.yaml", "--explain")
     assert ESCAPE in terminal(*words)[1]

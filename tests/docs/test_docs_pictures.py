@@ -39,6 +39,14 @@ def test_the_picture_of_the_report_shows_what_the_demo_reports(pictures: ModuleT
     assert shown == pictures.figures(pictures.demo_report()), "make pictures takes it again"
 
 
+def test_the_picture_of_a_request_shows_the_rows_of_its_page(pictures: ModuleType) -> None:
+    template = ROOT / "src" / "aegis" / "service" / "templates" / "request.html"
+    rows = pictures.request_rows(template.read_text()).split("; ")
+    rows.remove("Measure")  # the request of the demo names none
+    shown = pictures.shown_figures(pictures.REQUEST)
+    assert shown.split("; ") == rows, "make pictures takes it again"
+
+
 def test_a_picture_holds_its_figures(pictures: ModuleType, tmp_path: Path) -> None:
     plain = (ROOT / "docs" / "images" / "workbench.png").read_bytes()
     made = tmp_path / "made.png"

@@ -67,6 +67,33 @@ def test_a_key_predicts_nothing_and_a_twin_everything() -> None:
     )
 
 
+@pytest.mark.parametrize("share", [0.5, 0.8, 0.9, 0.95, 0.98])
+def test_unrelated_columns_give_nothing_away(share: float) -> None:
+    """Where one value dominates, small groups have only this value: nearly all such tables warned."""
+    warned = 0
+    for seed in range(40):
+        draw = np.random.default_rng(seed)
+        rows = (100, 300, 1000, 5000)[seed % 4]
+        hidden = (draw.random(rows) > share).astype(int)
+        released = {
+            f"of {values} values": draw.integers(0, values, rows) for values in (2, 10, rows // 10)
+        }
+        warned += bool(find_implications({"hidden": (hidden, np.zeros_like(hidden))}, released))
+    assert warned <= 1
+
+
+@pytest.mark.parametrize("rows", [60, 300, 5000])
+def test_a_copy_of_a_rare_value_gives_it_away(rows: int) -> None:
+    rare = (np.arange(rows) % 20 == 0).astype(int)
+    released = {"copy": rare, "other": np.arange(rows) % 7}
+    (implication,) = find_implications({"rare": (rare, np.zeros_like(rare))}, released)
+    assert implication.released == "copy"
+    partly = np.where(rare == 1, 0, np.arange(rows) % 4)  # three of four values exclude it
+    if rows > 60:
+        hidden = {"rare": (rare, np.zeros_like(rare))}
+        assert find_implications(hidden, {"partly": partly})[0].fixed > 0.7
+
+
 def test_what_the_own_mask_shows_is_no_gain() -> None:
     age = np.arange(600) % 40
     assert find_implications({"age": (age, age // 10)}, {"decade": age // 10}) == ()

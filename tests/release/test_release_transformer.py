@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import aegis
-from aegis.errors import DataError, PolicyError
+from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.masks import Bucketize
 
 MASKS = {"age": {"bucketize": {"width": 10}}, "job": {"keep_frequent": {"count": 1}}}
@@ -53,6 +53,35 @@ def test_rows_keep_their_order_and_index() -> None:
         "a",
         None,
     ]
+
+
+def test_fit_checks_the_rule_if_asked() -> None:
+    policy = {
+        "version": 1,
+        "privacy": {"k": 2},
+        "attributes": {
+            "age": {
+                "role": "quasi-identifier",
+                "masks": ["identity", {"bucketize": {"width": 50}}],
+            },
+            "job": {"role": "quasi-identifier", "masks": ["suppress"]},
+        },
+    }
+    fine = {"age": {"bucketize": {"width": 10}}, "job": "suppress"}
+    coarse = {"age": {"bucketize": {"width": 50}}, "job": "suppress"}
+    masked = aegis.MaskingTransformer(fine, policy).fit_transform(TRAIN)  # it only masks
+    assert masked["age"].value_counts().min() == 1
+    with pytest.warns(UserWarning, match="break the privacy rule: k-anonymity"):
+        aegis.MaskingTransformer(fine, policy, breach="warn").fit(TRAIN)
+    refusing = aegis.MaskingTransformer(fine, policy, breach="error")
+    with pytest.raises(NoAdmissibleConfiguration, match="suppresses no rows: choose coarser"):
+        refusing.fit(TRAIN)
+    meets = aegis.MaskingTransformer(coarse, policy, breach="error").fit(TRAIN)
+    assert len(meets.transform(TRAIN.head(1))) == 1  # a later row is never checked
+    with pytest.raises(PolicyError, match="response to a breach 'shout'"):
+        refusing.set_params(breach="shout").fit(TRAIN)
+    with pytest.raises(PolicyError, match="needs a policy"):
+        aegis.MaskingTransformer(fine, breach="warn").fit(TRAIN)
 
 
 def test_what_is_no_configuration_or_policy_is_refused() -> None:

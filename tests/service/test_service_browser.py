@@ -289,3 +289,24 @@ def test_a_form_of_another_site_changes_nothing(place, chromium):
     with place.client("clara") as clara:
         assert clara.shown(number)["state"] == "in review"
     context.close()
+
+
+@pytest.mark.parametrize("width", [360, 500])
+def test_lists_of_rows_fit_a_narrow_page(place, chromium, width):
+    """The list of requests scrolled sideways, and hid when a request changed."""
+    place.ask()
+    context = chromium.new_context(viewport={"width": width, "height": 900})
+    page = context.new_page()
+    page.goto(place.url)
+    page.fill("#name", "otto")
+    page.fill("#password", PASSWORD)
+    page.click("main button")
+    page.wait_for_selector("nav a")
+    for path in ("/requests", "/log", "/tokens"):
+        page.goto(f"{place.url}{path}")
+        assert page.locator("tbody td:visible").count() > 2
+        assert page.evaluate(
+            "[document.documentElement, ...document.querySelectorAll('.scroll')]"
+            ".every(shown => shown.scrollWidth <= shown.clientWidth)"
+        ), path
+    context.close()

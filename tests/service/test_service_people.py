@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import io
 import re
 
 import httpx
@@ -10,7 +11,7 @@ import pytest
 from service_support import PASSWORD, house
 
 from aegis.cli.main import run
-from aegis.service.catalog import accounts, guessing, passwords, second_factor
+from aegis.service.catalog import Catalog, accounts, guessing, passwords, second_factor
 
 WRONG = "a guess that is long enough"
 NEW = "another sentence that is long"
@@ -239,6 +240,25 @@ def test_the_log_is_filtered_and_exported(own):
         read = [line for line in clara.get("/log/export").text.splitlines() if "paula" in line]
         assert clara.get("/log/export").status_code == 200
         assert read != []  # clara is an auditor now
+
+
+def test_commands_read_piped_passwords(own, monkeypatch, capsys, tmp_path):
+    """They said only "Interrupted."."""
+    monkeypatch.delenv("AEGIS_PASSWORD", raising=False)
+    monkeypatch.delenv("AEGIS_NEW_PASSWORD", raising=False)
+    database = str(tmp_path / "catalog.db")
+    made = ["catalog", "account", "nina", "--roles", "admin", "--database", database]
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSWORD}\n"))
+    assert run(made) == 0
+    assert accounts.sign_in(Catalog.open(database).database, "nina", PASSWORD)
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert run([*made[:2], "olga", *made[3:]]) == 2
+    assert "Pipe it as one line, set AEGIS_PASSWORD, or run" in capsys.readouterr().err
+    monkeypatch.setenv("AEGIS_URL", own.url)
+    monkeypatch.setenv("AEGIS_TOKEN", own.tokens["ada"])
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSWORD}\n{NEW}\n"))
+    assert run(["catalog", "password"]) == 0
+    assert accounts.sign_in(own.catalog.database, "ada", NEW)
 
 
 def test_commands_do_what_the_pages_do(own, monkeypatch, capsys):

@@ -11,7 +11,7 @@ from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Scorer
 from aegis.masks import Suppress
 from aegis.measures import MEASURES, Measure, Merit
-from aegis.words import predicted
+from aegis.words import in_sentence, predicted
 
 WORTHLESS = 0.05
 """Percent of the unmasked utility below which a release counts as useless."""
@@ -51,7 +51,7 @@ def _few_rows(advice: Advice) -> tuple[str, ...]:
     if advice.expectation is None or rows >= FEWEST:
         return ()
     return (
-        f"{advice.summary['label']} = {name} has {rows:,.0f} {'row' if rows == 1 else 'rows'} only: "
+        f"{advice.summary['label']} = {in_sentence(name)} has {rows:,.0f} {'row' if rows == 1 else 'rows'} only: "
         "the expected metric of models may be chance, even if its standard error is small. "
         "Merge this class with another one, or leave out its rows",
     )

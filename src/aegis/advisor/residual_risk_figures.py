@@ -8,7 +8,7 @@ from typing import Any
 
 from aegis.advisor.label_leaks import leak_sentences
 from aegis.summary.outside import Outside
-from aegis.words import joined, json_fields, percent
+from aegis.words import in_sentence, joined, json_fields, percent
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Uncovered(Outside):
         for name, leak in self.missing_leaks.items():
             shares = (
                 f"empty in {percent(100 * leak.within, 0)} of the rows with {self.label} = "
-                f"{leak.label_class} and in {percent(100 * leak.besides, 0)} of the others"
+                f"{in_sentence(leak.label_class)} and in {percent(100 * leak.besides, 0)} of the others"
             )
             together.setdefault(shares, []).append(name)
         for shares, names in together.items():

@@ -103,7 +103,8 @@ def import_project(
         with ZipFile(project) as archive:
             return _Project(archive, Path(project)).write(target, people)
     except OSError as error:
-        raise DataError(f"{project} cannot be read: {error.strerror}.") from error
+        hint = "Give a project (.deid), as ARX saves it."
+        raise DataError(f"{project} cannot be read: {error.strerror}.", hint=hint) from error
     except BadZipFile as error:
         raise DataError(
             f"{project} is not an ARX project.", hint="Give a .deid file that ARX saved."

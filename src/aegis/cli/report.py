@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aegis.cli.files import REPORT, check_outputs, is_bundle, written
+from aegis.cli.files import REPORT, YAML, check_outputs, is_bundle, shown, written
 from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     Configurations,
@@ -119,9 +120,8 @@ def command(asked: ReportCommand) -> None:
         write_page(output, render_certificate(Path(table)))
         Output(quiet=asked.quiet).say(*written([output]))
         return
-    if given.policy_file is None:
-        raise PolicyError("A report on a table needs its policy.", hint="Add --policy FILE.")
-    policy = load_policy(given.policy_file).without(split_names(given.leave_out) or ())
+    policy_file = _required_policy(table, output, given.policy_file)
+    policy = load_policy(policy_file).without(split_names(given.leave_out) or ())
     if given.evaluate is not None:
         _check_training(table, policy)
     listed = None
@@ -132,6 +132,20 @@ def command(asked: ReportCommand) -> None:
     shell.warn(advice.warnings)
     shell.say(*written([output]))
     advice.require_best()
+
+
+def _required_policy(table: str, output: Path, policy: Path | None) -> Path:
+    """Return the policy; raise an error that states the command to type if it or the table is missing."""
+    listed = table.lower().endswith(YAML)
+    if policy is not None and not listed:
+        return policy
+    message = "A report on a table needs its policy."
+    if listed:
+        message = f"{table} is no table: a report needs the table and its policy."
+    words = ["report", "TABLE" if listed else shown(table), "-p", policy or "policy.yaml"]
+    words += ["--configurations", table] if listed and policy is None else []
+    command = shlex.join(["aegis", *map(str, words), "-o", str(output)])
+    raise PolicyError(message, hint=f"Type: {command}")
 
 
 def _reported(

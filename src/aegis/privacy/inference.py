@@ -24,6 +24,8 @@ value.
 """
 WORTH_SAYING = 0.2
 """Smallest lift (see `lift`) for which a released column is reported."""
+ERRORS = 3.0
+"""A column is reported only if it exceeds what chance explains by this number of standard errors."""
 LEAK = 0.8
 """A single column that explains at least this share of the label may repeat it in other words."""
 MOST_VALUES = 0.2
@@ -209,7 +211,41 @@ def _compare(
     both = shown.astype(np.int64) * _size(released) + released
     together = predictability_of_rows(both, true)
     implication = Implication(name, other, together.right, without.at_most, together.fixed)
-    return max(implication.lift, together.fixed - without.fixed), implication
+    error = np.sqrt(without.at_most * (1 - without.at_most) / len(true))
+    by_guesses = implication.lift if together.right - without.at_most > ERRORS * error else 0.0
+    fixed = together.fixed - without.fixed
+    if fixed >= WORTH_SAYING:
+        fixed = min(fixed, together.fixed - _fixed_by_chance(true, shown, both))
+    return max(by_guesses, fixed), implication
+
+
+def _fixed_by_chance(true: Codes, shown: Codes, both: Codes) -> float:
+    """Return the largest share of rows with a fixed value (`Predictability.fixed`) that chance explains.
+
+    If most rows with one masked value have the same true value, a small group of these rows often has
+    only this value, however the rows are divided. If chance divides them, the number of its rows with
+    this value is binomial. The result is the mean over such divisions plus `ERRORS` standard deviations.
+
+    Parameters
+    ----------
+    true, shown
+        The true and the masked value of each row, shape (N,).
+    both
+        The group of each row: its masked value and the other column's value together, shape (N,).
+    """
+    from scipy.special import bdtrc  # takes long to load
+
+    _, first, sizes = np.unique(both, return_index=True, return_counts=True)
+    large = sizes >= FEWEST_ROWS
+    masked, sizes = shown[first[large]], sizes[large]
+    cells, counts = np.unique(shown.astype(np.int64) * _size(true) + true, return_counts=True)
+    largest = np.zeros(_size(shown), dtype=np.int64)
+    np.maximum.at(largest, cells // _size(true), counts)
+    least = np.ceil(FIXED * sizes)
+    chance = bdtrc(least - 1, sizes, largest[masked] / np.bincount(shown)[masked])
+    mean = (sizes * chance).sum()
+    deviation = np.sqrt((sizes**2 * chance * (1 - chance)).sum())
+    return float((mean + ERRORS * deviation) / len(true))
 
 
 def _size(codes: Codes) -> int:

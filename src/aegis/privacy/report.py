@@ -521,7 +521,9 @@ def _text(figure: float | None) -> str:
 
 def _attribute_lines(name: str, figures: AttributeFigures, unit: str) -> list[tuple[str, str]]:
     recursive = ", ".join(
-        f"c = {_text(c)} (l = {values})" for values, c in figures.diversity.recursive_c.items()
+        f"c = {_text(c)} (l = {values})"
+        for values, c in figures.diversity.recursive_c.items()
+        if c is not None
     )
     closeness = (
         f"{_text(figures.closeness.equal)} equal, {_text(figures.closeness.ordered)} ordered"
@@ -535,7 +537,7 @@ def _attribute_lines(name: str, figures: AttributeFigures, unit: str) -> list[tu
             f"{name}: l-diversity",
             f"{_text(figures.diversity.distinct)} distinct, {_text(figures.diversity.entropy)} entropy",
         ),
-        (f"{name}: recursive (c,l)-diversity", recursive),
+        (f"{name}: recursive (c,l)-diversity", recursive or "never"),
         (f"{name}: t-closeness", closeness),
         (
             f"{name}: beta-likeness",

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.advisor import Advice, Ranked
-from aegis.errors import DataError, PolicyError, member
+from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError, member
 from aegis.masking import (
     count_unseen,
     draw_columns,
@@ -29,6 +29,7 @@ from aegis.masks import SHARED_ROWS, Mask, parse_mask
 from aegis.masks.base import Kind
 from aegis.options import check_arguments
 from aegis.policy import Configuration, Policy, Unseen, as_policy
+from aegis.release.auditing import audit
 from aegis.release.choice import configuration_to_apply
 from aegis.release.released import SEEDED
 from aegis.sources import Source, open_table
@@ -39,8 +40,9 @@ class MaskingTransformer:
 
     It follows scikit-learn's estimator protocol (`fit`, `transform`, `get_params`,
     `get_feature_names_out`) without importing scikit-learn, so that it fits into a `Pipeline` or
-    `ColumnTransformer`. The transformer never suppresses rows, because it must keep them aligned
-    with the target. The output is the same kind of frame as the input; a NumPy array gives an
+    `ColumnTransformer`. The transformer only masks. It never suppresses rows, because it must keep
+    them aligned with the target, and so its output often breaks the policy's privacy rule. With
+    `breach`, `fit` checks the rule on the masked rows. To release rows, use `Study.apply`. The output is the same kind of frame as the input; a NumPy array gives an
     array with columns called `x0`, `x1`, ... `set_output` selects another kind.
 
     Parameters
@@ -61,6 +63,9 @@ class MaskingTransformer:
         Seed of noise masks, for tests. A reader who knows the seed can remove the noise, and `fit`
         warns about that. Without a seed, noise uses the system's randomness. Draws with a seed also
         depend on the values of the column, so two tables get different noise.
+    breach
+        `warn` or `error`: how `fit` responds if its masked rows break the policy's rule. By default,
+        nothing checks the rule. Rows that `transform` masks later are never checked.
 
     Examples
     --------
@@ -80,12 +85,14 @@ class MaskingTransformer:
         keep_others: bool = False,
         unseen: str | None = None,
         seed: int | None = None,
+        breach: str | None = None,
     ) -> None:
         self.configuration = _plain(configuration)
         self.policy = policy
         self.keep_others = keep_others
         self.unseen = unseen
         self.seed = seed
+        self.breach = breach
 
     _output = "default"
     """The kind of output that `set_output` selected."""
@@ -99,6 +106,8 @@ class MaskingTransformer:
             A column is missing, or the table has no rows.
         PolicyError
             A mask is unknown or does not fit its column, or a parameter is not valid.
+        NoAdmissibleConfiguration
+            The masked rows break the policy's rule, and `breach` is `error`.
 
         Examples
         --------
@@ -130,7 +139,27 @@ class MaskingTransformer:
                 hint="Name at least one column, or keep the other columns with keep_others=True.",
             )
         self._names_out = np.array(names, dtype=object)
+        self._check_rule(X)
         return self
+
+    def _check_rule(self, X: Any) -> None:
+        """Warn or raise an error if the masked rows of `fit` break the policy's rule; see `breach`."""
+        if self.breach is None:
+            return
+        if self.breach not in _BREACHES:
+            raise PolicyError.unknown("response to a breach", self.breach, _BREACHES)
+        policy = self._policy()
+        if policy is None:
+            raise PolicyError("`breach` needs a policy.", hint="Give the policy with the rule.")
+        configuration = Configuration("fit", self.masks_)
+        violations = audit(self._masked(X), policy=policy, configuration=configuration).violations
+        if not violations:
+            return
+        message = f"The masked rows of fit break the privacy rule: {'; '.join(violations)}."
+        if self.breach == "error":
+            hint = "The transformer suppresses no rows: choose coarser masks, or use Study.apply."
+            raise NoAdmissibleConfiguration(message, hint=hint)
+        warnings.warn(message, stacklevel=3)
 
     def transform(self, X: Any) -> Any:
         """Return the masked columns, with one row for each input row.
@@ -153,6 +182,10 @@ class MaskingTransformer:
         ['[20, 30[', '[30, 40[', '[60, 70[']
         """
         self._require_fitted("transform")
+        return _like(X, self._masked(X), self._output)
+
+    def _masked(self, X: Any) -> pa.Table:
+        """Return the masked columns as an Arrow table."""
         source = open_table(_named(X))
         for name in self._names_out:
             column, mask = source.require(name, where="seen by fit"), self.masks_.get(name)
@@ -168,7 +201,7 @@ class MaskingTransformer:
         plain = {name: None if name in noise else mask for name, mask in shown.items()}
         masked = masked_table(with_row, {**plain, _ROW: None}).order_by(_ROW).drop(_ROW)
         collected = source.collect(masked.select(*self._names_out))
-        return _like(X, draw_columns(collected, noise, seed=self.seed), self._output)
+        return draw_columns(collected, noise, seed=self.seed)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit to a table and mask it.
@@ -252,6 +285,7 @@ class MaskingTransformer:
             "keep_others": self.keep_others,
             "unseen": self.unseen,
             "seed": self.seed,
+            "breach": self.breach,
         }
 
     def set_params(self, **parameters: Any) -> Self:
@@ -325,6 +359,7 @@ def _plain(given: Any) -> Any:
 
 
 _ROW = "__aegis_row__"
+_BREACHES = ("warn", "error")
 _OUTPUTS = ("default", "pandas", "polars", "arrow")
 
 

@@ -138,6 +138,35 @@ def test_only_admins_make_accounts(place):
             accounts.create(session, "other", ["king"], by=place.ada)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "p\N{CYRILLIC SMALL LETTER A}ula",
+        "paul\N{GREEK SMALL LETTER ALPHA}",
+        "paula \N{CYRILLIC SMALL LETTER ES}",
+        "paula\N{VARIATION SELECTOR-16}",
+        "pau\N{COMBINING GRAPHEME JOINER}la",
+        "paula\N{HANGUL FILLER}",
+    ],
+)
+def test_no_name_mixes_alphabets_or_hides_characters(place, name):
+    """Somebody could approve requests of an account that looks like a known one."""
+    with place.catalog.database.writing() as session:
+        with pytest.raises(CatalogError, match="mixes alphabets or contains invisible") as refused:
+            accounts.create(session, name, ["consumer"], by=place.ada)
+        assert "\\" in refused.value.message  # names the other letter, which looks the same
+        accounts.sign_in_elsewhere(session, "issuer u-1", name)
+        assert accounts.named(session, "somebody")
+
+
+@pytest.mark.parametrize(
+    "name", ["Зоя Иванова", "Ελένη", "山田 はな", "José-2", "Kim 김 (IT)", "राम"]
+)
+def test_names_in_one_alphabet_are_names(place, name):
+    with place.catalog.database.writing() as session:
+        assert accounts.create(session, name, ["consumer"], by=place.ada).name == name
+
+
 def test_tokens_are_narrow_hashed_and_end(place):
     with place.catalog.database.writing() as session:
         token, secret = accounts.make_token(session, place.paula, "agent", ["work"])

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 BESIDE = 3
 """Number of sensitive attributes that one table shows side by side."""
+RECURSIVE, NEVER = "c, recursive, l = ", "never"
+"""Start of the titles of rows on recursive (c,l)-diversity, and the figure if no c suffices."""
 LONGEST_BAR = 30
 FIELDS = {
     "after": "earlier releases",
@@ -187,6 +189,7 @@ def _sensitive(report: PrivacyReport) -> Iterator[RenderableType]:
     for start in range(0, len(names), BESIDE):
         shown = names[start : start + BESIDE]
         columns = [_attribute_figures(report.attributes[name], report) for name in shown]
+        columns = _without_repeats(columns)
         yield heading("What can be learned of a person?")
         yield table(
             [Column("figure"), *map(number, shown)],
@@ -198,6 +201,19 @@ def _sensitive(report: PrivacyReport) -> Iterator[RenderableType]:
         yield line(
             f"\n{report.unit.capitalize()} in classes where any of them is constant: {report.homogeneous_rows_any:,}"
         )
+
+
+def _without_repeats(columns: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Leave out recursive (c,l)-diversity for larger l if no attribute has it for a smaller one."""
+    never = [
+        title
+        for title in columns[0]
+        if title.startswith(RECURSIVE) and all(column[title] == NEVER for column in columns)
+    ]
+    return [
+        {title: text for title, text in column.items() if title not in never[1:]}
+        for column in columns
+    ]
 
 
 def _attribute_figures(figures: AttributeFigures, report: PrivacyReport) -> dict[str, str]:
@@ -213,7 +229,8 @@ def _attribute_figures(figures: AttributeFigures, report: PrivacyReport) -> dict
         "l, entropy": fixed(figures.diversity.entropy),
     }
     shown |= {
-        f"c, recursive, l = {n}: above": fixed(c) for n, c in figures.diversity.recursive_c.items()
+        f"{RECURSIVE}{n}: above": NEVER if c is None else fixed(c)
+        for n, c in figures.diversity.recursive_c.items()
     }
     return shown | {
         "t, equal distance": fixed(figures.closeness.equal),

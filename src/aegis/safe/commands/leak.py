@@ -143,6 +143,8 @@ def _read(path: Path) -> Summary | ProtectedSummary:
         from aegis.summary import load_bundle
 
         return load_bundle(path)
+    if path.is_dir():
+        raise PolicyError(f"Cannot read {path}: it is a folder.", hint="Give a file in it.")
     raise PolicyError(
         f"{path} is neither a summary nor a document.",
         hint="Allowed: .aegis, .protected, .json, .html, .yaml.",

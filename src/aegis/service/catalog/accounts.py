@@ -32,6 +32,8 @@ HALF = timedelta(minutes=5)
 _SEEN_EVERY = timedelta(minutes=1)
 _OF_LOG = ("system", "identity provider")
 """Names in the log for the service itself; no account may have one, so nobody poses as the service."""
+_INVISIBLE = {"BLANK", "FILLER", "JOINER", "SELECTOR"}
+"""Words in the Unicode names of characters that are printable, but show nothing."""
 
 
 @dataclass(frozen=True)
@@ -472,7 +474,7 @@ def _claim(session: Session, account: Account, roles: Iterable[str] | None) -> N
 def _free(session: Session, name: str, subject: str) -> str:
     allowed = (c for c in name if c.isprintable() and c != "/")
     printable = "".join(allowed).strip()[:100]
-    printable = printable if printable.strip(".") else "somebody"
+    printable = printable if printable.strip(".") and not _may_deceive(printable) else "somebody"
     return printable if _is_free(session, printable) else f"{printable} {hash_of(subject)[:12]}"
 
 
@@ -483,6 +485,12 @@ def _new_name(session: Session, name: str) -> str:
         raise CatalogError(
             f"{name!r} cannot be an account's name.",
             hint="Use 1 to 120 printable characters, no slash, and not only dots.",
+        )
+    if _may_deceive(name):
+        raise CatalogError(
+            f"{name!a} mixes alphabets or contains invisible characters, so it can look like another "
+            "name.",
+            hint="Write all its letters in one alphabet: Latin, Cyrillic, Greek, ...",
         )
     if not _is_free(session, name):
         raise CatalogError(
@@ -502,6 +510,18 @@ def _is_free(session: Session, name: str) -> bool:
 
 def _folded(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold()
+
+
+def _may_deceive(name: str) -> bool:
+    """Return whether a name mixes alphabets or has invisible characters, so that it can look like another.
+
+    Only alphabets with capitals count, because their letters look alike. Names in Japanese, for
+    example, mix scripts. Python knows no scripts, but a letter's Unicode name begins with its script.
+    """
+    shown = unicodedata.normalize("NFKC", name)
+    alphabets = {unicodedata.name(c).split()[0] for c in shown if c.lower() != c.upper()}
+    words = {word for c in name for word in unicodedata.name(c, "").replace("-", " ").split()}
+    return len(alphabets) > 1 or not words.isdisjoint(_INVISIBLE)
 
 
 def open_session(session: Session, account: Account) -> OpenSession:

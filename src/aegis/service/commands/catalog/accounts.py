@@ -10,7 +10,14 @@ import typer
 
 from aegis.cli.output import Output
 from aegis.errors import DataError
-from aegis.service.commands.catalog.options import Roles, Token, TokenDays, connected, names_in
+from aegis.service.commands.catalog.options import (
+    Roles,
+    Token,
+    TokenDays,
+    asked_secret,
+    connected,
+    names_in,
+)
 from aegis.service.commands.service_options import CATALOG, MOST_DAYS, Database, Objects
 
 if TYPE_CHECKING:
@@ -25,12 +32,11 @@ def account(
         typer.Option(
             "--password",
             envvar="AEGIS_PASSWORD",
-            prompt=True,
-            hide_input=True,
-            confirmation_prompt=True,
-            help="Your password. Aegis prompts for it unless AEGIS_PASSWORD is set.",
+            callback=asked_secret("Password", "AEGIS_PASSWORD", twice=True),
+            help="The account's password; by default AEGIS_PASSWORD, else a line that you pipe. Otherwise "
+            "Aegis prompts for it.",
         ),
-    ],
+    ] = "",
     database: Database = CATALOG,
     url: Annotated[
         str,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -64,6 +65,36 @@ def connected(url: str, token: str, key: PrivateKey | None = None) -> Client:
             "No service or token is given.", hint="Set AEGIS_URL and AEGIS_TOKEN, or give both."
         )
     return connect(url, token, key=key)
+
+
+def asked_secret(prompt: str, variable: str, *, twice: bool = False) -> Callable[[str], str]:
+    """Return a callback for an option with a secret that nobody gave: read a line of a pipe, or prompt.
+
+    Parameters
+    ----------
+    prompt
+        Text of the prompt, and name of the secret in the error.
+    variable
+        The environment variable that can contain the secret.
+    twice
+        Whether a person must type the secret twice.
+    """
+
+    def callback(value: str) -> str:
+        if value:
+            return value
+        if sys.stdin.isatty():
+            entered: str = typer.prompt(prompt, hide_input=True, confirmation_prompt=twice)
+            return entered
+        piped = sys.stdin.readline().rstrip("\r\n")
+        if not piped:
+            raise PolicyError(
+                f"{prompt}: none was given.",
+                hint=f"Pipe it as one line, set {variable}, or run the command in a terminal.",
+            )
+        return piped
+
+    return callback
 
 
 def names_in(text: str) -> list[str]:

@@ -10,7 +10,7 @@ import typer
 from aegis.cli.options import file_option
 from aegis.cli.output import Output
 from aegis.errors import PolicyError
-from aegis.service.commands.catalog.options import Account, Roles, names_in
+from aegis.service.commands.catalog.options import Account, Roles, asked_secret, names_in
 from aegis.service.commands.catalog.verb import Facts, Rows
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ Password = Annotated[
     typer.Option(
         "--password",
         envvar="AEGIS_PASSWORD",
-        prompt=True,
-        hide_input=True,
-        help="Your present password. Aegis prompts for it unless AEGIS_PASSWORD is set.",
+        callback=asked_secret("Password", "AEGIS_PASSWORD"),
+        help="Your present password; by default AEGIS_PASSWORD, else a line that you pipe. "
+        "Otherwise Aegis prompts for it.",
     ),
 ]
 NewPassword = Annotated[
@@ -35,10 +35,9 @@ NewPassword = Annotated[
     typer.Option(
         "--new",
         envvar="AEGIS_NEW_PASSWORD",
-        prompt="New password",
-        hide_input=True,
-        confirmation_prompt=True,
-        help="The new password. Aegis prompts for it unless AEGIS_NEW_PASSWORD is set.",
+        callback=asked_secret("New password", "AEGIS_NEW_PASSWORD", twice=True),
+        help="The new password; by default AEGIS_NEW_PASSWORD, else the next line that you pipe. "
+        "Otherwise Aegis prompts for it.",
     ),
 ]
 
@@ -64,7 +63,7 @@ def reset(client: Client, name: Account) -> None:
 
 def set_password(
     link: Annotated[str, typer.Argument(metavar="LINK", help="The link that an admin sent you.")],
-    new: NewPassword,
+    new: NewPassword = "",
 ) -> None:
     """Set your password by the link of an invitation or a reset.
 
@@ -170,7 +169,7 @@ def hand_over(
     Output().say(f"{to} is the provider of {', '.join(handed) or 'nothing more'}")
 
 
-def password(client: Client, present: Password, new: NewPassword) -> None:
+def password(client: Client, present: Password = "", new: NewPassword = "") -> None:
     """Change your password.
 
     You give the present password and the new one. All your sessions end."""
@@ -180,7 +179,7 @@ def password(client: Client, present: Password, new: NewPassword) -> None:
 
 def second_factor(
     client: Client,
-    present: Password,
+    present: Password = "",
     remove: Annotated[bool, typer.Option("--remove", help="Turn it off.")] = False,
     recovery: Annotated[
         bool,
