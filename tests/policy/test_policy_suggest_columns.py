@@ -348,3 +348,10 @@ def test_amounts_that_stay_texts_are_not_released_as_they_are(form: str) -> None
     attribute = init_policy(table, label="label").policy.attributes["q7"]
     assert attribute.role is Role.FEATURE
     assert list(map(str, attribute.masks)) == ["suppress"]
+
+
+def test_a_comment_quotes_values_that_blanks_would_hide() -> None:
+    table = pd.DataFrame({"outcome": ["Yes", "No ", "   "] * 40, "age": range(120)})
+    assert "# most frequent: '   ' (33.3 %), 'No ' (33.3 %), Yes (33.3 %)" in (
+        init_policy(table, label="outcome").yaml
+    )

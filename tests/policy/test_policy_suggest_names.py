@@ -61,6 +61,8 @@ from aegis.policy.suggest.names import (
         ("ageh", "age"),
         ("agecl", "age"),
         ("hage", "age"),
+        ("hispan", "race or ethnicity"),
+        ("Hisp", "race or ethnicity"),
         ("ptage", "age"),
         ("PTDOB", "a date of birth"),
         ("Easting", "geographic coordinates"),
