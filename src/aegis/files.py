@@ -92,8 +92,10 @@ def check_output(
             f"Cannot write {path}: it is a folder.", hint=f"Give the name of a file in it{such}."
         )
     if formats is not None and format_of(path) not in formats:
+        ending = format_of(path)
+        why = f"unknown extension {ending!r}" if ending else "the name has no extension"
         raise PolicyError(
-            f"Cannot write {path}: unknown extension {format_of(path)!r}.",
+            f"Cannot write {path}: {why}.",
             hint=f"Allowed: {', '.join(formats)}.",
         )
     if not path.parent.is_dir():

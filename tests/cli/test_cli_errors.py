@@ -412,6 +412,9 @@ def test_a_folder_as_input_is_called_a_folder(shell, folder):
 def test_outputs_that_cannot_be_written(shell, folder):
     base = ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o")
     assert "unknown extension" in error_of(shell(*base, "x.odd"))
+    assert "Cannot write new: the name has no extension. Allowed: .parquet, " in error_of(
+        shell(*base, "new/")
+    )
     assert "folder does not exist" in error_of(shell(*base, "none/x.csv"))
     advise = ("advise", "table.csv", "-p", "policy.yaml")
     assert ".html" in error_of(shell(*advise, "--report", "r.docx"))

@@ -10,6 +10,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -178,6 +180,45 @@ def test_a_weight_of_a_survey_counts_no_persons(name: str, role: str) -> None:
     assert str(proposed.policy.attributes[name].role) == role
 
 
+MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+
+
+def test_days_and_months_of_events_are_quasi_identifiers() -> None:
+    """They were features, although a date in one column is a quasi-identifier."""
+    random = np.random.default_rng(3)
+    rows = 2_000
+    dead = random.random(rows) < 0.6
+    months = np.array([*MONTHS, "Not applicable"])
+    table = pd.DataFrame(
+        {
+            "ideathmon": months[np.where(dead, random.integers(0, 12, rows), 12)],
+            "ideathday": np.where(dead, random.integers(1, 32, rows), random.choice([0, 99], rows)),
+            "arrival_month": random.integers(1, 13, rows),
+            "cigarettes_per_day": random.integers(0, 31, rows),
+            "months": random.integers(1, 60, rows),
+            "shift": random.choice(["early", "late", "may", "mon"], rows),
+            "trial_day": random.integers(1, 8, rows),
+            "agent": random.integers(1, 40, rows),
+        }
+    )
+    roles = {n: a.role for n, a in init_policy(table).policy.attributes.items()}
+    quasi = {name for name, role in roles.items() if role is Role.QUASI_IDENTIFIER}
+    assert quasi == {"ideathmon", "ideathday", "arrival_month"}
+
+
 def test_ranges_written_as_text_have_their_order() -> None:
     ages = [f"[{10 * n}-{10 * n + 10})" for n in range(10)]
     sizes = ["51-100", "11-50", "1-10", "100+"]
@@ -307,3 +348,10 @@ def test_amounts_that_stay_texts_are_not_released_as_they_are(form: str) -> None
     attribute = init_policy(table, label="label").policy.attributes["q7"]
     assert attribute.role is Role.FEATURE
     assert list(map(str, attribute.masks)) == ["suppress"]
+
+
+def test_a_comment_quotes_values_that_blanks_would_hide() -> None:
+    table = pd.DataFrame({"outcome": ["Yes", "No ", "   "] * 40, "age": range(120)})
+    assert "# most frequent: '   ' (33.3 %), 'No ' (33.3 %), Yes (33.3 %)" in (
+        init_policy(table, label="outcome").yaml
+    )

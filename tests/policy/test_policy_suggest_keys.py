@@ -58,6 +58,17 @@ def test_a_first_name_has_one_sex_but_is_no_key_of_persons() -> None:
     assert role_of(table, "first_name") == (Role.IDENTIFIER, None)
 
 
+def test_first_names_are_no_key_of_persons_even_if_they_fix_two_traits() -> None:
+    """In a study of job applications, each of 36 first names stood for one sex and one race."""
+    race = lambda person, _: [f"group {n % 3}" for n in person]  # noqa: E731
+    names = ["Allison", "Kristen", "Lakisha", "Latonya", "Brad", "Tremayne", "Geoffrey", "Ebony"]
+    of_one = [f"{name}{ending}" for ending in "abcdefghijklmno" for name in names]
+    table = panel(firstname=lambda person, _: [of_one[n] for n in person], race=race)
+    assert role_of(table, "firstname") == (Role.IDENTIFIER, None)
+    full = panel(name=lambda person, _: [f"{of_one[n]} Smith" for n in person], race=race)
+    assert role_of(full, "name") == (Role.IDENTIFIER, "name")
+
+
 def test_a_name_that_fixes_two_traits_is_a_key_of_persons() -> None:
     race = lambda person, _: [f"group {n % 3}" for n in person]  # noqa: E731
     table = panel(name=lambda person, _: [f"Name{n}" for n in person], race=race)

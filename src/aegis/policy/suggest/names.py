@@ -82,10 +82,11 @@ CONCEPTS: tuple[Concept, ...] = tuple(
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-z0-9à-ÿ])(?=[A-ZÀ-Þ])")
 _GLUED = re.compile(
-    r"\b(?!(?:phage|plage|\w*stage|\w*wage)\b)"
-    r"(?:([^\W\d_aeiouy]{1,5})(sex|gender|dob)|([^\W\d_aeiouy]{2,5})(age|zip))\b"
+    r"\b(?!(?:phage|plage|agents?|\w*stage|\w*wage)\b)"
+    r"(?:([^\W\d_aeiouy]{1,5})(sex|gender|dob)|([^\W\d_aeiouy]{2,5})(age|zip)"
+    r"|(age)([^\W\d_eo]|[^\W\d_aeiouy]{2,4}))\b"
 )
-"""An abbreviation without vowels that is joined to a trait: `CLMSEX`, `PTAGE`."""
+"""An abbreviation without vowels that is joined to a trait: `CLMSEX`, `PTAGE`, `agecl`."""
 _LONG_NAME = 6
 """Largest number of words of a name; longer ones are read as sentences."""
 _MOST_WORDS = 4
@@ -286,6 +287,12 @@ def names_measure(name: str) -> bool:
 def names_time(name: str) -> bool:
     """Return whether a column's name says when something was observed, as in `year` or `Visit`."""
     return bool(read_words(name).bare) and set(read_words(name).bare) <= word_list("time_of_row")
+
+
+def names_date_part(name: str) -> bool:
+    """Return whether a word of a column's name ends with `day`, `month` or the like."""
+    words = (*read_words(name).bare, "".join(read_words(name).bare))
+    return any(word.endswith(part) for word in words for part in word_list("date_part"))
 
 
 def names_thing_or_time(name: str) -> bool:

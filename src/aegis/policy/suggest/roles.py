@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from enum import IntEnum
 
 from aegis.masks import Kind
@@ -14,6 +16,7 @@ from aegis.policy.suggest.names import (
     PERSON_NAME,
     POSTCODE,
     Concept,
+    names_date_part,
     names_measure,
     names_survey_weight,
     names_thing,
@@ -33,6 +36,10 @@ ROWS_PER_VALUE = 20
 """If a column has fewer rows per value than this, each value identifies only a few rows."""
 SEPARATED = 0.95
 """Texts with many values distinguish rows if at least this share of the pairs of rows differ."""
+FEWEST_NAMES, MOST_CODES, UNKNOWN = 3, 2, 99
+"""Of the frequent texts in a column of months or weekdays: the fewest that name one, and the most that
+do not; and the number that stands for an unknown day or month.
+"""
 CODE_LENGTHS = range(4, 13)
 """Lengths of digit strings that are considered codes, such as postcodes."""
 SHORTEST_KEY = 5
@@ -105,6 +112,8 @@ def propose_role(facts: ColumnFacts) -> tuple[Role, str]:
         return Role.IDENTIFIER, reason
     if facts.kind is Kind.DATE or _is_written_date(facts):
         return Role.QUASI_IDENTIFIER, "dates of events are often known to others"
+    if _is_date_part(facts):
+        return Role.QUASI_IDENTIFIER, "days and months of events are often known to others"
     if concept is not None and concept.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE):
         return concept.role, f"the name speaks of {concept.name}"
     if (system := code_system(facts)) is not None:
@@ -245,6 +254,35 @@ def _is_on_a_grid(facts: ColumnFacts) -> bool:
 
 def _is_written_date(facts: ColumnFacts) -> bool:
     return facts.kind is Kind.TEXT and facts.shape("date") > CODED
+
+
+def _is_date_part(facts: ColumnFacts) -> bool:
+    """Return whether the values are months or weekdays by name, or the numbers of all months or of all
+    days of a month in a column whose name says so.
+
+    Up to two values may be codes of what is missing: texts such as *Unknown*, or the numbers 0 and 99.
+    """
+    if facts.kind is Kind.TEXT:
+        named = sum(_names_part_of_date(text) for text, _ in facts.frequent)
+        return named >= max(FEWEST_NAMES, len(facts.frequent) - MOST_CODES)
+    if facts.kind is not Kind.INTEGER or not names_date_part(facts.spoken) or facts.low is None:
+        return False
+    coded = facts.high == UNKNOWN
+    codes = coded + (coded and facts.low == 0)
+    return any(
+        (facts.low == 1 or (coded and facts.low == 0))
+        and (facts.high == last or coded)
+        and fewest <= facts.distinct - codes <= last
+        for last, fewest in ((12, 12), (31, 28))
+    )
+
+
+def _names_part_of_date(text: str) -> bool:
+    """Return whether a text is the English name of a month or of a day of the week, or its abbreviation."""
+    for form in ("%B", "%b", "%A", "%a"):
+        with suppress(ValueError):
+            return bool(time.strptime(text.strip(), form))
+    return False
 
 
 def code_system(facts: ColumnFacts) -> str | None:
@@ -457,8 +495,11 @@ def person_evidence(facts: ColumnFacts) -> PersonEvidence:
     number = concept is not None and concept.name == NUMBER
     if number and numbers_person(facts.spoken):
         return PersonEvidence.NAME
-    # A first name has one sex anyway, so a single trait does not prove that a name is one person's.
     of_a_name = concept is not None and concept.name == PERSON_NAME
+    # Many persons share a first or last name; a full name or a pseudonym with digits is one person's.
+    if of_a_name and max(facts.shape("person"), facts.shape("code")) <= 0.5:
+        return PersonEvidence.NONE
+    # A first name has one sex anyway, so a single trait does not prove that a name is one person's.
     if len(facts.fixes) > of_a_name:
         return PersonEvidence.TRAITS
     # Of a bare `id`: a word before it says of what, and that is seldom a person.

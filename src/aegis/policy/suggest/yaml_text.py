@@ -18,7 +18,7 @@ from aegis.policy.labels import Label
 from aegis.policy.mapping import VERSION
 from aegis.policy.model import Policy, Role
 from aegis.policy.suggest.survey_weights import likely_weight
-from aegis.words import percent
+from aegis.words import in_sentence, percent
 
 if TYPE_CHECKING:
     from aegis.policy.suggest.column_profile import ColumnProfile
@@ -88,7 +88,8 @@ def frequent_values(facts: ColumnFacts) -> str:
     """Return the most frequent values of a column and their shares of the rows; empty if no values
     may be shown.
     """
-    return ", ".join(f"{show(text)} ({percent(100 * share)})" for text, share in facts.frequent)
+    shares = ((in_sentence(show(text)), percent(100 * share)) for text, share in facts.frequent)
+    return ", ".join(f"{shown} ({share})" for shown, share in shares)
 
 
 def _number(value: object) -> str:
