@@ -14,10 +14,12 @@ from dataclasses import replace
 import numpy as np
 
 from aegis.advisor.advice import Advice
-from aegis.advisor.kept_codes import KeptCodes, kept_codes
+from aegis.advisor.caveats import with_first
+from aegis.advisor.kept_codes import KeptCodes, codes_known, kept_codes
 from aegis.advisor.label_leaks import label_leaks
+from aegis.advisor.later import Later, changed, later
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.ranked import PrivacyChange
+from aegis.advisor.ranked import PrivacyChange, Ranked
 from aegis.advisor.released import ReleasedRows
 from aegis.advisor.residual_risk_figures import MissingLeak, Uncovered
 from aegis.advisor.scoring import Choice, Scorer
@@ -54,6 +56,24 @@ def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
     released
         The object that counts the rows of releases, with the policy.
     """
+    uncovered = Later(lambda: _uncovered(advice, released))
+    if advice.best is not None and not _rows_known(advice.best, released):
+        uncovered.value  # noqa: B018 - the rows are read now, not when they may have changed
+    told = changed(advice, uncovered=later(lambda: uncovered.value))
+    return with_first(told, lambda: uncovered.value.sentences)
+
+
+def _rows_known(best: Ranked, released: ReleasedRows) -> bool:
+    """Return whether the rows that the best release keeps are known without reading the table."""
+    plan, policy = released.plan, released.policy
+    if best.method is not None or released.source is None or policy is None:
+        return True
+    choice = Scorer(plan.summary).choose(best.configuration)
+    return codes_known(released.known, plan, policy, choice)
+
+
+def _uncovered(advice: Advice, released: ReleasedRows) -> Uncovered:
+    """Return the risks of the best release from which the rule does not protect."""
     summary = released.plan.summary
     label = summary.label.column or None
     missing = _missing_leaks(summary)
@@ -61,7 +81,7 @@ def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
     best = advice.best
     if best is None or best.method is not None:
         unmasked = {name: attribute.unmasked for name, attribute in summary.attributes.items()}
-        return _told(advice, Uncovered.of(nothing, label_leaks(summary, unmasked), missing))
+        return Uncovered.of(nothing, label_leaks(summary, unmasked), missing)
     choice = Scorer(summary).choose(best.configuration)
     leaks = _leaks(advice, summary, choice)
     outside = outside_of_release(released, choice)
@@ -72,7 +92,7 @@ def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
             if candidate.noise is None and candidate.size >= NEAR_KEY * summary.rows > 1
         }
         outside = replace(nothing, near_keys=near)
-    return _told(advice, Uncovered.of(outside, leaks, missing))
+    return Uncovered.of(outside, leaks, missing)
 
 
 def _leaks(advice: Advice, summary: Summary, choice: Choice) -> Mapping[str, float]:
@@ -83,10 +103,6 @@ def _leaks(advice: Advice, summary: Summary, choice: Choice) -> Mapping[str, flo
     if figure is not None and figure.rows is Rows.RELEASED and not figure.labels:
         return figure.leaks
     return label_leaks(summary, choice)
-
-
-def _told(advice: Advice, uncovered: Uncovered) -> Advice:
-    return replace(advice, uncovered=uncovered, warnings=(*uncovered.sentences, *advice.warnings))
 
 
 def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None:
@@ -168,15 +184,21 @@ def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Po
     enough. A class with a single sensitive value is a risk to persons, so the warning about it
     comes first.
     """
-    scorer = Scorer(summary)
-    before = privacy_report(plan.classes(scorer.unmasked, policy.sensitive))
-    after = _after(advice, scorer, plan, policy)
-    said = () if advice.best is None or after is None else after.cautions
-    return replace(
-        advice,
-        privacy=PrivacyChange(before, after, finest=not plan.as_it_is),
-        warnings=(*said, *advice.warnings),
-    )
+
+    def change() -> PrivacyChange:
+        scorer = Scorer(summary)
+        before = privacy_report(plan.classes(scorer.unmasked, policy.sensitive))
+        after = _after(advice, scorer, plan, policy)
+        return PrivacyChange(before, after, finest=not plan.as_it_is)
+
+    def said() -> tuple[str, ...]:
+        after = privacy.value.after
+        return () if advice.best is None or after is None else after.cautions
+
+    privacy = Later(change)
+    if summary.frequency is None:
+        privacy.value  # noqa: B018 - the engine counts the classes now
+    return with_first(changed(advice, privacy=later(lambda: privacy.value)), said)
 
 
 def _after(
