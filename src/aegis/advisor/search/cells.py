@@ -62,7 +62,7 @@ class RuleCells:
         """
         frequency = self._frequency
         on_codes = groups[frequency.representatives[name]].astype(np.int64)
-        return on_codes[self._codes[name]]
+        return on_codes.take(self._codes[name])  # quicker than an index in brackets
 
     def rows_below(self, ids: Ints, space: int, k: int) -> int:
         """Return how many rows are in classes with fewer than `k` rows. `ids` has the class of each
