@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,9 @@ from aegis.advisor import Scorer
 from aegis.advisor.released import ReleasedRows
 from aegis.measures import MEASURES, Cooccurrence, Measure
 from aegis.measures.discriminant import PENALTIES, _Others
-from aegis.policy import load_policy
+from aegis.policy import load_policy, policy_mapping
 from aegis.summary import summarize
+from aegis.summary.coded_rows import CodedRows
 
 
 def table(classes: int, rows: int = 900) -> pa.Table:
@@ -74,10 +77,10 @@ def test_a_search_scores_no_attribute_alone_until_somebody_reads_it(
         best.attributes["y"]
 
 
-def test_a_search_by_a_loss_scores_what_it_shows_and_explains_nothing(
+def test_a_search_by_a_loss_scores_nothing_until_somebody_reads_it_and_explains_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The unmasked table and the two shown are scored once; the search itself does not use the score."""
+    """Then the unmasked table and the two shown are scored once; privacy and risks wait, too."""
     scored: list[str] = []
     compute = Measure.__call__
 
@@ -99,8 +102,14 @@ def test_a_search_by_a_loss_scores_what_it_shows_and_explains_nothing(
     study = aegis.Study(table(3), policy())
     advice = study.search(objective="loss", top=2, explain_best=False)
     assert len(advice.ranking) == 2
+    assert advice.require_best().suppressed_rows is not None
+    assert not any(vars(advice)[name].known for name in ("privacy", "uncovered", "warnings"))
+    assert scored == []
+    figures = [advice.unmasked, *(ranked.score for ranked in advice.ranking)]
+    assert figures == [advice.unmasked, *(ranked.score for ranked in copy(advice).ranking)]
     assert set(scored) == {advice.measure}
     assert len(scored) <= 3
+    assert pickle.loads(pickle.dumps(advice)).to_dict() == advice.to_dict()
     with pytest.raises(AssertionError, match="nobody asked"):
         study.search(objective="loss", top=2, explain_best=True)
 
@@ -159,3 +168,47 @@ def test_a_table_that_is_released_as_it_is_is_counted_once(
     assert released.utility is not None
     assert released.utility.value == pytest.approx(figure.value, abs=1e-12)
     assert released.utility.stderr == pytest.approx(figure.stderr, abs=1e-12)
+
+
+def test_rows_that_only_the_table_shows_are_examined_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows that are held as codes wait; those of a rule on persons are read before they change."""
+    residual_risks = sys.modules["aegis.advisor.residual_risks"]
+    examined: list[str] = []
+
+    def spied(name: str) -> None:
+        plain = getattr(residual_risks, name)
+        monkeypatch.setattr(
+            residual_risks, name, lambda *a, **more: examined.append(name) or plain(*a, **more)
+        )
+
+    spied("outside_of")
+    spied("outside_of_codes")
+    rows = table(3)
+    of_persons = rows.append_column("id", pa.array(range(len(rows))))
+    rules = policy_mapping(policy())
+    asked = {"objective": "loss", "top": 1, "explain_best": False}
+    held = aegis.Study(rows, policy()).search(**asked)
+    assert examined == []
+    for _ in range(2):
+        assert held.uncovered is not None
+    assert examined == ["outside_of_codes"]
+    persons = {**rules, "person": "id"}
+    read = aegis.Study(of_persons, load_policy(persons)).search(**asked)
+    assert examined == ["outside_of_codes", "outside_of"]
+    assert read.uncovered is not None
+    assert examined == ["outside_of_codes", "outside_of"]
+
+
+def test_the_cells_of_a_tables_rows_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often releases of a study are examined."""
+    counted: list[object] = []
+    frequency = CodedRows.frequency
+    study = aegis.Study(table(3), policy())
+    study.search(top=1)  # counts the table
+    monkeypatch.setattr(CodedRows, "frequency", lambda *own: counted.append(own) or frequency(*own))
+    for top in (1, 2):
+        assert study.search(top=top).uncovered is not None
+    assert study.search(objective="loss", top=1, explain_best=False).uncovered is not None
+    assert len(counted) == 1

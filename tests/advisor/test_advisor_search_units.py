@@ -7,12 +7,14 @@ from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor_support import RULES
 from aegis.advisor.search.branch import BranchAndBound, gap
+from aegis.advisor.search.cells import distinct_in_order
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.closest import RowsRemoved
 from aegis.advisor.search.feasibility import InEngine
@@ -217,3 +219,11 @@ def test_exchanges_of_two_masks_better_what_changes_of_one_mask_cannot() -> None
             )
             exchanged += value(end) > value(one) + 1e-9
         assert exchanged
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=20), st.booleans())
+def test_distinct_keys_are_the_same_in_order_and_out_of_order(keys: list[int], ordered: bool):
+    listed = np.array(sorted(keys) if ordered else keys)
+    _, first, place = np.unique(listed, return_index=True, return_inverse=True)
+    for own, known in zip(distinct_in_order(listed), (first, place), strict=True):
+        assert own.tolist() == known.tolist()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from aegis.advisor.figures import Binding, EstimatedScores, Front, ProxyFigures, SearchFigures
+from aegis.advisor.later import read_later
 from aegis.advisor.ranked import PrivacyChange, Ranked
 from aegis.advisor.scoring import utility_kept
 from aegis.advisor.utility import IN_WORDS, Reference, Rows, UtilityFigure
@@ -27,6 +28,7 @@ SCHEMA_VERSION = 2
 """Version of the JSON form of `Advice`; it changes when a field changes its meaning."""
 
 
+@read_later("unmasked", "warnings", "privacy", "uncovered")
 @dataclass(frozen=True, eq=False)
 class Advice:
     """The ranking of configurations, with everything that a report says about the ranking.

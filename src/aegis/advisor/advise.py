@@ -167,13 +167,14 @@ def _scored(
     candidates, best first.
     """
     choices = [scorer.choose(configuration) for configuration in listed]
-    scored = []
+    scored, sign = [], measure.direction.sign
     with progress.step("Scoring configurations", len(listed)) as step:
         for configuration, choice in zip(listed, choices, strict=True):
-            scored.append((rank_choice(configuration.name, choice, scorer, plan, measure), choice))
+            ranked = rank_choice(configuration.name, choice, scorer, plan, measure)
+            scored.append((ranked.ranking_key(sign), ranked, choice))
             step.advance()
-    sign = measure.direction.sign
-    return sorted(scored, key=lambda s: s[0].ranking_key(sign))
+    scored.sort(key=lambda entry: entry[0])
+    return [(ranked, choice) for _, ranked, choice in scored]
 
 
 def _by_estimate(

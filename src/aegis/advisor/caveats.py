@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
 from aegis.advisor.advice import Advice
+from aegis.advisor.later import changed, later
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Scorer
 from aegis.masks import Suppress
@@ -109,8 +109,19 @@ def with_caveats(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
 
     `told` lists such reasons that an earlier call added for another best release; they are removed.
     """
-    others = tuple(text for text in advice.warnings if text not in told)
-    return replace(advice, warnings=(*others, *caveats_of(advice)))
+
+    def warnings() -> tuple[str, ...]:
+        others = tuple(text for text in advice.warnings if text not in told)
+        return (*others, *caveats_of(advice))
+
+    return changed(advice, warnings=later(warnings))
+
+
+def with_first(advice: Advice, first: Callable[[], Sequence[str]]) -> Advice:
+    """Return a copy of the advice whose warnings begin with those that `first` returns. It is
+    called when somebody first reads the warnings.
+    """
+    return changed(advice, warnings=later(lambda: (*first(), *advice.warnings)))
 
 
 def _hides_all(ranked: Ranked) -> bool:

@@ -40,11 +40,7 @@ def kept_codes(
     known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice
 ) -> KeptCodes | None:
     """Return the rows that the release of a configuration keeps, with their values as codes; None
-    if the codes do not show which rows it keeps.
-
-    The codes do not show this if a mask adds noise or shows a type that cannot be compared, if the
-    rule counts persons or depends on an earlier release, or if the classes of the label come from a
-    mask.
+    if the codes do not show which rows it keeps (see `codes_known`).
 
     Parameters
     ----------
@@ -55,18 +51,11 @@ def kept_codes(
         the configuration.
     """
     summary, frequency = plan.summary, plan.summary.frequency
-    if known is None or frequency is None or frequency.earlier is not None:
-        return None
-    drawn = any(candidate.noise is not None for candidate in choice.values())
-    if drawn or policy.person is not None or _label_masked(summary):
-        return None
-    if any(Kind.of(ibis.dtype(candidate.shown.type)) is None for candidate in choice.values()):
+    if known is None or frequency is None or not codes_known(known, plan, policy, choice):
         return None
     keep = np.ones(len(known.label), dtype=np.bool_)
     if frequency.quasi:
-        _, cell = known.frequency(
-            frequency.quasi, frequency.sensitive, summary.attributes, frequency.label
-        )
+        cell = known.cell_of_rows(frequency, summary.attributes)
         keep = plan.kept_cells(choice)[cell]
     if policy.weight is not None:
         known = known.with_copy(policy.weight, WEIGHT)
@@ -76,6 +65,24 @@ def kept_codes(
         unmasked = np.arange(len(values)), values
         groups[name] = unmasked if own is None else (own.groups, own.shown)
     return KeptCodes(known.only(keep), known.shown(groups, keep))
+
+
+def codes_known(known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice) -> bool:
+    """Return whether the codes of a table's rows show which rows the release of a configuration
+    keeps. The parameters are those of `kept_codes`.
+
+    They do not show this if a mask adds noise or shows a type that cannot be compared, if the rule
+    counts persons or depends on an earlier release, or if the classes of the label come from a
+    mask.
+    """
+    frequency = plan.summary.frequency
+    if known is None or frequency is None or frequency.earlier is not None:
+        return False
+    drawn = any(candidate.noise is not None for candidate in choice.values())
+    if drawn or policy.person is not None or _label_masked(plan.summary):
+        return False
+    shown = (candidate.shown.type for candidate in choice.values())
+    return all(Kind.of(ibis.dtype(own)) is not None for own in shown)
 
 
 def _label_masked(summary: Summary) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aegis.advisor.advice import Advice
+from aegis.advisor.later import Later, changed, later
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.ranked import Ranked, best_masked
 from aegis.advisor.scoring import Choice, Scorer
@@ -27,8 +28,8 @@ def rank_choice(
     measure: Measure,
     verdict: Verdict | None = None,
 ) -> Ranked:
-    """Score a configuration, check whether it meets the rule, and return it as an entry of the
-    ranking.
+    """Check whether a configuration meets the rule, and return it as an entry of the ranking. The
+    entry computes its scores when somebody first reads them.
 
     Parameters
     ----------
@@ -44,20 +45,20 @@ def rank_choice(
         The result of this check, if it is already known.
     """
     said = plan.check(choice) if verdict is None else verdict
-    score = scorer.score(choice, measure)
+    score = Later(lambda: scorer.score(choice, measure))
     return Ranked(
         configuration=Configuration(name, {n: c.mask for n, c in choice.items()}),
         declared={n: str(c.declared) for n, c in choice.items()},
-        score=score.score,
-        utility_kept=score.utility_kept,
+        score=later(lambda: score.value.score),
+        utility_kept=later(lambda: score.value.utility_kept),
         admissible=said.admissible,
         smallest_class=said.smallest_class,
         suppressed_rows=said.suppressed_rows,
         violations=said.violations,
-        attributes=score.attributes,
+        attributes=later(lambda: score.value.attributes),
         differential_privacy=_account(choice, scorer.summary),
         against_finest=scorer.summary.information is not Information.RAW,
-        labels=scorer.kept(choice) if isinstance(scorer, SeveralScorer) else {},
+        labels=later(lambda: scorer.kept(choice)) if isinstance(scorer, SeveralScorer) else {},
     )
 
 
@@ -122,7 +123,7 @@ def with_label_mask(advice: Advice, summary: Summary, policy: Policy) -> Advice:
     if policy.label_mask is None or mask is None:
         return advice
     ranking = [
-        replace(
+        changed(
             ranked,
             configuration=replace(
                 ranked.configuration, masks={**ranked.configuration.masks, column: mask}
@@ -133,7 +134,7 @@ def with_label_mask(advice: Advice, summary: Summary, policy: Policy) -> Advice:
         else ranked
         for ranked in advice.ranking
     ]
-    return replace(advice, ranking=tuple(ranking))
+    return changed(advice, ranking=tuple(ranking))
 
 
 def tells_classes_apart(source: Source, policy: Policy) -> bool:

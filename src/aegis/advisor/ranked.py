@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from aegis.advisor.later import read_later
 from aegis.advisor.scores import AttributeScore, mean_change
 from aegis.advisor.utility import UtilityFigure
 from aegis.policy import Configuration
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from aegis.advisor.record_level import RecordLevel
 
 
+@read_later("score", "utility_kept", "attributes", "labels")
 @dataclass(frozen=True, repr=False)
 class Ranked:
     """An entry of the ranking: a configuration or a record-level release, with its score and the

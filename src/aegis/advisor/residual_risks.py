@@ -14,10 +14,12 @@ from dataclasses import replace
 import numpy as np
 
 from aegis.advisor.advice import Advice
-from aegis.advisor.kept_codes import KeptCodes, kept_codes
+from aegis.advisor.caveats import with_first
+from aegis.advisor.kept_codes import KeptCodes, codes_known, kept_codes
 from aegis.advisor.label_leaks import label_leaks, leak_sentences
+from aegis.advisor.later import Later, changed, later
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.ranked import PrivacyChange
+from aegis.advisor.ranked import PrivacyChange, Ranked
 from aegis.advisor.released import ReleasedRows
 from aegis.advisor.residual_risk_figures import MissingLeak, Uncovered
 from aegis.advisor.scoring import Choice, Scorer
@@ -55,6 +57,26 @@ def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
     released
         The object that counts the rows of releases, with the policy.
     """
+    risks = Later(lambda: _uncovered(advice, released))
+    if advice.best is not None and not _rows_known(advice.best, released):
+        risks.value  # noqa: B018 - the rows are read now, not when they may have changed
+    told = changed(advice, uncovered=later(lambda: risks.value[0]))
+    return with_first(told, lambda: (*risks.value[1], *risks.value[0].sentences))
+
+
+def _rows_known(best: Ranked, released: ReleasedRows) -> bool:
+    """Return whether the rows that the best release keeps are known without reading the table."""
+    plan, policy = released.plan, released.policy
+    if best.method is not None or released.source is None or policy is None:
+        return True
+    choice = Scorer(plan.summary).choose(best.configuration)
+    return codes_known(released.known, plan, policy, choice)
+
+
+def _uncovered(advice: Advice, released: ReleasedRows) -> tuple[Uncovered, tuple[str, ...]]:
+    """Return the risks of the best release from which the rule does not protect, and the warnings
+    about columns that repeat one of several labels.
+    """
     summary = released.plan.summary
     label = summary.label.column or None
     missing = _missing_leaks(summary)
@@ -63,7 +85,7 @@ def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
     if best is None or best.method is not None:
         unmasked = {attribute.name: attribute.unmasked for attribute in summary.all_attributes}
         leaks = _leaks(None, summary, unmasked)
-        return _told(advice, Uncovered.of(nothing, leaks.get(label, {}), missing), leaks)
+        return Uncovered.of(nothing, leaks.get(label, {}), missing), _of_others(label, leaks)
     choice = Scorer(summary).choose(best.configuration)
     leaks = _leaks(advice.utility, summary, choice)
     outside = outside_of_release(released, choice)
@@ -74,7 +96,7 @@ def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
             if candidate.noise is None and candidate.size >= NEAR_KEY * summary.rows > 1
         }
         outside = replace(nothing, near_keys=near)
-    return _told(advice, Uncovered.of(outside, leaks.get(label, {}), missing), leaks)
+    return Uncovered.of(outside, leaks.get(label, {}), missing), _of_others(label, leaks)
 
 
 def _leaks(
@@ -99,17 +121,15 @@ def _leaks(
     }
 
 
-def _told(
-    advice: Advice, uncovered: Uncovered, leaks: Mapping[str | None, Mapping[str, float]]
-) -> Advice:
-    """Return the advice with these risks, and with a warning for each of several labels that
-    columns repeat. `leaks` has these columns by label; those of a single label are in `uncovered`,
-    too.
+def _of_others(
+    label: str | None, leaks: Mapping[str | None, Mapping[str, float]]
+) -> tuple[str, ...]:
+    """Return a warning for each of several labels that columns repeat. `leaks` has these columns
+    by label; those of `label`, the column that `Uncovered` describes, are left out.
     """
-    several = [(label, own) for label, own in leaks.items() if label != uncovered.label]
-    named = [text for label, own in several for text in leak_sentences(own, str(label))]
-    return replace(
-        advice, uncovered=uncovered, warnings=(*named, *uncovered.sentences, *advice.warnings)
+    others = {column: own for column, own in leaks.items() if column != label}
+    return tuple(
+        text for column, own in others.items() for text in leak_sentences(own, str(column))
     )
 
 
@@ -192,15 +212,21 @@ def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Po
     enough. A class with a single sensitive value is a risk to persons, so the warning about it
     comes first.
     """
-    scorer = Scorer(summary)
-    before = privacy_report(plan.classes(scorer.unmasked, policy.sensitive))
-    after = _after(advice, scorer, plan, policy)
-    said = () if advice.best is None or after is None else after.cautions
-    return replace(
-        advice,
-        privacy=PrivacyChange(before, after, finest=not plan.as_it_is),
-        warnings=(*said, *advice.warnings),
-    )
+
+    def change() -> PrivacyChange:
+        scorer = Scorer(summary)
+        before = privacy_report(plan.classes(scorer.unmasked, policy.sensitive))
+        after = _after(advice, scorer, plan, policy)
+        return PrivacyChange(before, after, finest=not plan.as_it_is)
+
+    def said() -> tuple[str, ...]:
+        after = privacy.value.after
+        return () if advice.best is None or after is None else after.cautions
+
+    privacy = Later(change)
+    if summary.frequency is None:
+        privacy.value  # noqa: B018 - the engine counts the classes now
+    return with_first(changed(advice, privacy=later(lambda: privacy.value)), said)
 
 
 def _after(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from aegis.advisor import Advice, Ranked, with_privacy, with_residual_risks
 from aegis.advisor.advise import rule_notes
+from aegis.advisor.caveats import with_first
 from aegis.advisor.estimates import ESTIMATES
 from aegis.advisor.owner import with_owner_rule
 from aegis.advisor.rank import with_label_mask
@@ -128,7 +129,7 @@ def complete_advice(
         if measured:
             advice = with_utility(advice, rows, scorer, subject.progress)
         advice = with_residual_risks(advice, rows)
-    advice = replace(advice, warnings=(*rule_notes(summary, subject.plan), *advice.warnings))
+    advice = with_first(advice, lambda: rule_notes(summary, subject.plan))
     if subject.source is None:
         advice = with_owner_rule(advice, summary, subject.overridden)
     return with_label_mask(advice, summary, policy)

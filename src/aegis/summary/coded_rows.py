@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 import ibis.expr.types as ir
@@ -75,6 +75,9 @@ class CodedRows:
     codes: Mapping[str, npt.NDArray[np.unsignedinteger]]
     label: Codes
     classes: int
+    _cells: WeakKeyDictionary[FrequencyTable, npt.NDArray[np.unsignedinteger]] = field(
+        init=False, repr=False, default_factory=WeakKeyDictionary
+    )
 
     @property
     def labelled(self) -> Flags:
@@ -189,6 +192,17 @@ class CodedRows:
         first, cell, counts = distinct_keys(key)
         by_cell = {name: own[first].astype(np.int32) for name, own in codes.items()}
         return FrequencyTable(quasi, sensitive, label, by_cell, counts, representatives), cell
+
+    def cell_of_rows(
+        self, frequency: FrequencyTable, attributes: Mapping[str, AttributeSummary]
+    ) -> npt.NDArray[np.unsignedinteger]:
+        """Return the index of the cell of each of the N rows in a frequency table of these rows,
+        shape (N,). It is computed once for each frequency table.
+        """
+        if frequency not in self._cells:
+            asked = frequency.quasi, frequency.sensitive, attributes, frequency.label
+            self._cells[frequency] = narrow(self.frequency(*asked)[1], frequency.cells)
+        return self._cells[frequency]
 
     def cells(self, names: Sequence[str]) -> pa.Table:
         """Return how many rows `n` have each combination of values in these columns, which are

@@ -80,7 +80,7 @@ class FrequencyTable:
         groups
             For each quasi-identifier, the group of each of its V distinct values, shape (V,).
         """
-        columns = (groups[q][self.representatives[q]][self.codes[q]] for q in self.quasi)
+        columns = (groups[q][self.representatives[q]].take(self.codes[q]) for q in self.quasi)
         return combine(self._beside_earlier(columns), self.cells)
 
     def class_keys(self) -> Ints:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
@@ -16,6 +16,7 @@ from aegis.advisor.default import measure_for
 from aegis.advisor.excluded_attributes import aside_note
 from aegis.advisor.figures import SearchFigures
 from aegis.advisor.generate import combinations
+from aegis.advisor.later import changed, later
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import lost_alone
 from aegis.advisor.ranked import Ranked
@@ -109,7 +110,7 @@ def search_combinations(
     advice = with_caveats(advice)
     total = time.perf_counter() - started + sum(summary.timings.values())
     timings = {**summary.timings, "search": searched.figures.work.seconds, "total": total}
-    return replace(advice, timings=timings)
+    return changed(advice, timings=timings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +151,7 @@ class _Searched:
         return Advice(
             measure=shown.name,
             ranking=tuple(self.ranking),
-            unmasked=prepared.unmasked,
+            unmasked=later(prepared.searcher.unmasked),
             optimal=self.figures.optimal,
             combinations=combinations(summary),
             summary=summary.to_dict(),
@@ -191,7 +192,7 @@ def _run(
     highest = outcome.best[:1]
     why = put_first(searcher, outcome, preference(request), top, clock)
     ranking, lacking = searcher.with_errors(searcher.rank(outcome, clock), outcome, clock)
-    figures = searcher.told(figures, why, lacking, prepared.unmasked)
+    figures = searcher.told(figures, why, lacking)
     return _Searched(searcher, outcome, figures, highest, ranking, clock)
 
 
@@ -216,7 +217,7 @@ def _with_labels(advice: Advice, searched: _Searched) -> Advice:
         most = None if not outcome.best else 100 * outcome.best[0][0]
         labels.append(ServedLabel.of(task, choice, most, proven=figures.optimal))
     notes = notes_on_labels(searcher.scorer, labels)
-    return replace(advice, labels=tuple(labels), warnings=(*notes, *advice.warnings))
+    return changed(advice, labels=tuple(labels), warnings=(*notes, *advice.warnings))
 
 
 def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> Advice:
@@ -230,13 +231,13 @@ def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> A
         expected = expected_auc(scorer, shown, searched.ranking)
         binding = explain(searcher, outcome, searched.highest[0], clock)
         alone = lost_alone(scorer, shown, searched.ranking)
-        advice = replace(advice, binding=binding, expected=expected, lost_alone=alone)
+        advice = changed(advice, binding=binding, expected=expected, lost_alone=alone)
     if request.front is None:
         return advice
     known = [box for _, box in searched.highest]
     bound = outcome.bound if searched.figures.exact else math.inf
     span = FrontRange.of(request.front)
-    return replace(advice, front=trace_front(searcher, span, clock, known, bound))
+    return changed(advice, front=trace_front(searcher, span, clock, known, bound))
 
 
 @dataclass(eq=False)
@@ -247,8 +248,6 @@ class Prepared:
     ----------
     searcher
         The searcher with cached scores and bounds, which do not depend on the rule.
-    unmasked
-        Score of the unmasked table.
     warnings
         Warnings about the measure.
     file
@@ -259,7 +258,6 @@ class Prepared:
     """
 
     searcher: Searcher
-    unmasked: float
     warnings: tuple[str, ...] = ()
     file: SearchFile | None = None
     tried: tuple[Box, ...] = ()
@@ -290,4 +288,7 @@ def prepare(
         of = f"{searcher.objective.name}, {given.top}"
         file = SearchFile.of(Path(given.resume), policy, searcher.problem, plan, of)
         file.read()  # so that another search's file is refused before the work begins
-    return Prepared(searcher, searcher.unmasked(), lacking, file)
+    if searcher.by_measure:
+        with progress.step("Scoring the unmasked table"):
+            searcher.unmasked()  # the scorer keeps it
+    return Prepared(searcher, lacking, file)

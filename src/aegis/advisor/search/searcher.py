@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from aegis.advisor.confidence import with_confidence
 from aegis.advisor.figures import SearchFigures, SearchWork
+from aegis.advisor.later import changed
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.preference import configuration_masking
 from aegis.advisor.rank import rank_choice
@@ -100,15 +101,21 @@ class Searcher:
 
     def unmasked(self) -> float:
         """Return the score of the unmasked table by the measure."""
-        with self.progress.step("Scoring the unmasked table"):
-            return self.scorer.value(self.scorer.unmasked, self.measure)
+        return self.scorer.value(self.scorer.unmasked, self.measure)
 
-    def sees_nothing(self, unmasked: float) -> bool:
-        """Return whether even the unmasked table, with the score `unmasked`, has no utility by the
-        measure. Then the measure cannot rank masks.
+    @property
+    def by_measure(self) -> bool:
+        """Whether the objective is the measure by which results are scored."""
+        return self.objective.name == self.measure.name
+
+    @property
+    def sees_nothing(self) -> bool:
+        """Whether the objective is the measure, and even the unmasked table has no utility by it.
+        Then the objective cannot compare masks, so no configuration is proven best.
         """
-        least = self.measure.worst(self.scorer.label_rows)
-        return self.measure.direction is Direction.HIGHER and not unmasked > least
+        if not self.by_measure or self.measure.direction is not Direction.HIGHER:
+            return False
+        return not self.unmasked() > self.measure.worst(self.scorer.label_rows)
 
     def under(self, plan: PrivacyPlan, progress: Progress) -> Searcher:
         """Return a searcher for the rule of another plan. It shares scores and bounds with this
@@ -302,9 +309,9 @@ class Searcher:
         """
         choice = self.problem.choice(box)
         ranked = rank_choice(name, choice, self.scorer, self.plan, self.measure)
-        if self.objective.name == self.measure.name:
+        if self.by_measure:
             return ranked
-        return replace(ranked, objective=self.objective.sign * value)
+        return changed(ranked, objective=self.objective.sign * value)
 
     def error(self, box: Box, clock: Clock) -> float | None:
         """Return the standard error of a configuration's score; None if there is not enough time."""
@@ -340,7 +347,7 @@ class Searcher:
 
         The ranking is returned unchanged if the search optimised another figure than the measure.
         """
-        if self.objective.name != self.measure.name:
+        if not self.by_measure:
             return ranking, ()
         choices = [self.problem.choice(box) for _, box in outcome.best]
         shown = [
@@ -363,7 +370,6 @@ class Searcher:
         figures: SearchFigures,
         preferred: str | None,
         lacking: tuple[str, ...],
-        unmasked: float,
     ) -> SearchFigures:
         """Return the figures of a search, completed with notes and with the reason for the first
         configuration.
@@ -376,12 +382,9 @@ class Searcher:
             Why the first configuration is not the one with the best score; None if it is.
         lacking
             Notes on figures that were left out for lack of time.
-        unmasked
-            Score of the unmasked table. If it shows no utility, masks cannot be compared, so the
-            figures claim no proof.
         """
         notes = (*figures.notes, *lacking)
-        blind = self.objective.name == self.measure.name and self.sees_nothing(unmasked)
+        blind = self.sees_nothing
         if blind:
             notes = (
                 *notes,
