@@ -23,14 +23,18 @@ import numpy as np
 
 from aegis import search
 from aegis.advisor import Choice, Scorer
+from aegis.arrays import Flags
 from aegis.measures import MEASURES
-from aegis.papers.evaluation.coding import code_table
+from aegis.papers.evaluation.coding import CodedTable, Labels, code_table
 from aegis.papers.evaluation.models import MODELS
 from aegis.papers.evaluation.splits import make_splits
 from aegis.papers.evaluation.training import Task, fit, measure
 from aegis.policy import Configuration, Policy, load_policy
+from aegis.privacy import ClassTable
 from aegis.sources import open_table
 from aegis.summary import Summary, summarize
+from aegis.summary.frequency import combine
+from aegis.summary.persons import PersonCells
 from common import RESULTS, data, paired, save_chart, write_json
 
 ATTRIBUTES = [
@@ -115,7 +119,7 @@ def trained(
 ) -> Iterator[dict[str, Any]]:
     """Train what is missing of one release; yield one record per model, split and test set."""
     rows, policy = tables["rows"], tables["policy"]
-    design, kept = rows.design(choice), rows.released(choice, policy)
+    design, kept = rows.design(choice), released(rows, choice, policy)
     divided = make_splits(rows.label, count=splits, test_share=TEST_SHARE, seed=0)
     for model in models:
         for split in divided:
@@ -178,6 +182,37 @@ def compare(records: list[dict[str, str]], listed: list[tuple[int, str, str]]) -
     return found
 
 
+def released(rows: CodedTable, choice: Choice, policy: Policy) -> Flags:
+    """Return, for each row, whether the release of a configuration keeps it, shape (n,).
+
+    All rows in classes that fail the policy's rule are suppressed, even if there are more than the
+    rule allows.
+    """
+    rule = policy.privacy
+    names = [a.name for a in policy.quasi_identifiers]
+    ids = combine((shown(rows, name, choice)[0] for name in names), rows.rows)
+    sensitive = {name: shown(rows, name, choice) for name in rule.sensitive}
+    ones = np.ones(rows.rows, dtype=np.int64)
+    if rows.persons is None:
+        classes = ClassTable.from_cells(ids, ones, sensitive)
+    else:
+        behind = PersonCells.of_pairs(np.arange(rows.rows), rows.persons, rows.rows)
+        classes = behind.classes(ids, ones, sensitive)
+    return np.isin(ids, classes.kept_ids(rule.check(classes).kept_classes))
+
+
+def shown(rows: CodedTable, name: str, choice: Choice) -> tuple[Labels, tuple[str, ...]]:
+    """Return each row's code of the masked value of an attribute, and the text of each code."""
+    if name in rows.codes:
+        candidate = choice[name]
+        return candidate.groups[rows.codes[name]].astype(np.int64), candidate.labels
+    label = np.where(rows.label < 0, len(rows.classes), rows.label)
+    own = choice.get(name)
+    if own is None:
+        return label, (*rows.classes, "null")
+    return own.groups[label].astype(np.int64), own.labels
+
+
 def main(argv: list[str] | None = None) -> None:
     """Search, train what is missing, compare, and write figures and plot."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -204,7 +239,7 @@ def main(argv: list[str] | None = None) -> None:
         for levels in dict.fromkeys(levels for _, _, levels in listed):
             choice = scorer.choose(by_levels(summary, levels))
             facts[levels] = {
-                "suppressed_rows": int((~tables["rows"].released(choice, policy)).sum()),
+                "suppressed_rows": int((~released(tables["rows"], choice, policy)).sum()),
                 **{m: scorer.value(choice, MEASURES.get(m)) for m in OBJECTIVES if m in MEASURES},
             }
             for record in trained(levels, choice, tables, models, arguments.splits):

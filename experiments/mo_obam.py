@@ -25,6 +25,7 @@ from aegis.masks import Identity
 from aegis.papers.evaluation import MODELS, Evaluation, Model
 from aegis.policy import Configuration, Policy
 from aegis.records.obam.method import front
+from aegis.words import json_fields
 from common import save_chart, write_csv, write_json
 from records import ROLES, adult, german, policy_of, released_classes, risks
 
@@ -256,9 +257,9 @@ def models(
             model: sum(not one.converged for one in found.trainings if one.model == model)
             for model in chosen
         },
-        "scores": [one.to_dict() for one in found.scores if one.metric in wanted],
+        "scores": [json_fields(one) for one in found.scores if one.metric in wanted],
         "against_original": [
-            one.to_dict()
+            json_fields(one)
             for one in found.against_original
             if one.metric in wanted and one.configuration in found.releases
         ],

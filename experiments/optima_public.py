@@ -37,6 +37,7 @@ from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
+from arx_optima import released as rows_kept
 from common import add_csv
 from public_sets import CONFIRMATION, FURTHER, RESERVE
 from selection_public import UNMASKED
@@ -174,13 +175,13 @@ def of_masks(
         )
         best = advice.require_best().configuration
         choice = scorer.choose(best)
-        released = rows.released(choice, policy)
+        kept = rows_kept(rows, choice, policy)
         facts = {
             "masks": ", ".join(f"{name} {mask}" for name, mask in best.masks.items()),
             "proven": advice.optimal,
-            "suppressed_rows": int((~released).sum()),
+            "suppressed_rows": int((~kept).sum()),
         }
-        yield title, rows.design(choice), released.nonzero()[0], facts
+        yield title, rows.design(choice), kept.nonzero()[0], facts
 
 
 def of_records(

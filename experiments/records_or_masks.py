@@ -17,6 +17,7 @@ from aegis import advise, evaluate, search
 from aegis.anonymizers import Recipe
 from aegis.policy import Configuration, Policy, Role, load_policy
 from aegis.sources import open_table
+from aegis.words import json_fields
 from common import ADULT, ROOT, data, save_chart, write_json
 from records import german
 
@@ -111,9 +112,9 @@ def compare(name: str, store: str | None) -> dict[str, Any]:
             }
             for one in advice.ranking
         ],
-        "trained": [one.to_dict() for one in found.scores if one.metric == METRIC[name]],
+        "trained": [json_fields(one) for one in found.scores if one.metric == METRIC[name]],
         "against_original": [
-            one.to_dict() for one in found.against_original if one.metric == METRIC[name]
+            json_fields(one) for one in found.against_original if one.metric == METRIC[name]
         ],
         "importance_shift": dict(found.importance_shift),
     }

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.anonymizers import Records, encode
-from aegis.records.mondrian import mondrian
+from aegis.anonymizers.mondrian_cuts import mondrian
 
 
 def slow_mondrian(

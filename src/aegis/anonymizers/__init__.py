@@ -5,7 +5,7 @@ from aegis.anonymizers.encode import encode, encode_for
 from aegis.anonymizers.groups import RecordGroups
 from aegis.anonymizers.losses import InformationLoss, information_loss
 from aegis.anonymizers.options import OptionEntry, listed_options
-from aegis.anonymizers.recipe import Recipe, dump_recipe, load_recipe, options_dict, recipe_of
+from aegis.anonymizers.recipe import Recipe, dump_recipe, load_recipe, recipe_of
 from aegis.anonymizers.record_table import RecordTable
 from aegis.anonymizers.records import (
     RecordAttribute,
@@ -49,7 +49,6 @@ __all__ = [
     "information_loss",
     "listed_options",
     "load_recipe",
-    "options_dict",
     "read_records",
     "recipe_of",
 ]

@@ -7,25 +7,11 @@ O(N log N) per depth, for any number of partitions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from aegis.anonymizers.records import Codes, Records
 from aegis.arrays import Flags, Floats, Ints
 from aegis.progress import SILENT_STEP, Step
-
-
-@dataclass(frozen=True, eq=False)
-class _Cut:
-    """One possible cut of each of P partitions of N records into a left and a right side.
-
-    `left` says which records go to the left side, shape (N,). `allowed` says for which partitions
-    both sides are large and diverse enough, shape (P,).
-    """
-
-    left: Flags
-    allowed: Flags
 
 
 class _Partitions:
@@ -128,11 +114,11 @@ def _cut_all(
             if not tried.any():
                 continue
             part = active.select(tried)
-            cut = _cut(part, number, k, distinct, relaxed)
-            halves = _halves(part, cut)
+            left, allowed = _cut(part, number, k, distinct, relaxed)
+            halves = _halves(part, left, allowed)
             rows.append(halves.rows)
             sizes.append(halves.sizes)
-            uncut[np.flatnonzero(tried)[cut.allowed]] = False
+            uncut[np.flatnonzero(tried)[allowed]] = False
     empty = np.empty(0, dtype=np.int64)
     joined = _Partitions(
         active.records,
@@ -142,13 +128,12 @@ def _cut_all(
     return joined, uncut
 
 
-def _halves(part: _Partitions, cut: _Cut) -> _Partitions:
+def _halves(part: _Partitions, left: Flags, allowed: Flags) -> _Partitions:
     """Return both halves of each partition that may be cut. The order of the records within each
     half does not change.
     """
-    keep = np.repeat(cut.allowed, part.sizes)
-    left = cut.left[keep]
-    chosen = part.select(cut.allowed)
+    left = left[np.repeat(allowed, part.sizes)]
+    chosen = part.select(allowed)
     of = chosen.of
     lefts = np.bincount(of[left], minlength=len(chosen.sizes))
     sizes = np.column_stack([lefts, chosen.sizes - lefts]).ravel()
@@ -166,7 +151,13 @@ def _halves(part: _Partitions, cut: _Cut) -> _Partitions:
     return _Partitions(part.records, rows, sizes.astype(np.int64))
 
 
-def _cut(part: _Partitions, number: int, k: int, distinct: int, relaxed: bool) -> _Cut:
+def _cut(
+    part: _Partitions, number: int, k: int, distinct: int, relaxed: bool
+) -> tuple[Flags, Flags]:
+    """Return a possible cut of each of P partitions of N records by one attribute: which records go
+    to the left side, shape (N,), and for which partitions both sides are large and diverse enough,
+    shape (P,).
+    """
     attribute = part.records.attributes[number]
     codes = attribute.codes[part.rows]
     of = part.of
@@ -179,7 +170,7 @@ def _cut(part: _Partitions, number: int, k: int, distinct: int, relaxed: bool) -
     allowed = (lefts >= k) & (part.sizes - lefts >= k)
     if distinct > 1:
         allowed &= _diverse(part, of, left, distinct)
-    return _Cut(left, allowed)
+    return left, allowed
 
 
 def _strict_sides(part: _Partitions, codes: Codes, size: int) -> Flags:

@@ -14,7 +14,7 @@ from aegis.anonymizers.base import ANONYMIZERS, MINIMUM_K, Anonymizer, Options, 
 from aegis.anonymizers.records import Records
 from aegis.errors import PolicyError
 from aegis.policy import Located, MethodChoice, Policy, read_mapping, write_mapping
-from aegis.words import json_fields, jsonable
+from aegis.words import jsonable
 
 KEYS = ("measure", "method", "options", "seed", "style")
 """Keys of a file that holds a recipe."""
@@ -131,11 +131,6 @@ def recipe_of(choice: MethodChoice) -> Recipe:
         if not choice.where:
             raise
         raise PolicyError(f"{choice.where}: {error.message}", hint=error.hint) from error
-
-
-def options_dict(options: Options) -> dict[str, Any]:
-    """Return the options as plain values, in the form that a recipe accepts."""
-    return json_fields(options)
 
 
 def load_recipe(source: str | Path | Located) -> Recipe:

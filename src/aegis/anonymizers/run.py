@@ -15,7 +15,7 @@ from aegis.anonymizers.encode import encode_declared, roles_of
 from aegis.anonymizers.groups import RecordGroups
 from aegis.anonymizers.losses import information_loss
 from aegis.anonymizers.masked_values import least_mask, shown_by_masks
-from aegis.anonymizers.recipe import Recipe, options_dict
+from aegis.anonymizers.recipe import Recipe
 from aegis.anonymizers.record_table import RecordTable
 from aegis.anonymizers.records import Codes, Records
 from aegis.anonymizers.release import build_release
@@ -30,6 +30,7 @@ from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
 from aegis.summary import PERSON
 from aegis.summary.codes import encode
+from aegis.words import json_fields
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +184,7 @@ def anonymize_records(
     style = None if recipe.style is None else Style(recipe.style)
     data = _without_null_types(build_release(read.table, read.records, grouped, style=style))
     repeats = recipe.seed if recipe.by_chance else drawn
-    full = replace(recipe, options=options_dict(options), seed=repeats)
+    full = replace(recipe, options=json_fields(options), seed=repeats)
     return Anonymized(full, grouped, data, read.table.num_rows, read.persons, read.shown)
 
 

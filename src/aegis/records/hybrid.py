@@ -23,6 +23,7 @@ from aegis.anonymizers.base import (
     at_least,
     within,
 )
+from aegis.anonymizers.mondrian_cuts import mondrian
 from aegis.anonymizers.records import RecordAttribute, Records, SensitiveAttribute, distinct_rows
 from aegis.arrays import Flags, Ints
 from aegis.errors import PolicyError
@@ -31,7 +32,6 @@ from aegis.progress import Progress
 from aegis.records.forest import Forest
 from aegis.records.hybrid_cells import ReleasedCells
 from aegis.records.members import k_member
-from aegis.records.mondrian import mondrian
 from aegis.words import json_fields
 
 BANDS = ("super-major", "major", "minor", "super-minor")
@@ -384,7 +384,7 @@ def _strict(
     labels = np.full(len(records), -1, dtype=np.int64)
     shared = _shared(records, np.flatnonzero(~violating), options, labels)
     rest = np.flatnonzero(labels < 0)
-    if _fits(records.take(rest) if len(rest) else None, options):
+    if _fits(records, rest, options):
         inside = k_member(records.take(rest), options.k, random, distinct=options.l)
         labels[rest] = inside + shared
     cells = ReleasedCells(records)
@@ -413,23 +413,19 @@ def _shared(records: Records, rows: Ints, options: HybridOptions, labels: Ints) 
     bounds = np.flatnonzero(np.diff(of[order])) + 1
     count = 0
     for members in np.split(rows[order], bounds):
-        part = records.take(members)
-        if _fits(part, options):
-            inside = mondrian(part, options.k, distinct=options.l)
+        if _fits(records, members, options):
+            inside = mondrian(records.take(members), options.k, distinct=options.l)
             labels[members] = inside + count
             count += int(inside.max()) + 1
     return count
 
 
-def _fits(part: Records | None, options: HybridOptions) -> bool:
-    """Return whether the records can form a group: at least k records, with at least l different
-    values of each sensitive attribute.
+def _fits(records: Records, rows: Ints, options: HybridOptions) -> bool:
+    """Return whether the records `rows` can form a group: at least k records, with at least l
+    different values of each sensitive attribute.
     """
-    return (
-        part is not None
-        and len(part) >= options.k
-        and all(len(np.unique(a.codes)) >= options.l for a in part.sensitive)
-    )
+    varied = all(len(np.unique(a.codes[rows])) >= options.l for a in records.sensitive)
+    return len(rows) >= options.k and varied
 
 
 def _outcome(

@@ -231,8 +231,6 @@ def _join_cheapest(records: Records, rest: Ints, labels: Ints) -> None:
     """Add each of the records `rest` to the cluster whose information loss grows least; write the
     number of the cluster to `labels`.
     """
-    if not len(rest):
-        return
     groups = RecordGroups(labels.copy())
     sizes = groups.sizes.copy()
     covers = [_Cover(a, groups) for a in records.attributes]

@@ -41,5 +41,3 @@ MONDRIAN = Anonymizer(
         ),
     ),
 )
-
-__all__ = ["MONDRIAN", "MondrianOptions", "mondrian"]

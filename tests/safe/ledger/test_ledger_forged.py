@@ -11,6 +11,7 @@ import pytest
 
 from aegis.errors import DataError, PolicyError
 from aegis.safe.ledger import Ledger, Spend
+from aegis.words import json_fields
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def forge(ledger, population, content, kind="reserve"):
 
 
 def reservation(rho, unit="rows"):
-    spend = Spend("forged", rho, unit).to_dict()
+    spend = json_fields(Spend("forged", rho, unit))
     return json.dumps({"spend": spend, "note": ""}, sort_keys=True)
 
 

@@ -15,8 +15,8 @@ from protect_support import POLICY, make_table
 
 import aegis
 from aegis.errors import PolicyError
-from aegis.safe.protect import ProtectedScorer, front_protected, protect, rows_alike
-from aegis.safe.protect.front import _thinned
+from aegis.safe.protect import ProtectedScorer, front_protected, protect
+from aegis.safe.protect.front import _alike, _log_chances, _thinned
 
 QUASI = ("age", "city", "sex")
 
@@ -27,6 +27,10 @@ def summaries():
     table = aegis.summarize(make_table(), policy)
     counts = protect(table, policy, level="counts", key=b"k" * 32, threshold=5)
     return counts, protect(table, policy, level="noise", epsilon=8.0, delta=1e-6)
+
+
+def rows_alike(summary, choice, quasi_identifiers):
+    return _alike(summary, _log_chances(summary, quasi_identifiers), choice)
 
 
 def _every(summary):

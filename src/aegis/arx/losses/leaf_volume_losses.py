@@ -110,18 +110,12 @@ class Divergence(AreaLoss):
     def _loss(self, groups: Groups, areas: Floats, kept_cells: Flags) -> float:
         counts = self._frequency.counts.astype(np.float64)
         rows = max(counts.sum(), 1.0)
-        own = self._own()
+        # log2 of how many rows have the combination of quasi-identifier values of each cell
+        alike = np.unique(self._frequency.class_keys(), return_inverse=True)[1]
+        own = np.log2(np.bincount(alike, weights=counts)[alike])
         place = np.unique(self._frequency.class_ids(groups), return_inverse=True)[1]
         sizes = np.bincount(place, weights=counts)[place]
         gone = counts[~kept_cells].sum()
         released = np.log2(np.where(kept_cells, sizes, max(gone, 1.0)))
         spread = np.where(kept_cells, areas, self._whole)
         return float((counts / rows * (own - released + spread)).sum())
-
-    def _own(self) -> Floats:
-        """Return, for each cell of the frequency table, log2 of how many rows have its combination
-        of quasi-identifier values, shape (cells,).
-        """
-        place = np.unique(self._frequency.class_keys(), return_inverse=True)[1]
-        sizes = np.bincount(place, weights=self._frequency.counts.astype(np.float64))
-        return np.log2(sizes[place])

@@ -10,7 +10,7 @@ drawing. The comparison includes both to show this.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -41,11 +41,12 @@ MAX_SWEEPS = 1000
 Table = npt.NDArray[np.float64]
 
 
+@dataclass(kw_only=True, eq=False)
 class Reconstructed:
     """Estimates how many rows each unmasked value and label class have, and how much measures of
     these counts deviate from measures of the masked counts.
 
-    Parameters
+    Attributes
     ----------
     histogram
         Whether the histogram of the original values is known (AEGIS+1D) or not (AEGIS-1D).
@@ -59,13 +60,10 @@ class Reconstructed:
         setting.
     """
 
-    def __init__(
-        self, *, histogram: bool = True, drawn: bool = False, records: bool = False
-    ) -> None:
-        self.histogram = histogram
-        self.drawn = drawn
-        self.records = records
-        self._fitted: dict[tuple[str, Candidate], Table] = {}
+    histogram: bool = True
+    drawn: bool = False
+    records: bool = False
+    _fitted: dict[tuple[str, Candidate], Table] = field(default_factory=dict)
 
     def fitted(self, attribute: AttributeSummary, candidate: Candidate) -> Table:
         """Return the counts that IPF fits to one mask, before rounding: V unmasked values by C

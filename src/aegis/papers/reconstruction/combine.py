@@ -12,6 +12,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.measures.checks import group_sums
 from aegis.papers.reconstruction.closed import THEOREM_1, spread
 from aegis.papers.reconstruction.evidence import AGREEMENT, Evidence, MaskedJoint, aggregate
+from aegis.papers.reconstruction.families import Family
 from aegis.papers.reconstruction.ipf import histogram_family, ipf, joint_family
 from aegis.papers.reconstruction.result import Reconstruction
 from aegis.progress import SILENT, Progress
@@ -188,17 +189,12 @@ def _fit_blocks(
         return Reconstruction(masks[0].joint[masks[0].codes[leader]], "all-evidence")
     labels = masks[0].joint.shape[1]
     seed = np.repeat(np.bincount(block, minlength=blocks), labels).reshape(blocks, labels)
-    families = [joint_family(mask.name, mask.codes[leader], mask.joint) for mask in masks]
-    if histogram is None:
-        return ipf(seed, families, tolerance=tolerance, max_sweeps=max_sweeps, progress=progress)
-    totals = group_sums(block, histogram, blocks)
-    return ipf(
-        seed,
-        [*families, histogram_family(totals, labels)],
-        tolerance=tolerance,
-        max_sweeps=max_sweeps,
-        progress=progress,
-    )
+    families: list[Family] = [
+        joint_family(mask.name, mask.codes[leader], mask.joint) for mask in masks
+    ]
+    if histogram is not None:
+        families.append(histogram_family(group_sums(block, histogram, blocks), labels))
+    return ipf(seed, families, tolerance=tolerance, max_sweeps=max_sweeps, progress=progress)
 
 
 def _spread_blocks(refined: MaskedJoint, histogram: Floats | None) -> Floats:

@@ -15,6 +15,7 @@ from aegis.cli.parameters import takes_records
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import BUNDLE
 from aegis.safe import PROTECTED
+from aegis.words import jsonable
 
 if TYPE_CHECKING:
     from aegis.safe.protect import Difference, DocumentLeak, LeakAudit, ProtectedSummary
@@ -115,7 +116,7 @@ def _print(
     shell, subject, report = Output(asked.format, asked.quiet), asked.subject, asked.report
     figures = leak.to_dict()
     if isinstance(leak, LeakAudit):
-        figures |= {"with": [d.to_dict() for d in differences]}
+        figures |= {"with": jsonable(differences)}
     if report is not None:
         from aegis.files import write_text
         from aegis.safe.report.section import render_leak

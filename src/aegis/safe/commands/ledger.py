@@ -14,6 +14,7 @@ from aegis.cli.parameters import takes_records
 from aegis.errors import PolicyError
 from aegis.safe.commands.protect import note_of_head
 from aegis.safe.requests import DELTA, EPSILON
+from aegis.words import json_fields
 
 SCHEMA = 1
 """Version of the JSON form; it changes if a field changes its meaning."""
@@ -206,7 +207,7 @@ def _show(shell: Output, book: Any, name: str | None) -> None:
         }
         for b in balances
     ]
-    entries = [e.to_dict() for e in book.entries(name)]
+    entries = [json_fields(entry) for entry in book.entries(name)]
     if shell.format is Format.JSON:
         figures = {"schema": SCHEMA, "populations": populations, "entries": entries}
         shell.json(figures | {"head": book.head})

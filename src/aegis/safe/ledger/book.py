@@ -29,6 +29,7 @@ from aegis.safe.ledger.record import (
     Spend,
     TableVersion,
 )
+from aegis.words import json_fields
 
 APPLICATION = 0x41454749
 """SQLite application id of a ledger: "AEGI"."""
@@ -269,7 +270,7 @@ class Ledger:
                 f"{max(population.ceiling - spent, 0):.6g} of {population.ceiling:.6g} is left.",
                 hint="Use what was published before, or ask for a smaller epsilon.",
             )
-        return spend.to_dict()
+        return json_fields(spend)
 
     def _check_version(
         self, connection: sqlite3.Connection, name: str, version: TableVersion

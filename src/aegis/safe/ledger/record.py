@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from aegis.errors import PolicyError
 from aegis.options import check_fields
-from aegis.words import json_fields
 
 
 class EntryState(StrEnum):
@@ -64,10 +62,6 @@ class Spend:
             raise PolicyError(f"The cost rho is {self.rho}.", hint="Give a number above 0.")
         if self.unit not in ("rows", "persons"):
             raise PolicyError.unknown("unit", self.unit, ("rows", "persons"))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return json_fields(self)
 
 
 @dataclass(frozen=True)
@@ -157,10 +151,6 @@ class Entry:
         if self.spend is None or self.state is EntryState.CANCELLED:
             return 0.0
         return self.spend.rho
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return json_fields(self)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from aegis.safe.protect.counts import Perturbation
 from aegis.safe.protect.differences import Difference, compare
 from aegis.safe.protect.documents import DocumentLeak, audit_document
 from aegis.safe.protect.file import dumps, load_protected, loads, save_protected
-from aegis.safe.protect.front import front_protected, rows_alike
+from aegis.safe.protect.front import front_protected
 from aegis.safe.protect.joint import reconstruct_protected
 from aegis.safe.protect.leak import LeakAudit, audit_leak
 from aegis.safe.protect.model import (
@@ -55,7 +55,6 @@ __all__ = [
     "reconstruct_protected",
     "release_protected",
     "rho_of",
-    "rows_alike",
     "save_protected",
     "search_protected",
     "sigma_of",

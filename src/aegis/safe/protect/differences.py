@@ -13,7 +13,6 @@ from aegis.safe.protect.accounting import epsilon_of
 from aegis.safe.protect.leak import PartLeak, part_of
 from aegis.safe.protect.model import ProtectedSummary, ProtectionLevel
 from aegis.summary import AttributeSummary, Summary
-from aegis.words import json_fields
 
 
 @dataclass(frozen=True)
@@ -42,10 +41,6 @@ class Difference:
     def small(self) -> int:
         """Number of cells in all parts whose counts differ by fewer rows than the threshold."""
         return sum(p.small for p in self.parts)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return json_fields(self)
 
 
 def compare(

@@ -117,16 +117,11 @@ def _point(
     )
 
 
-def rows_alike(
-    summary: ProtectedSummary, choice: Choice, quasi_identifiers: Collection[str]
-) -> float:
-    """Return how many rows would agree with a random row in all quasi-identifiers if the
-    quasi-identifiers were independent. `choice` has the index of each attribute's candidate mask.
-    """
-    return _alike(summary, _log_chances(summary, quasi_identifiers), choice)
-
-
 def _alike(summary: ProtectedSummary, chances: Sequence[Floats], choice: Choice) -> float:
+    """Return how many rows would agree with a random row in all quasi-identifiers if the
+    quasi-identifiers were independent. `chances` is from `_log_chances`, and `choice` has the index
+    of each attribute's candidate mask.
+    """
     log = math.fsum(own[place] for own, place in zip(chances, choice, strict=True))
     return max(summary.rows * math.exp(log), 1.0)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from aegis.advisor import Advice
     from aegis.safe.protect import ProtectedSummary
+    from aegis.safe.protect.model import Protection
     from aegis.summary import Summary
 
 
@@ -47,7 +48,7 @@ def protected_sections(summary: ProtectedSummary) -> Sequence[ReportSection]:
         .get_template("protection.html.j2")
         .render(
             level=str(protection.level),
-            promise=_promise(protection.to_dict()),
+            promise=_promise(protection),
             rounds=[
                 (clean(r.name), measured(r.sensitivity), measured(r.sigma), measured(r.rho))
                 for r in protection.rounds
@@ -58,10 +59,10 @@ def protected_sections(summary: ProtectedSummary) -> Sequence[ReportSection]:
     return (ReportSection("protection", "Protection", html),)
 
 
-def _promise(protection: Mapping[str, Any]) -> str:
-    if protection["epsilon"] is None:
-        return f"{protection['method']}, threshold {protection['threshold']}; no formal promise"
-    return f"epsilon {protection['epsilon']:g} at delta {protection['delta']:g}, per {protection['unit']}"
+def _promise(said: Protection) -> str:
+    if said.epsilon is None:
+        return f"{said.method}, threshold {said.threshold}; no formal promise"
+    return f"epsilon {said.epsilon:g} at delta {said.delta:g}, per {said.unit}"
 
 
 def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
