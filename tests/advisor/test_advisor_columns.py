@@ -64,6 +64,22 @@ def shown_of(summary: Summary, table: pa.Table, name: str) -> tuple[Floats, Floa
     return (level[:, None] >= np.arange(1, len(place))).astype(float), names
 
 
+def unions(levels: int, ordered: bool) -> list[Floats]:
+    """Return the levels, then those of a number united by two, by four, and so on."""
+    found, width = [np.eye(levels)], 1
+    while ordered and -(-levels // width) > 2:
+        width *= 2
+        found.append(np.eye(-(-levels // width))[np.arange(levels) // width])
+    return found
+
+
+def saved_of(shown: Floats, fits: Floats) -> float:
+    """Return the squared errors saved of each value that rows show, in rows of this value."""
+    spread = ((shown - shown.mean(axis=0)) ** 2).sum(axis=0)
+    saved = spread - ((shown - fits) ** 2).sum(axis=0)
+    return max(float((saved / shown.sum(axis=0)).sum()), 0.0)
+
+
 def by_rows(summary: Summary, table: pa.Table) -> tuple[Floats, Floats]:
     """Return V / (1 + V) and the variance explained of each column, by one ridge fit a column."""
     split = PredefinedSplit(parts_of(summary, table))
@@ -83,9 +99,9 @@ def by_rows(summary: Summary, table: pa.Table) -> tuple[Floats, Floats]:
                 outside = [names[split.test_fold != fold] for fold in split.test_fold]
                 fits = np.vstack([own.mean(axis=0) for own in outside])
             spread = ((names - names.mean(axis=0)) ** 2).sum(axis=0)
-            saved = spread - ((names - fits) ** 2).sum(axis=0)
-            value = max(float((saved / names.sum(axis=0)).sum()), 0.0)
-            share = max(saved.sum() / spread.sum(), 0.0)
+            share = max(1 - ((names - fits) ** 2).sum() / spread.sum(), 0.0)
+            ordered = summary.attributes[name].unmasked.ranges is not None
+            value = max(saved_of(names @ g, fits @ g) for g in unions(names.shape[1], ordered))
             if value > best[0] or penalty == PENALTIES[0]:
                 best = (value, share)
         learnt.append(best[0] / (1 + best[0]))
@@ -121,6 +137,23 @@ def test_every_column_is_a_ridge_regression_of_it_on_the_others(table: pa.Table)
     learnt, explained = by_rows(summary, table)
     np.testing.assert_allclose(figures.learnt[0], learnt, atol=1e-10)
     np.testing.assert_allclose(figures.explained, explained, atol=1e-10)
+
+
+@pytest.mark.parametrize("count", [2, 4, 8])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_ranges_of_numbers_do_not_score_above_the_numbers(count: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    size = random.normal(0, 1, 400)
+    table = pa.table({f"c{i}": np.round(size + random.normal(0, 1, 400), 2) for i in range(8)})
+    masks = {name: ["identity", {"quantiles": {"count": count}}] for name in table.column_names}
+    scorer = Scorer(summarize(table, policy_of(table, masks)))
+    each = scorer.summary.attributes
+    unmasked = scorer.value(scorer.unmasked, MEASURE)
+    for name in each:
+        coarse = {**scorer.unmasked, name: each[name].candidates[1]}
+        assert scorer.value(coarse, MEASURE) <= unmasked
+    every = {name: own.candidates[1] for name, own in each.items()}
+    assert scorer.value(every, MEASURE) <= unmasked
 
 
 def mixed(rows: int = 150, seed: int = 5) -> pa.Table:

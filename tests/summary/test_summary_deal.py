@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from aegis.policy import load_policy
 from aegis.summary import summarize
-from aegis.summary.deal import Dealer
+from aegis.summary.deal import Dealer, stable_order
 from aegis.summary.pairs_in_engine import dealt
 
 NAMES = ("a", "b")
@@ -25,6 +25,35 @@ ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 1
 def columns(rows: list[tuple[int, int, int]]) -> tuple[list[Any], Any]:
     a, b, y = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     return [a.astype(np.uint8), b.astype(np.uint8)], y
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 4) | st.integers(0, 2**62 - 1), max_size=60))
+def test_keys_are_ordered_as_by_a_stable_sort(keys):
+    of = np.array(keys, dtype=np.int64)
+    assert stable_order(of).tolist() == np.argsort(of, kind="stable").tolist()
+
+
+def test_rows_of_several_labels_get_the_folds_of_each_label_alone():
+    draw = np.random.default_rng(0)
+    table = pa.table(
+        {
+            "a": draw.integers(0, 4, 300),
+            "b": [f"b{v}" for v in draw.integers(0, 3, 300)],
+            "c": [None if v == 3 else f"c{v}" for v in draw.integers(0, 4, 300)],
+            "d": draw.integers(0, 50, 300),
+        }
+    )
+    attributes = {name: {"role": "feature"} for name in "abc"}
+    labels = ["b", "c", {"column": "d", "kind": "number"}]
+    several = summarize(table, {"version": 1, "labels": labels, "attributes": attributes}).several
+    assert several is not None
+    for task, label in zip(several.tasks, labels, strict=True):
+        features = {n: own for n, own in attributes.items() if n not in ("b", "c")}
+        alone = summarize(table, {"version": 1, "label": label, "attributes": features})
+        own, other = task.summary.pairs.folds, alone.pairs.folds
+        for one, two in zip(own.joints, other.joints, strict=True):
+            np.testing.assert_array_equal(one, two)
 
 
 @settings(max_examples=60, deadline=None)

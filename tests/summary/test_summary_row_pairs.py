@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aegis.summary import Chunk, count_pairs
+from aegis.summary.deal import Dealer
 from aegis.summary.folds import without_fold
 from aegis.summary.row_pairs import count_row_pairs
 
@@ -28,7 +29,7 @@ def test_pairs_from_rows_are_those_of_chunks(
     names = tuple(f"a{i}" for i in range(len(sizes)))
     shape = names, tuple(sizes), classes
     at_once = count_pairs(*shape, [Chunk(codes, label)], folds=folds, seed=seed)
-    asked = count_row_pairs(*shape, codes, label, folds=folds, seed=seed)
+    asked = count_row_pairs(*shape, codes, label, Dealer(shape[0], folds, seed))
     assert asked.rows == at_once.rows
     assert list(asked.index) == list(at_once.index)
     for one, other in zip(asked.joints, at_once.joints, strict=True):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
 
 
-PENALTIES = (1.0, 10.0, 100.0)
+PENALTIES = (10.0, 100.0, 1000.0)
 """Ridge penalties, in rows. Each column is predicted with the penalty that is best for it."""
 _SMALL = 1e-7
 """Penalty in rows that keeps the bound of many configurations solvable; see `explained_by_others`."""
@@ -43,7 +43,8 @@ class ColumnFigures:
     learnt
         V / (1 + V), from 0 to 1, shape (1 + K, m): first over all K folds, then without each fold.
         V is the sum over the column's levels (masked values) of the reduction in squared errors,
-        divided by the rows of the level. For two columns, V is the mean square contingency, and V /
+        divided by the rows of the level. Neighbouring levels of a number may count as one, if V is
+        then larger (see `groupings`). For two columns, V is the mean square contingency, and V /
         (1 + V) is the square of Pearson's contingency coefficient.
     explained
         Share of the variance of the column's levels that the other columns explain, with the
@@ -58,9 +59,9 @@ def column_errors(counts: PartCounts) -> Floats:
     """Return the squared errors of a ridge regression that predicts each column from all other
     columns.
 
-    The shape is (K, P, L): the errors are summed over each of the K held-out folds, for each of the
-    P `PENALTIES`, and for the indicator of each of the L levels (masked values) that all columns
-    have together. If the counts have several classes, these are added up.
+    The shape is (K, P, R): the errors are summed over each of the K held-out folds, for each of the
+    P `PENALTIES`, and for the indicator of each of the R levels and unions of levels that the
+    columns have together (see `groupings`). If the counts have several classes, these are added up.
 
     Let x be the indicators of a row. Over the rows outside fold k, let x_k be their means and S
     their scatter, and let R = (S + p I)^-1 for the penalty p. The residual of column A is T'(x -
@@ -72,9 +73,9 @@ def column_errors(counts: PartCounts) -> Floats:
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
     if counts.below:
         square = square + np.tril(square, -1).swapaxes(1, 2)
-    columns, to_levels = blocks_of(shown), [level_map(own) for own in shown]
-    width = sum(len(own.matrix) for own in shown)
-    errors = np.zeros((len(n), len(PENALTIES), width))
+    columns = blocks_of(shown)
+    to_levels = [np.vstack(groupings(own)) @ level_map(own) for own in shown]
+    errors = np.zeros((len(n), len(PENALTIES), sum(map(len, to_levels))))
     levels = [slice(*ends) for ends in pairwise(np.cumsum([0, *map(len, to_levels)]).tolist())]
     total, whole = joint.sum(axis=0), square.sum(axis=0)
     for part, rows in enumerate(n):
@@ -140,27 +141,52 @@ def level_map(own: ShownLevels) -> Floats:
     return solved[:-1].T
 
 
+def groupings(own: ShownLevels) -> list[Floats]:
+    """Return the groupings of a column's L levels (masked values) among which the best predicted
+    one counts: for each, which levels belong to each group, as 0 and 1, shape (groups, L).
+
+    The first grouping has each level alone. If levels are ranges of numbers, each further grouping
+    unites two neighbouring groups of the one before, until two groups are left. Who has narrow
+    ranges can unite them, so a mask with wide ranges should not have a better score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [len(of) for of in groupings(ShownLevels(np.ones((1, 1, 5)), np.tri(5)[:, 1:]))]
+    [5, 3, 2]
+    """
+    levels, width = own.matrix.shape
+    finer = [np.eye(levels)]
+    while width < levels and len(finer[-1]) > 2:
+        finer.append(np.add.reduceat(finer[-1], np.arange(0, len(finer[-1]), 2), axis=0))
+    return finer
+
+
 def column_figures(counts: Cooccurrence) -> ColumnFigures:
     """Return how well each column is predicted from the others; computed once per `counts`."""
 
     def make() -> ColumnFigures:
         of = _columns(counts).count()
         shown, errors = _shown(of), column_errors(of)
-        rows = of.rows.sum(axis=1)
+        rows, groups = of.rows.sum(axis=1), [groupings(own) for own in shown]
         variants = with_and_without(len(rows))
-        by_level = np.concatenate([own.joint.sum(axis=1) for own in shown], axis=1)
-        seen = variants @ by_level
+        by_group = [
+            own.joint.sum(axis=1) @ np.vstack(of_column).T
+            for own, of_column in zip(shown, groups, strict=True)
+        ]
+        seen = variants @ np.concatenate(by_group, axis=1)
         spread = seen * (1 - seen / np.maximum(variants @ rows, 1.0)[:, None])
-        saved = spread[:, None] - np.tensordot(variants, errors, (1, 0))  # (1 + K, P, L)
+        saved = spread[:, None] - np.tensordot(variants, errors, (1, 0))  # (1 + K, P, R)
         ratio = saved / np.maximum(seen, 1e-300)[:, None] * (seen > 0)[:, None]
-        starts = np.cumsum([0, *(len(own.matrix) for own in shown)])[:-1]
-        by_penalty: Floats = np.maximum(
-            np.add.reduceat(ratio, starts, axis=2), 0.0
-        )  # (1 + K, P, m)
+        starts = np.cumsum([0, *(len(one) for own in groups for one in own)])[:-1]
+        finest = np.cumsum([0, *map(len, groups)])[:-1]
+        by_grouping = np.maximum(np.add.reduceat(ratio, starts, axis=2), 0.0)
+        by_penalty: Floats = np.maximum.reduceat(by_grouping, finest, axis=2)  # (1 + K, P, m)
         best = by_penalty[0].argmax(axis=0)
         value: Floats = by_penalty.max(axis=1)
-        explained = np.add.reduceat(saved[0], starts, axis=1)[best, np.arange(len(shown))]
-        whole = np.add.reduceat(spread[0], starts)
+        each = np.add.reduceat(saved[0], starts, axis=1)[:, finest]
+        explained = each[best, np.arange(len(shown))]
+        whole = np.add.reduceat(spread[0], starts)[finest]
         share = explained / np.maximum(whole, 1e-300) * (whole > 0)
         return ColumnFigures(value / (1 + value), np.maximum(share, 0.0))
 
@@ -224,11 +250,12 @@ HELD_OUT_ANY = Measure(
         "The measure shows how well linear models predict each column from all other columns, on "
         "rows that took no part in their fit. It is a mean over columns. Use it for a table "
         "without a label, if you do not know which column somebody will predict. Columns that "
-        "determine each other count once. The measure ignores a label."
+        "determine each other count once. A number is predicted in ranges: neighbouring ranges "
+        "are united as long as this improves the prediction. The measure ignores a label."
     ),
     formula=(
-        "weighted mean over columns A of V_A/(1 + V_A), V_A = largest over p = 1, 10, 100 rows of"
-        " sum over levels c of (n_c (1 - n_c/N) - sum_k SSE_kc)/n_c, SSE_kc the diagonal of T' M_k T,"
+        "weighted mean over columns A of V_A/(1 + V_A), V_A = largest over p = 10, 100, 1,000 rows and over"
+        " unions of neighbouring ranges of sum over levels c of (n_c (1 - n_c/N) - sum_k SSE_kc)/n_c, SSE_kc the diagonal of T' M_k T,"
         " T = P_.A P_AA^-1, P = (S_k + p I)^-1, S_k the scatter of all columns outside of part k, M_k the"
         " squares over part k about the same means"
     ),

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.arrays import Array, Floats, Ints
+from aegis.arrays import Array, Floats, Integers, Ints
 from aegis.errors import DataError
 from aegis.masks import Grouping, Kind, Mask, ValueCounts, evaluate, evaluate_columns
 from aegis.policy import Attribute, Policy, Terms, policy_digest
@@ -126,6 +126,7 @@ class Builder:
         self.coded: CodedRows | None = None
         self.described: dict[str, AttributeSummary] = {}
         self.several = bool(policy.tasks)  # pairs are then counted when they are asked for
+        self.dealt: tuple[dict[str, tuple[Array, Integers]], tuple[Ints, Ints]] | None = None
 
     def build(self, sample_rows: int | None) -> Summary:
         """Return the summary of the table. Pairs of values are counted on at most `sample_rows`
@@ -521,24 +522,43 @@ class Builder:
         it is first used.
         """
         assert self.coded is not None
-        labelled, every = self.coded.labelled, bool(self.coded.labelled.all())
-        atoms = []
-        for name, attribute in attributes.items():
-            codes = self.coded.codes[name] if every else self.coded.codes[name][labelled]
-            atoms.append(narrow(attribute.atoms, attribute.n_atoms)[codes])
+        labelled = self.coded.labelled
+        atoms = [self._atoms(attribute) for attribute in attributes.values()]
         step.advance(self.rows)
+        dealer = Dealer(tuple(attributes), FOLDS, self.seed, self._divisor or 1)
         return count_row_pairs(
             tuple(attributes),
             tuple(a.n_atoms for a in attributes.values()),
             classes,
             atoms,
             self.coded.label[labelled],
-            folds=FOLDS,
-            seed=self.seed,
+            dealer,
             response=self._held_response(labelled),
             weights=self._held_weights(labelled),
-            divisor=self._divisor or 1,
+            content=self._content(dealer, attributes, atoms),
         )
+
+    def _atoms(self, attribute: AttributeSummary) -> Integers:
+        """Return the atom (set of values) of each labelled row in memory."""
+        assert self.coded is not None
+        codes, labelled = self.coded.codes[attribute.name], self.coded.labelled
+        shown = codes if labelled.all() else codes[labelled]
+        atoms: Integers = narrow(attribute.atoms, attribute.n_atoms)[shown]
+        return atoms
+
+    def _content(
+        self, dealer: Dealer, attributes: Mapping[str, AttributeSummary], atoms: Sequence[Integers]
+    ) -> tuple[Ints, Ints]:
+        """Return the sums of the labelled rows' atoms from which their folds are computed.
+
+        `atoms` has the atom (set of values) of each of these rows for each attribute. If the policy
+        has several labels, atoms and sums are kept for their builders.
+        """
+        content = dealer.content(atoms)
+        if self.policy.tasks:
+            own = zip(attributes.values(), atoms, strict=True)
+            self.dealt = {a.name: (a.atoms, of_rows) for a, of_rows in own}, content
+        return content
 
     @property
     def _divisor(self) -> int | None:

@@ -156,6 +156,8 @@ class CodedRows:
         The last column counts the rows without a label.
         """
         columns = self.classes + 1
+        if weights is None and self.classes == 1 and self.labelled.all():
+            return np.column_stack([self.rows(name), np.zeros(len(self.values[name]), np.int64)])
         counted = np.zeros(len(self.values[name]) * columns, dtype=np.int64)
         for start in range(0, len(self.label), BLOCK):
             rows = slice(start, start + BLOCK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.arrays import Ints
+from aegis.arrays import Array, Integers, Ints
 from aegis.masks import Mask
 from aegis.policy import Attribute, LabelTask, Policy
 from aegis.progress import SILENT, Progress
@@ -19,6 +20,7 @@ from aegis.sources import Source
 from aegis.summary.builder import MAX_LEVELS, SAMPLE_ROWS, Builder, shown_values
 from aegis.summary.coded_rows import CodedRows
 from aegis.summary.codes import numbers_of, settle
+from aegis.summary.deal import PRIME, Dealer
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import AttributeSummary, LabelSummary, Summary
 
@@ -149,6 +151,39 @@ class TaskBuilder(HeldBuilder):
         )
         self.whole = whole
         self.several = True
+
+    def _known(self, attribute: AttributeSummary) -> bool:
+        """Return whether the builder of the whole table has found the atoms of an attribute's rows."""
+        dealt = self.whole.dealt
+        return dealt is not None and dealt[0].get(attribute.name, (None,))[0] is attribute.atoms
+
+    def _labelled(self, of_rows: Array) -> Array:
+        """Return those entries of an array with one entry per row whose rows have the label."""
+        assert self.coded is not None
+        labelled = self.coded.labelled
+        return of_rows if labelled.all() else of_rows[labelled]
+
+    def _atoms(self, attribute: AttributeSummary) -> Integers:
+        if self.whole.dealt is None or not self._known(attribute):
+            return super()._atoms(attribute)
+        return self._labelled(self.whole.dealt[0][attribute.name][1])
+
+    def _content(
+        self, dealer: Dealer, attributes: Mapping[str, AttributeSummary], atoms: Sequence[Integers]
+    ) -> tuple[Ints, Ints]:
+        """Return the sums of the labelled rows' atoms: those of the whole table, less the terms of
+        attributes from which this label is not predicted.
+        """
+        if self.whole.dealt is None or not all(map(self._known, attributes.values())):
+            return super()._content(dealer, attributes, atoms)
+        known, sums = self.whole.dealt
+        others = [name for name in known if name not in attributes]
+        terms = [self._labelled(known[name][1]) for name in others]
+        less = Dealer(others, dealer.folds, self.seed).content(terms)
+        first, second = (
+            (self._labelled(whole) - own) % PRIME for whole, own in zip(sums, less, strict=True)
+        )
+        return first, second
 
     def _label_mask(self, column: ir.Column, values: pa.Array, counts: Ints) -> Mask:
         if self.policy.label_mask is None:

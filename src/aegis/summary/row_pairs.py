@@ -272,12 +272,11 @@ def count_row_pairs(
     classes: int,
     codes: Sequence[Integers],
     label: Ints,
+    dealer: Dealer,
     *,
-    folds: int = 1,
-    seed: int = 0,
     response: Ints | None = None,
     weights: Ints | None = None,
-    divisor: int = 1,
+    content: tuple[Ints, Ints] | None = None,
 ) -> RowPairCounts:
     """Return the counts of pairs of attributes; each pair is counted when it is first used.
 
@@ -287,16 +286,17 @@ def count_row_pairs(
         The attributes, their numbers of atoms (sets of values), and the number of classes.
     codes, label
         For each attribute, the atom of each row; and the class of each row.
-    folds, seed
-        Number of folds by which rows are counted, and the seed of the folds.
-    response
-        The numeric label of each row in its unit, as an integer; None if the label has classes.
-    weights, divisor
-        The weight of each row in its unit (None: each counts once), and their common divisor.
+    dealer
+        Assigns the rows to folds.
+    response, weights
+        The numeric label of each row in its unit, as an integer (None: it has classes), and the
+        weight of each row in its unit (None: each counts once).
+    content
+        What the dealer computes from the codes, if it is known (`Dealer.content`).
     """
     small = list(map(narrow, codes, sizes))
-    label = label.astype(np.int64)
-    fold = Dealer(names, folds, seed, divisor).rows(small, label, response, weights)
+    label, folds = label.astype(np.int64), dealer.folds
+    fold = dealer.rows(small, label, response, weights, content)
     rows = AtomRows(small, sizes, label, fold, classes, folds, weights, response=response)
     per_fold = np.bincount(fold, weights=weights, minlength=folds).astype(np.int64)
     by_fold = [rows.joint(i).reshape(sizes[i], classes, folds) for i in range(len(names))]
@@ -315,6 +315,6 @@ def count_row_pairs(
         count,
         counts,
         ResponseCounter.of(sizes, folds, small, fold, response, weights),
-        None if weights is None else WeightSums.of(weights, divisor),
+        None if weights is None else WeightSums.of(weights, dealer.divisor),
         coded=rows,
     )
