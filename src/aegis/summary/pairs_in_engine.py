@@ -215,8 +215,7 @@ def _coded(
     def of(joined: ir.Table) -> ir.Value:
         found = joined[f"c_{code}"].fill_null(null)
         if any(nan):
-            is_nan = joined[column].notnull() & joined[column].isnan()
-            found = ibis.ifelse(is_nan, int(codes[nan.index(True)]), found)
+            found = ibis.ifelse(joined[column].isnan(), int(codes[nan.index(True)]), found)
         return found.cast(kind)
 
     return table.left_join(lookup, [table[column] == lookup[f"v_{code}"]]), of
