@@ -35,7 +35,7 @@ from aegis.policy import dump_policy
 from aegis.progress import SILENT
 from aegis.release import applying
 from aegis.sources import Source, open_table
-from aegis.summary import summarize
+from aegis.summary import grouped, summarize
 from aegis.summary.cooccurrence import FoldCounts
 from aegis.summary.deal import Dealer
 from aegis.summary.pairs_in_engine import count_pairs_in_engine
@@ -53,6 +53,29 @@ def people(postgres: Any) -> Iterator[Source]:
 def test_the_summary_equals_that_of_the_embedded_engine(people: Source) -> None:
     assert not people.engine.in_process
     assert_same(summarize(people, policy()), summarize(awkward(), policy()))
+
+
+@pytest.mark.parametrize(("copies", "once"), [(3, True), (1, False)])
+def test_rows_that_repeat_are_grouped_once(
+    copies: int, once: bool, postgres: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.concat_tables([awkward(100)] * copies)
+    connection = ibis.connect(postgres.url)
+    connection.create_table("repeated", rows, overwrite=True)
+    connection.disconnect()
+    monkeypatch.setattr(grouped, "TRIAL_ROWS", rows.num_rows)
+    source, queries = open_table(postgres.url, name="repeated"), []
+    collect = Source.collect
+
+    def noted(self: Source, expression: Any) -> pa.Table:
+        if source.table.op() in expression.op().find(type(source.table.op())):
+            queries.append(expression)
+        return collect(self, expression)
+
+    monkeypatch.setattr(Source, "collect", noted)
+    assert_same(summarize(source, policy()), summarize(rows, policy()))
+    # Once: the first rows, the only feature that is not grouped, and the number of rows.
+    assert len(queries) == (3 if once else 9)
 
 
 def test_a_number_to_predict_is_added_up_exactly(postgres: Any) -> None:

@@ -15,14 +15,28 @@ from aegis.sources import open_table
 from aegis.summary.pairs_in_engine import _count, joint_sets
 
 
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=9), st.integers(0, 4000))
-def test_every_pair_is_in_a_set_that_is_small_enough(sizes: list[int], most: int) -> None:
-    sets = joint_sets(sizes, most)
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.floats(0.1, 1)), min_size=1, max_size=9),
+    st.integers(0, 4000),
+    st.integers(0, 40_000),
+)
+def test_every_pair_is_in_a_set_that_is_small_enough(
+    columns: list[tuple[int, float]], most: int, largest: int
+) -> None:
+    sizes = [size for size, _ in columns]
+    spread = [max(1, size * share) for size, share in columns]
+    sets = joint_sets(sizes, spread, most, largest)
     for pair in combinations_with_replacement(range(len(sizes)), 2):
         assert any(set(pair) <= set(members) for members in sets)
     for members in sets:
-        assert len(members) <= 2 or prod(sizes[i] for i in members) <= most
+        assert len(members) <= 2 or prod(sizes[i] for i in members) <= largest
+        assert len(members) <= 2 or prod(spread[i] for i in members) <= most * (1 + 1e-9)
     assert len(set(sets)) == len(sets)
+
+
+def test_rare_values_leave_room_for_more_attributes() -> None:
+    assert len(joint_sets([100] * 6, [100] * 6, 1000, 1 << 40)) > 10
+    assert joint_sets([100] * 6, [3] * 6, 1000, 1 << 40) == [(0, 1, 2, 3, 4, 5)]
 
 
 @pytest.mark.parametrize("most", [0, 12, 10_000])
@@ -33,7 +47,7 @@ def test_pairs_are_sums_of_the_counts_of_their_set(most: int, seed: int) -> None
     codes = {f"a{i}": draw.integers(0, size, 60) for i, size in enumerate(sizes)}
     own = codes | {"y": draw.integers(0, classes, 60), "f": draw.integers(0, folds, 60)}
     source = open_table(pa.table({name: pa.array(v, pa.int16()) for name, v in own.items()}))
-    sets = joint_sets(sizes, most)
+    sets = joint_sets(sizes, sizes, most, most)
     counted = set()
     for joint in _count(source, source.table, sets, sizes, classes * folds, folds):
         for i, j in joint.pairs:

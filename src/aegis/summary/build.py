@@ -15,6 +15,7 @@ from aegis.progress import SILENT, Progress
 from aegis.sources import open_table
 from aegis.summary.builder import MAX_LEVELS, SAMPLE_ROWS, Builder
 from aegis.summary.coded_rows import CodedRows
+from aegis.summary.grouped import grouping
 from aegis.summary.held_rows import TaskBuilder
 from aegis.summary.model import Information, SeveralSummaries, Summary, TaskSummary
 
@@ -97,7 +98,13 @@ def summarize_rows(
     builder = Builder(
         open_table(table, reading=policy.reading), policy, max_levels, seed, like, progress
     )
-    summary = builder.build(sample_rows)
+    counted_together = (
+        *(a.name for a in policy.quasi_identifiers),
+        *policy.sensitive,
+        *policy.label.columns,
+    )
+    with grouping(builder.source, counted_together):
+        summary = builder.build(sample_rows)
     if policy.tasks:
         summary = _with_tasks(builder, summary, sample_rows)
     return summary, builder.coded

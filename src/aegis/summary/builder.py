@@ -36,6 +36,7 @@ from aegis.summary.count_cells import count_cells
 from aegis.summary.deal import Dealer
 from aegis.summary.excluded_attributes import set_aside
 from aegis.summary.frequency import FrequencyTable
+from aegis.summary.grouped import count_by
 from aegis.summary.labels import add_classes
 from aegis.summary.model import (
     AttributeSummary,
@@ -309,7 +310,7 @@ class Builder:
     def _distinct(self, column: ir.Value) -> tuple[pa.Array, Ints]:
         """Return the distinct values of an expression, ascending, null last, and their counts."""
         table = self.source.table
-        counted = self.source.collect(table.group_by(v=column).aggregate(n=table.count()))
+        counted = self.source.collect(count_by(self.source, table, {"v": column}))
         values, order = sorted_values(counted["v"].combine_chunks())
         return values, counted["n"].to_numpy().astype(np.int64)[order]
 
@@ -411,10 +412,12 @@ class Builder:
             if self.weights is not None:
                 joint = self.coded.joint(attribute.name, self._held_weights())
             return data, np.ascontiguousarray(joint[:, :-1])
-        sums = {} if self.weights is None else {"w": _total(self.weights.expression(table))}
-        counted = self.source.collect(
-            table.group_by(v=column, y=self._class(table)).aggregate(n=table.count(), **sums)
-        )
+        keys = {"v": column, "y": self._class(table)}
+        query = count_by(self.source, table, keys)
+        if self.weights is not None:
+            total = self.weights.expression(table).sum().cast("int64")
+            query = table.group_by(**keys).aggregate(n=table.count(), w=total)
+        counted = self.source.collect(query)
         check_values(attribute.name, counted.num_rows // (len(classes) + 1), MAX_VALUES)
         codes, values = encode(counted["v"].combine_chunks())
         label = pc.index_in(settle(counted["y"].combine_chunks()), value_set=classes)
@@ -422,7 +425,7 @@ class Builder:
         labelled = pc.is_valid(label).to_numpy(zero_copy_only=False)
         own = codes[labelled] * len(classes) + label.drop_null().to_numpy()
         size = len(values)
-        of_cells = counted["w"].to_numpy().astype(np.int64) if sums else counts
+        of_cells = counts if self.weights is None else counted["w"].to_numpy().astype(np.int64)
         joint = np.bincount(own, weights=of_cells[labelled], minlength=size * len(classes))
         rows = np.bincount(codes, weights=counts, minlength=size).astype(np.int64)
         data = ValueCounts(kind, values, rows, self.policy.shared_rows)
@@ -683,8 +686,3 @@ def shown_values(mask: Mask, values: pa.Array) -> pa.Array:
     """Return the masked value of each entry of `values`, in the type of the mask's output."""
     [grouping] = evaluate([mask], values)
     return grouping.shown.take(pa.array(grouping.codes))
-
-
-def _total(weights: ir.Value) -> ir.Value:
-    """Return the sum of weights in units, which are integers of 64 bits."""
-    return weights.sum().cast("int64")

@@ -20,22 +20,24 @@ from aegis.arrays import Array, Ints
 from aegis.masks.mapping import mapped, text_of
 from aegis.progress import Step
 from aegis.sources import Source
-from aegis.summary.cooccurrence import PairCounts, with_folds
+from aegis.summary.cooccurrence import PairCounts, tally, with_folds
 from aegis.summary.deal import Dealer
 from aegis.summary.model import AttributeSummary
 from aegis.summary.responses import ResponseSums
 from aegis.summary.weights import WeightSums
 
-_LONGEST_CASE = 8
+_LONGEST_CASE = 2
 """A column of at most so many values is coded by a CASE, one of more by a join.
 
-PostgreSQL tests the branches of a CASE one after the other in each row. Spark sends small tables to
-all executors, and does not compile a query with a long CASE.
+PostgreSQL tests the branches of a CASE one after the other in each row, and again wherever a query
+uses the code. Spark sends small tables to all executors, and does not compile a query with a long
+CASE.
 """
 _TOGETHER = 16
 """Sets of attributes that are counted in one query: engines plan longer ones slowly."""
 _MOST_CELLS = 1 << 20
-"""Attributes are counted together up to so many possible cells; a pair may have more."""
+"""Attributes are counted together up to about so many cells; a pair may have more."""
+_LARGEST_KEY = 1 << 62
 _NOWHERE = -1
 
 
@@ -85,15 +87,15 @@ def count_pairs_in_engine(
     """
     names, folds = tuple(attributes), dealer.folds
     sizes = tuple(a.n_atoms for a in attributes.values())
-    unit = None if person is None else ibis.dense_rank().over(order_by=rows[person])
-    labelled = rows.mutate(aegis_y=label(rows), **({} if unit is None else {"u": unit}))
-    if response is not None:
-        labelled = labelled.mutate(r=response(labelled))
-    if weight is not None:
-        labelled = labelled.mutate(w=weight(labelled))
+    own = {"aegis_y": label, "r": response, "w": weight}
+    columns = {name: value(rows) for name, value in own.items() if value is not None}
+    if person is not None:
+        columns["u"] = ibis.dense_rank().over(order_by=rows[person])
+    labelled = rows.mutate(**columns)
     small = dealt(_atoms(source, labelled, attributes, classes), dealer)
     width = len(classes) * folds
-    together = joint_sets(sizes, _MOST_CELLS // width)
+    spread = [_spread(attribute) for attribute in attributes.values()]
+    together = joint_sets(sizes, spread, _MOST_CELLS // width, _LARGEST_KEY // width)
     tallies: dict[tuple[int, int], tuple[Ints, Ints]] = {}
     with source.keep(small) as small_table:
         for start in range(0, len(together), _TOGETHER):
@@ -139,12 +141,16 @@ def _atoms(
     """Return a table with the class and the atoms (sets of values) of each labelled row and, if
     `labelled` has them, its unit (`u`), numeric label (`r`) and weight (`w`).
     """
+    coded: dict[str, tuple[str, pa.Array, Array]] = {
+        f"a{i}": (a.name, a.values, a.atoms) for i, a in enumerate(attributes.values())
+    }
+    coded["y"] = ("aegis_y", classes, np.arange(len(classes)))
+    joined, codes = labelled, {}
+    for code, of_column in coded.items():
+        joined, codes[code] = _coded(source, joined, code, *of_column)
     more = [name for name in ("u", "r", "w") if name in labelled.columns]
-    table = _coded(source, labelled, "aegis_y", "y", classes, np.arange(len(classes)))
-    for i, attribute in enumerate(attributes.values()):
-        table = _coded(source, table, attribute.name, f"a{i}", attribute.values, attribute.atoms)
-    columns = [f"a{i}" for i in range(len(attributes))]
-    return table.select("y", *columns, *more).filter(table["y"] != _NOWHERE)
+    table = joined.select(*more, **{code: value(joined) for code, value in codes.items()})
+    return table.filter(table["y"] != _NOWHERE)
 
 
 def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
@@ -177,13 +183,15 @@ def _wide(rank: ir.IntegerValue) -> ir.IntegerValue:
 
 
 def _coded(
-    source: Source, table: ir.Table, column: str, code: str, values: pa.Array, codes: Array
-) -> ir.Table:
-    """Add to the table a column named `code`, with the code of each row's value of `column`.
-    `values` and `codes` list the values and the code of each.
+    source: Source, table: ir.Table, code: str, column: str, values: pa.Array, codes: Array
+) -> tuple[ir.Table, Callable[[ir.Table], ir.Value]]:
+    """Return a table from which the code of each row's value of `column` can be computed, and a
+    function that computes it. `values` and `codes` list the values and the code of each.
+
+    The table is `table`, or its join with a small table that has columns named after `code`. The
+    function also accepts further joins of the table.
     """
-    given = table[column]
-    dtype = given.type()
+    dtype = table[column].type()
     present = values.is_valid().to_numpy(zero_copy_only=False)
     null = int(codes[~present][0]) if not present.all() else _NOWHERE
     kind = "int16" if len(codes) < 1 << 15 else "int32"
@@ -194,25 +202,23 @@ def _coded(
             str(text_of(value)): int(place)
             for value, place in zip(values.to_pylist(), codes.tolist(), strict=True)
         }
-        shown = mapped(given, targets, ibis.literal(_NOWHERE, type="int32"))
-        return table.mutate(**{code: shown.fill_null(null).cast(kind)})
+        nowhere = ibis.literal(_NOWHERE, type="int32")
+        return table, lambda t: mapped(t[column], targets, nowhere).fill_null(null).cast(kind)
     # Engines do not agree on whether NaN equals itself, least of all in joins.
     nan = [isinstance(value, float) and isnan(value) for value in values.to_pylist()]
     known = pa.array([not is_nan for is_nan in nan])
+    places = pa.array(codes.tolist(), pa.int32())
     lookup = source.upload(
-        pa.table(
-            {
-                "aegis_value": values.filter(known),
-                "aegis_code": pa.array(codes.tolist(), pa.int32()).filter(known),
-            }
-        )
+        pa.table({f"v_{code}": values.filter(known), f"c_{code}": places.filter(known)})
     )
-    joined = table.left_join(lookup, [given == lookup["aegis_value"]])
-    cases = [(joined[column].isnull(), null)]
-    if any(nan):
-        cases.append((joined[column].isnan(), int(codes[nan.index(True)])))
-    own_code = ibis.cases(*cases, else_=joined["aegis_code"].fill_null(_NOWHERE))
-    return joined.mutate(**{code: own_code.cast(kind)}).drop("aegis_value", "aegis_code")
+
+    def of(joined: ir.Table) -> ir.Value:
+        found = joined[f"c_{code}"].fill_null(null)
+        if any(nan):
+            found = ibis.ifelse(joined[column].isnan(), int(codes[nan.index(True)]), found)
+        return found.cast(kind)
+
+    return table.left_join(lookup, [table[column] == lookup[f"v_{code}"]]), of
 
 
 def _responses(
@@ -242,25 +248,45 @@ def _responses(
     return ResponseSums(tuple(sums), sums[0].sum(axis=1), tuple(squares))
 
 
-def joint_sets(sizes: Sequence[int], most: int) -> list[tuple[int, ...]]:
+def _spread(attribute: AttributeSummary) -> float:
+    """Return the number of equally frequent atoms (sets of values) that would make about as many
+    cells in a count as the atoms of the attribute do: at most its number of atoms, and fewer if
+    some are rare.
+    """
+    shares = np.bincount(attribute.atoms, attribute.counts) / max(attribute.counts.sum(), 1)
+    return float(np.sqrt(shares).sum() ** 2)
+
+
+def joint_sets(
+    sizes: Sequence[int], spread: Sequence[float], most: int, largest: int
+) -> list[tuple[int, ...]]:
     """Return sets of attributes such that each attribute, and each pair of attributes, is in at
     least one set.
 
-    A set of more than two attributes has at most `most` combinations of atoms (sets of values).
-    Each new set starts with the pair that has the most combinations among the pairs in no set.
-    Attributes are added as long as there are not too many combinations: first the attribute that
-    adds the most missing pairs, relative to the logarithm of its size.
+    A set of more than two attributes has at most `largest` combinations of atoms (sets of values),
+    of which about `most` occur at most. Each new set starts with the pair that has the most
+    combinations among the pairs in no set. Attributes are added as long as there are not too many
+    combinations: first the attribute that adds the most missing pairs, relative to the logarithm of
+    its size.
+
+    Parameters
+    ----------
+    sizes, spread
+        The number of atoms of each attribute: all, and those that count (`_spread`).
+    most, largest
+        The largest product of `spread` and of `sizes` of a set.
     """
-    size = np.asarray(sizes, dtype=np.float64)
+    size, counted = np.asarray(sizes, dtype=np.float64), np.asarray(spread, dtype=np.float64)
     uncovered = np.ones((len(size), len(size)), dtype=bool)
     sets = []
     while uncovered.any():
-        largest = int(np.argmax(np.where(uncovered, np.multiply.outer(size, size), 0)))
-        members = sorted(set(divmod(largest, len(size))))
+        first = int(np.argmax(np.where(uncovered, np.multiply.outer(counted, counted), 0)))
+        members = sorted(set(divmod(first, len(size))))
         while True:
-            room = size * size[members].prod() <= most
+            room = counted * counted[members].prod() <= most
+            room &= size * size[members].prod() <= largest
             room[members] = False
-            gain = np.where(room, uncovered[members].sum(axis=0) / np.log1p(size), 0)
+            gain = np.where(room, uncovered[members].sum(axis=0) / np.log1p(counted), 0)
             if not gain.max():
                 break
             members.append(int(np.argmax(gain)))
@@ -305,10 +331,7 @@ class _JointCounts:
         digits = np.unravel_index(cell, self.sizes)
         a, b = (self.members.index(attribute) for attribute in pair)
         index = (digits[a] * self.sizes[b] + digits[b]) * self.width + last
-        order = np.argsort(index, kind="stable")
-        index, count = index[order], self.count[order]
-        starts = np.flatnonzero(np.diff(index, prepend=-1))
-        return index[starts], np.add.reduceat(count, starts) if len(starts) else count
+        return tally(index, self.count, self.sizes[a] * self.sizes[b] * self.width)
 
 
 def _count(
