@@ -19,8 +19,8 @@ P = ParamSpec("P")
 
 
 def remembered(method: Callable[Concatenate[S, P], V]) -> Callable[Concatenate[S, P], V]:
-    """Return a method that computes its result once for the same object and arguments. The object
-    keeps all results.
+    """Return a method (or a function of an object) that computes its result once for the same
+    object and arguments. The object keeps all results.
     """
     name = f"_results of {method.__qualname__}"
 

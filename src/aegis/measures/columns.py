@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from aegis.array_cache import remembered
 from aegis.arrays import Array, Floats
 from aegis.errors import InternalError
 from aegis.measures.by_fold import PartCounts, ShownLevels, side, with_and_without
@@ -140,32 +141,26 @@ def level_map(own: ShownLevels) -> Floats:
     return solved[:-1].T
 
 
+@remembered
 def column_figures(counts: Cooccurrence) -> ColumnFigures:
     """Return how well each column is predicted from the others; computed once per `counts`."""
-
-    def make() -> ColumnFigures:
-        of = _columns(counts).count()
-        shown, errors = _shown(of), column_errors(of)
-        rows = of.rows.sum(axis=1)
-        variants = with_and_without(len(rows))
-        by_level = np.concatenate([own.joint.sum(axis=1) for own in shown], axis=1)
-        seen = variants @ by_level
-        spread = seen * (1 - seen / np.maximum(variants @ rows, 1.0)[:, None])
-        saved = spread[:, None] - np.tensordot(variants, errors, (1, 0))  # (1 + K, P, L)
-        ratio = saved / np.maximum(seen, 1e-300)[:, None] * (seen > 0)[:, None]
-        starts = np.cumsum([0, *(len(own.matrix) for own in shown)])[:-1]
-        by_penalty: Floats = np.maximum(
-            np.add.reduceat(ratio, starts, axis=2), 0.0
-        )  # (1 + K, P, m)
-        best = by_penalty[0].argmax(axis=0)
-        value: Floats = by_penalty.max(axis=1)
-        explained = np.add.reduceat(saved[0], starts, axis=1)[best, np.arange(len(shown))]
-        whole = np.add.reduceat(spread[0], starts)
-        share = explained / np.maximum(whole, 1e-300) * (whole > 0)
-        return ColumnFigures(value / (1 + value), np.maximum(share, 0.0))
-
-    made: ColumnFigures = counts.remember("columns", make)
-    return made
+    of = _columns(counts).count()
+    shown, errors = _shown(of), column_errors(of)
+    rows = of.rows.sum(axis=1)
+    variants = with_and_without(len(rows))
+    by_level = np.concatenate([own.joint.sum(axis=1) for own in shown], axis=1)
+    seen = variants @ by_level
+    spread = seen * (1 - seen / np.maximum(variants @ rows, 1.0)[:, None])
+    saved = spread[:, None] - np.tensordot(variants, errors, (1, 0))  # (1 + K, P, L)
+    ratio = saved / np.maximum(seen, 1e-300)[:, None] * (seen > 0)[:, None]
+    starts = np.cumsum([0, *(len(own.matrix) for own in shown)])[:-1]
+    by_penalty: Floats = np.maximum(np.add.reduceat(ratio, starts, axis=2), 0.0)  # (1 + K, P, m)
+    best = by_penalty[0].argmax(axis=0)
+    value: Floats = by_penalty.max(axis=1)
+    explained = np.add.reduceat(saved[0], starts, axis=1)[best, np.arange(len(shown))]
+    whole = np.add.reduceat(spread[0], starts)
+    share = explained / np.maximum(whole, 1e-300) * (whole > 0)
+    return ColumnFigures(value / (1 + value), np.maximum(share, 0.0))
 
 
 def _columns(counts: Cooccurrence) -> ColumnCounts:
