@@ -10,7 +10,8 @@ from measures_brute import data, in_parts, in_thresholds, onehot
 from scipy.special import ndtr
 from scipy.stats import norm
 
-from aegis.measures import naive_bayes, out_of_fold, reachable_auc
+from aegis.measures import naive_bayes, out_of_fold
+from aegis.measures.auc_bound import reachable_auc
 from aegis.measures.normal import cumulative
 
 

@@ -12,17 +12,9 @@ from hypothesis import strategies as st
 from measures_brute import cmim, cooccurrence, count_tables, data, pillai, stack
 
 from aegis.errors import InternalError
-from aegis.measures import (
-    MEASURES,
-    Contingency,
-    Cooccurrence,
-    attribute_information,
-    cmim_path,
-    fit_pillai,
-    get,
-    pair_information,
-    pillai_trace,
-)
+from aegis.measures import MEASURES, Contingency, Cooccurrence, fit_pillai, get, pillai_trace
+from aegis.measures.cmim import attribute_information, cmim_path
+from aegis.measures.information import pair_information
 
 
 @given(rows=data())

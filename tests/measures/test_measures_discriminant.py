@@ -12,15 +12,8 @@ from measures_brute import by_attribute, cooccurrence, data, in_parts, in_thresh
 from scipy.stats import binom, norm
 
 from aegis.errors import InternalError
-from aegis.measures import (
-    Coding,
-    PartCounts,
-    discriminant,
-    get,
-    naive_bayes,
-    out_of_fold,
-    reachable_auc,
-)
+from aegis.measures import Coding, PartCounts, discriminant, get, naive_bayes, out_of_fold
+from aegis.measures.auc_bound import reachable_auc
 from aegis.measures.by_fold import (
     OWN_COVARIANCES,
     ClassCounts,

@@ -37,27 +37,13 @@ from aegis.array_cache import Remembered, remembered
 from aegis.arrays import Array, Floats
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
-from aegis.measures import (
-    Coding,
-    ColumnCounts,
-    Contingency,
-    Cooccurrence,
-    Measure,
-    Need,
-    OrderedCounts,
-    Scope,
-    column_figures,
-)
+from aegis.measures import Coding, Contingency, Cooccurrence, Measure, Need, OrderedCounts, Scope
+from aegis.measures.columns import column_figures
+from aegis.measures.cooccurrence import ColumnCounts
 from aegis.policy import Configuration
-from aegis.summary import (
-    RANGES,
-    AttributeSummary,
-    Candidate,
-    Summary,
-    expected_reports,
-    level_channel,
-)
+from aegis.summary import RANGES, AttributeSummary, Candidate, Summary, level_channel
 from aegis.summary.excluded_attributes import in_full
+from aegis.summary.noise import expected_reports
 
 _REMEMBERED = 64
 """Number of configurations whose counts of pairs are cached, for measures that share them."""

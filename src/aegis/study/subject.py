@@ -21,10 +21,11 @@ from aegis.privacy import PrivacyRule
 from aegis.progress import Progress
 from aegis.sources import Source, open_table
 from aegis.study.questions import AddedSummary
-from aegis.summary import Summary, declared_policy, says_rule
+from aegis.summary import Summary
 from aegis.summary.build import summarize_rows
 from aegis.summary.builder import SAMPLE_ROWS
 from aegis.summary.coded_rows import CodedRows
+from aegis.summary.declared import declared_policy, says_rule
 from aegis.summary.narrow import narrow
 from aegis.summary_formats import format_of_summary
 from aegis.words import counted
