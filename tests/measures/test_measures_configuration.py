@@ -194,18 +194,6 @@ def test_cmim_ties_go_to_the_lower_index():
     assert path.order == (1,)
 
 
-def test_cmim_looks_at_few_pairs():
-    rng = np.random.default_rng(3)
-    label = rng.integers(0, 2, 3000)
-    noisy = [
-        np.where(rng.random(3000) < p, rng.integers(0, 2, 3000), label)
-        for p in np.linspace(0.1, 1, 12)
-    ]
-    path = cmim_path(cooccurrence(np.column_stack([label, *noisy]), label))
-    assert path.order[0] == 0
-    assert path.pairs <= 12
-
-
 def test_cmim_needs_the_information_of_pairs():
     counts = replace(cooccurrence(np.array([[0, 1], [1, 0]]), np.array([0, 1])), pairs=None)
     with pytest.raises(InternalError, match="needs pairs"):
