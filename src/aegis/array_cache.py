@@ -81,9 +81,6 @@ class Remembered(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def __reversed__(self) -> Iterator[K]:
-        return reversed(self._values)
-
 
 class OnDemand(Mapping[K, V]):
     """A mapping that computes a value at each access: `get` returns the value of a key."""
