@@ -327,7 +327,7 @@ class Builder:
             kind_of(self.source.table[attribute.name], attribute)
         if self.weights is not None:
             names.append(self.weights.column)
-        read = read_rows(self.source, tuple(dict.fromkeys(names)))
+        read = read_rows(self.source, tuple(dict.fromkeys(names)), self.rows)
         return read if read is None or self.policy.tasks else self._with_classes(read, classes)
 
     def _with_classes(self, rows: CodedRows, classes: pa.Array) -> CodedRows:

@@ -200,23 +200,24 @@ def fits(source: Source, rows: int, columns: int) -> bool:
     return cells * _CELL_BYTES <= parse_size(limits().memory)
 
 
-def read_rows(source: Source, names: Sequence[str]) -> CodedRows | None:
+def read_rows(source: Source, names: Sequence[str], rows: int | None = None) -> CodedRows | None:
     """Read columns of all rows, which all get the same class; None if the engine should count the
     rows instead.
 
     The engine should count if there are too many columns or rows, or if no mask accepts the type of
-    a column.
+    a column. `rows` is the number of rows, if it is already known.
     """
     schema = source.table.schema()
     if any(name not in schema or Kind.of(schema[name]) is None for name in names):
         return None
-    if not fits(source, source.rows, len(names)):
+    rows = source.rows if rows is None else rows
+    if not fits(source, rows, len(names)):
         return None
     parts = _stored(source, names)
     if not parts:
         columns = source.table.select(**{f"a{i}": source.table[n] for i, n in enumerate(names)})
         parts = _parts(source, columns, names)
-    return CodedRows(*_joined(source, names, parts), np.zeros(source.rows, dtype=np.int64), 1)
+    return CodedRows(*_joined(source, names, parts), np.zeros(rows, dtype=np.int64), 1)
 
 
 @contextmanager
