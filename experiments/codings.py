@@ -27,17 +27,10 @@ import numpy as np
 from scipy import sparse
 
 from aegis.advisor import Choice, Scorer
-from aegis.measures import (
-    MEASURES,
-    PENALTIES,
-    Cooccurrence,
-    Need,
-    OrderedCounts,
-    attribute_information,
-    held_out_traces,
-    thresholds,
-)
+from aegis.measures import MEASURES, PENALTIES, Cooccurrence, Need, OrderedCounts, held_out_traces
+from aegis.measures.cmim import attribute_information
 from aegis.measures.held_out import mean_reached, value_traces
+from aegis.measures.ordered import thresholds
 from aegis.papers.evaluation.agreement import spearman
 from aegis.papers.evaluation.coding import code_table
 from aegis.summary import AttributeSummary, Candidate, summarize

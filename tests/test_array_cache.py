@@ -28,7 +28,7 @@ def test_the_least_recently_used_values_are_dropped(
             kept.pop(0)
         made = cache.put(key, value) if step == "put" else cache.get(key, lambda own=value: own)
         assert made == value
-        assert [*reversed(cache)][::-1] == [k for k, _ in kept]
+        assert list(cache._values) == [k for k, _ in kept]
         assert [cache[k] for k, _ in kept] == [v for _, v in kept]
         assert cache.size == sum(len(v) for _, v in kept)
         assert len(cache) == len(kept)

@@ -19,8 +19,8 @@ P = ParamSpec("P")
 
 
 def remembered(method: Callable[Concatenate[S, P], V]) -> Callable[Concatenate[S, P], V]:
-    """Return a method that computes its result once for the same object and arguments. The object
-    keeps all results.
+    """Return a method (or a function of an object) that computes its result once for the same
+    object and arguments. The object keeps all results.
     """
     name = f"_results of {method.__qualname__}"
 
@@ -80,9 +80,6 @@ class Remembered(Generic[K, V]):
 
     def __len__(self) -> int:
         return len(self._values)
-
-    def __reversed__(self) -> Iterator[K]:
-        return reversed(self._values)
 
 
 class OnDemand(Mapping[K, V]):

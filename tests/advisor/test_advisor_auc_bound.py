@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from aegis.advisor.search.auc_bound import FinestBound
 from aegis.advisor.search.objectives import BelowBound
-from aegis.measures import MEASURES, explained_share
+from aegis.measures import MEASURES
+from aegis.measures.number import explained_share
 from aegis.summary import Summary, summarize
 from search_support import assert_bounded, searcher_of
 

@@ -21,8 +21,8 @@ import aegis
 from aegis.advisor import Scorer
 from aegis.advisor.fold_counts import PARTS
 from aegis.advisor.search.objectives import EveryColumn
-from aegis.measures import MEASURES, column_figures
-from aegis.measures.columns import PENALTIES
+from aegis.measures import MEASURES
+from aegis.measures.columns import PENALTIES, column_figures
 from aegis.measures.cooccurrence import Need
 from aegis.policy import ANY_LABEL
 from aegis.summary import Summary, summarize

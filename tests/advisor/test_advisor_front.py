@@ -15,10 +15,11 @@ from aegis import Study, search
 from aegis.advisor import PrivacyPlan
 from aegis.advisor.figures import FrontPoint
 from aegis.advisor.preference import hidden_share
-from aegis.advisor.search import FrontRange, Searcher
+from aegis.advisor.search import Searcher
 from aegis.advisor.search.binding import relaxations
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.front import (
+    FrontRange,
     _knee,
     _mark_dominated,
     check_span,

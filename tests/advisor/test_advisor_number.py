@@ -14,7 +14,8 @@ from aegis.advisor import Scorer
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.auc_bound import FinestBound
 from aegis.advisor.search.problem import make_problem
-from aegis.measures import MEASURES, explained_share
+from aegis.measures import MEASURES
+from aegis.measures.number import explained_share
 from aegis.summary import summarize
 
 R2 = "held-out-r2"

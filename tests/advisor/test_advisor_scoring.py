@@ -29,8 +29,9 @@ from advisor_support import (
     rows,
     table_of,
 )
-from aegis.advisor import AttributeScore, Choice, Scorer
+from aegis.advisor import Choice, Scorer
 from aegis.advisor import utility_kept as kept_percent
+from aegis.advisor.scoring import AttributeScore
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES, UNPOOLED, LabelKind, Need, Scope, measures_of, pooled_losses
 from aegis.policy import Configuration

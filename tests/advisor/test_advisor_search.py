@@ -13,9 +13,11 @@ from advisor_support import RULES, all_choices, policy_of
 from aegis import search
 from aegis.advisor import PrivacyPlan, Scorer
 from aegis.advisor.plan import plan_of
-from aegis.advisor.search import Searcher, objective_names
+from aegis.advisor.search import Searcher
 from aegis.advisor.search.problem import Box, members
-from aegis.measures import MEASURES, NUMBER_MEASURE, Scope
+from aegis.advisor.search.request import objective_names
+from aegis.measures import MEASURES, Scope
+from aegis.measures.record import NUMBER_MEASURE
 from aegis.summary import summarize
 from aegis.summary.count_cells import count_cells
 from search_support import (

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from measures_brute import cooccurrence
 
-from aegis.measures import Contingency, cmim_path, fit_pillai, get
+from aegis.measures import Contingency, fit_pillai, get
+from aegis.measures.cmim import cmim_path
 
 COLUMNS = {
     "age": 0,

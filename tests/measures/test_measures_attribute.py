@@ -11,15 +11,9 @@ from hypothesis import strategies as st
 from measures_brute import BRUTE, count_tables, entropy, expected_mi, groupings, rows_of
 
 from aegis.errors import DataError
-from aegis.measures import (
-    MEASURES,
-    Contingency,
-    Direction,
-    Scope,
-    expected_mutual_information,
-    get,
-    label_entropy,
-)
+from aegis.measures import MEASURES, Contingency, Direction, Scope, get
+from aegis.measures.chance import expected_mutual_information
+from aegis.measures.information import label_entropy
 
 ATTRIBUTE = [measure for measure in MEASURES if measure.scope is Scope.ATTRIBUTE]
 EXAMPLE_6 = [[0, 0, 1, 7, 12], [15, 25, 29, 9, 2]]

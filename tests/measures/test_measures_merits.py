@@ -209,4 +209,4 @@ def test_scores_that_cancel_but_for_rounding_tell_nothing():
     # Every row scores its offset: what was left of the difference passed for a perfect score.
     codes = np.array([[0, 0, 2], [2, 1, 2], [0, 0, 2], [3, 1, 2], [2, 1, 0]])
     label, part = np.array([0, 1, 1, 0, 0]), np.array([3, 2, 3, 2, 2])
-    assert out_of_fold(in_parts(codes, label, part)[0], [50.0]).auc()[0] == 0.5
+    assert out_of_fold(in_parts(codes, label, part)[0], [50.0]).areas[0][0] == 0.5

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measures_brute import cooccurrence, count_tables, data, groupings
 
-from aegis.measures import Contingency, get, mean_contingency, pair_contingency
+from aegis.measures import Contingency, get
+from aegis.measures.mutual import mean_contingency, pair_contingency
 
 
 @given(table=count_tables())

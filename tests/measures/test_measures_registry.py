@@ -18,7 +18,6 @@ from aegis.measures import (
     FALLBACK_MEASURE,
     MEASURES,
     Coding,
-    ColumnCounts,
     Contingency,
     Direction,
     Measure,
@@ -26,6 +25,7 @@ from aegis.measures import (
     get,
 )
 from aegis.measures.by_fold import Response, ShownLevels
+from aegis.measures.cooccurrence import ColumnCounts
 
 EXPECTED = {
     Scope.ATTRIBUTE: {

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from measures_brute import by_attribute, cooccurrence, data, in_parts
 from scipy.stats import norm
 
-from aegis.measures import Coding, get, reachable_auc
+from aegis.measures import Coding, get
+from aegis.measures.auc_bound import reachable_auc
 from aegis.measures.shape import shape_factors
 
 measure = get("held-out-auc")

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from measures_brute import cooccurrence, count_tables, data
 
-from aegis.measures import Cooccurrence, get, trace_by_separation
+from aegis.measures import Cooccurrence, get
+from aegis.measures.target_coded import trace_by_separation
 from target_coded_brute import held_out_target_coded, separated
 
 

@@ -18,10 +18,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.advisor import Advice, PrivacyChange
+from aegis.advisor import Advice
 from aegis.advisor.estimates import AttributeEstimate, Estimate
 from aegis.advisor.figures import Binding, EstimatedScores, MaskChange
 from aegis.advisor.owner_preview import ColumnChange, Share, Shown
+from aegis.advisor.ranked import PrivacyChange
 from aegis.advisor.record_level import RecordLevel
 from aegis.advisor.served import ServedLabel
 from aegis.anonymizers import InformationLoss, Recipe

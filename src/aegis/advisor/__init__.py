@@ -6,15 +6,13 @@ from aegis.advisor.default import measure_for
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.plan import PrivacyPlan, plan_of
 from aegis.advisor.rank import as_it_is, as_released, tells_classes_apart
-from aegis.advisor.ranked import PrivacyChange, Ranked
+from aegis.advisor.ranked import Ranked
 from aegis.advisor.residual_risks import with_privacy, with_residual_risks
-from aegis.advisor.scoring import AttributeScore, Choice, Scorer, utility_kept
+from aegis.advisor.scoring import Choice, Scorer, utility_kept
 
 __all__ = [
     "Advice",
-    "AttributeScore",
     "Choice",
-    "PrivacyChange",
     "PrivacyPlan",
     "Ranked",
     "Scorer",

@@ -11,8 +11,9 @@ from aegis.array_cache import remembered
 from aegis.arrays import Array, Floats, Integers, Ints
 from aegis.measures import UNPOOLED, pooled_losses
 from aegis.measures.counted import Counted
-from aegis.summary import AttributeSummary, Candidate, Matrix, pooled_groups
-from aegis.summary.cooccurrence import is_sparse
+from aegis.summary import AttributeSummary, Candidate
+from aegis.summary.attributes import pooled_groups
+from aegis.summary.cooccurrence import Matrix, is_sparse
 
 if TYPE_CHECKING:
     from scipy import sparse

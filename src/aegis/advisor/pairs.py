@@ -12,7 +12,8 @@ from aegis.advisor.encodings import indicators
 from aegis.advisor.fold_counts import pair_block
 from aegis.array_cache import remembered
 from aegis.arrays import Array, Floats
-from aegis.measures import Measure, pair_information
+from aegis.measures import Measure
+from aegis.measures.information import pair_information
 from aegis.summary import Candidate, PairCounts
 
 

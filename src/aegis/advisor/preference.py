@@ -17,6 +17,7 @@ from aegis.advisor.scoring import Choice, Scorer
 from aegis.arrays import Floats
 from aegis.errors import PolicyError
 from aegis.measures import Direction, Measure
+from aegis.measures.information import entropy
 from aegis.summary import AttributeSummary, Candidate
 
 AUC_MARGIN = 0.002
@@ -73,22 +74,17 @@ def hidden_share(
         original values), shape (A, L); None for any other mask.
     """
     counts = attribute.counts.astype(np.float64)
-    whole = _entropy(counts)
+    whole = entropy(counts)
     if whole <= 0:
         return 0.0
     if channel is None:
         groups = np.bincount(candidate.groups, weights=counts)
-        return max(0.0, 1 - _entropy(groups.astype(np.float64)) / whole)
+        return max(0.0, 1 - entropy(groups.astype(np.float64)) / whole)
     atoms = np.bincount(attribute.atoms, weights=counts, minlength=len(channel))
     share = atoms / atoms.sum()
-    told = _entropy(share @ channel)
-    told -= sum(float(p) * _entropy(row) for p, row in zip(share, channel, strict=True) if p > 0)
+    told = entropy(share @ channel)
+    told -= sum(float(p) * entropy(row) for p, row in zip(share, channel, strict=True) if p > 0)
     return min(max(0.0, 1 - told / whole), 1.0)
-
-
-def _entropy(weights: Floats) -> float:
-    share = weights[weights > 0] / weights.sum()
-    return float(-(share * np.log2(share)).sum())
 
 
 def configuration_masking(choice: Choice, scorer: Scorer) -> float:

@@ -46,9 +46,10 @@ from aegis.policy import Policy
 from aegis.privacy.rule import rule_at
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source
-from aegis.summary import AttributeSummary, Chunk, LabelSummary, Summary, count_pairs, summarize
+from aegis.summary import AttributeSummary, LabelSummary, Summary, summarize
 from aegis.summary.builder import SAMPLE_ROWS
 from aegis.summary.coded_rows import CodedRows
+from aegis.summary.cooccurrence import Chunk, count_pairs
 from aegis.summary.held_rows import summarize_held
 from aegis.summary.leaves import shown_leaves
 from aegis.summary.outside import MOST_ROWS

@@ -37,27 +37,13 @@ from aegis.array_cache import Remembered, remembered
 from aegis.arrays import Array, Floats
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
-from aegis.measures import (
-    Coding,
-    ColumnCounts,
-    Contingency,
-    Cooccurrence,
-    Measure,
-    Need,
-    OrderedCounts,
-    Scope,
-    column_figures,
-)
+from aegis.measures import Coding, Contingency, Cooccurrence, Measure, Need, OrderedCounts, Scope
+from aegis.measures.columns import column_figures
+from aegis.measures.cooccurrence import ColumnCounts
 from aegis.policy import Configuration
-from aegis.summary import (
-    RANGES,
-    AttributeSummary,
-    Candidate,
-    Summary,
-    expected_reports,
-    level_channel,
-)
+from aegis.summary import RANGES, AttributeSummary, Candidate, Summary, level_channel
 from aegis.summary.excluded_attributes import in_full
+from aegis.summary.noise import expected_reports
 
 _REMEMBERED = 64
 """Number of configurations whose counts of pairs are cached, for measures that share them."""
@@ -94,9 +80,7 @@ class Scorer:
         self._names = summary.pairs.names
         self._contingencies: dict[Any, Contingency] = {}
         self._values: dict[Any, float] = {}
-        self._counts: Remembered[Any, tuple[Cooccurrence, frozenset[Need]]] = Remembered(
-            _REMEMBERED
-        )
+        self._counts: Remembered[Any, Cooccurrence] = Remembered(_REMEMBERED)
         self._channels: dict[Any, Floats] = {}
         self._orders: dict[Any, tuple[Array, Floats | None]] = {}
         self._lost: dict[Any, Floats] = {}
@@ -343,16 +327,11 @@ class Scorer:
         `key` identifies the masks, `which` has the indices of the attributes, and `candidates`
         their masks. `label` is the mask of the label, if it has one.
         """
-        known, filled = self._counts.get(
-            key, lambda: (self._whole(which, candidates, label), frozenset())
-        )
-        missing = frozenset(needs) - filled
-        if missing:
-            more: dict[str, Any] = {}
-            for need in missing:
-                more |= self._fill[need](which, candidates, label)
-            known = known.extended(**more)
-            self._counts.put(key, (known, filled | missing))
+        known = self._counts.get(key, lambda: self._whole(which, candidates, label))
+        for need in needs:
+            if getattr(known, need) is None:
+                more = self._fill[need](which, candidates, label)
+                known = self._counts.put(key, known.extended(**more))
         return known
 
     def _whole(

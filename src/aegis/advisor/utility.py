@@ -17,7 +17,7 @@ from aegis.advisor.column_figures import ColumnFigure
 from aegis.advisor.scores import utility_kept
 from aegis.measures import MEASURES, Measure
 from aegis.policy.labels import MUCH_IN_ONE_ROW
-from aegis.words import alike, counted, json_fields, percent
+from aegis.words import alike, counted, json_fields, jsonable, percent
 
 IN_WORDS = {"AUC": "AUC", "accuracy": "an accuracy of", "nats": "a log loss of", "R2": "R2"}
 """The words for a metric of models in a sentence, by the unit of its measure."""
@@ -416,5 +416,7 @@ class UtilityFigure:
             **json_fields(self, "measure", "value", "reference", "reference_name"),
             **json_fields(self, "kept=utility_kept", "stderr", "rows", "lost_classes"),
             **({} if self.number is None else self.number.to_dict()),
-            **json_fields(self, *(n for n in ("labels", "columns", "leaks") if getattr(self, n))),
+            **({"labels": jsonable(self.labels)} if self.labels else {}),
+            **({"columns": jsonable(self.columns)} if self.columns else {}),
+            **({"leaks": dict(self.leaks)} if self.leaks else {}),
         }

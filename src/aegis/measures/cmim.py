@@ -33,13 +33,10 @@ class CmimPath:
     gains
         The information that each chosen attribute adds, in bits: positive, and in descending order
         from the second on.
-    pairs
-        Number of pairs of attributes that were evaluated, of m (m - 1) / 2 pairs.
     """
 
     order: tuple[int, ...]
     gains: tuple[float, ...]
-    pairs: int
 
     @property
     def total(self) -> float:
@@ -73,67 +70,25 @@ def cmim_path(counts: Cooccurrence) -> CmimPath:
     - I(B; Y). The path ends when no gain is positive. Of equal attributes, the one with the lowest
     index is chosen. All terms are corrected for their first-order bias.
 
-    This is the fast implementation of Fleuret, Fast binary feature selection with conditional
-    mutual information, JMLR 5, 2004. An attribute's gain can only fall as more attributes are
-    chosen. So the minimum over the pairs evaluated so far is an upper bound of the gain, and most
-    pairs are never evaluated. Null counts as a value; levels (masked values) without rows are
+    The criterion is that of Fleuret, Fast binary feature selection with conditional mutual
+    information, JMLR 5, 2004. Null counts as a value; levels (masked values) without rows are
     skipped. A gain of at most 1e-12 bits counts as 0.
     """
+    if counts.pairs is None:
+        raise InternalError("The information of pairs of attributes was not filled in.")
     alone = attribute_information(counts)
-    lazy = _LazyMinimum(counts, alone)
+    gain = alone.copy()
+    order: list[int] = []
     gains: list[float] = []
-    while (best := lazy.best()) is not None:
-        gains.append(lazy.score[best])
-        lazy.choose(best)
-    return CmimPath(tuple(lazy.chosen), tuple(gains), lazy.pairs)
-
-
-class _LazyMinimum:
-    """The minimum of I(A; Y | B) over the attributes B chosen so far, for each attribute A and the
-    label Y. A minimum is updated only if the choice of the next attribute needs it.
-    """
-
-    def __init__(self, counts: Cooccurrence, alone: Floats) -> None:
-        if counts.pairs is None:
-            raise InternalError("The information of pairs of attributes was not filled in.")
-        self._pairs = counts.pairs
-        # Lists: single entries are read and written, which arrays are slow at.
-        self.alone: list[float] = alone.tolist()
-        self.score: list[float] = self.alone.copy()
-        self.seen = [0] * len(self.alone)
-        self.chosen: list[int] = []
-        self.left = set(range(len(alone)))
-        self.pairs = 0
-
-    def best(self) -> int | None:
-        """Return the attribute with the largest minimum, or None if no attribute has a gain.
-
-        If several attributes are equal, the one with the lowest index is returned.
-        """
-        best: int | None = None
-        for index in sorted(self.left, key=lambda i: (-self.score[i], i)):
-            while self._leads(index, best) and self.seen[index] < len(self.chosen):
-                self._look(index, self.chosen[self.seen[index]])
-            if self._leads(index, best):
-                best = index
-        return best
-
-    def choose(self, index: int) -> None:
-        self.chosen.append(index)
-        self.left.remove(index)
-
-    def _leads(self, index: int, best: int | None) -> bool:
-        if best is None:
-            return self.score[index] > _NO_GAIN
-        return (self.score[index], -index) > (self.score[best], -best)
-
-    def _look(self, index: int, other: int) -> None:
-        self.score[index] = min(self.score[index], self._pair(index, other) - self.alone[other])
-        self.seen[index] += 1
-
-    def _pair(self, index: int, other: int) -> float:
-        self.pairs += 1
-        return float(self._pairs[index, other])
+    while len(order) < len(alone):
+        best = int(gain.argmax())
+        if gain[best] <= _NO_GAIN:
+            break
+        order.append(best)
+        gains.append(float(gain[best]))
+        gain = np.minimum(gain, counts.pairs[:, best] - alone[best])
+        gain[best] = -np.inf
+    return CmimPath(tuple(order), tuple(gains))
 
 
 def cmim(counts: Cooccurrence) -> float:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from aegis.array_cache import remembered
 from aegis.arrays import Array, Floats
 from aegis.errors import InternalError
 from aegis.measures.by_fold import PartCounts, ShownLevels, side, with_and_without
@@ -162,36 +163,32 @@ def groupings(own: ShownLevels) -> list[Floats]:
     return finer
 
 
+@remembered
 def column_figures(counts: Cooccurrence) -> ColumnFigures:
     """Return how well each column is predicted from the others; computed once per `counts`."""
-
-    def make() -> ColumnFigures:
-        of = _columns(counts).count()
-        shown, errors = _shown(of), column_errors(of)
-        rows, groups = of.rows.sum(axis=1), [groupings(own) for own in shown]
-        variants = with_and_without(len(rows))
-        by_group = [
-            own.joint.sum(axis=1) @ np.vstack(of_column).T
-            for own, of_column in zip(shown, groups, strict=True)
-        ]
-        seen = variants @ np.concatenate(by_group, axis=1)
-        spread = seen * (1 - seen / np.maximum(variants @ rows, 1.0)[:, None])
-        saved = spread[:, None] - np.tensordot(variants, errors, (1, 0))  # (1 + K, P, R)
-        ratio = saved / np.maximum(seen, 1e-300)[:, None] * (seen > 0)[:, None]
-        starts = np.cumsum([0, *(len(one) for own in groups for one in own)])[:-1]
-        finest = np.cumsum([0, *map(len, groups)])[:-1]
-        by_grouping = np.maximum(np.add.reduceat(ratio, starts, axis=2), 0.0)
-        by_penalty: Floats = np.maximum.reduceat(by_grouping, finest, axis=2)  # (1 + K, P, m)
-        best = by_penalty[0].argmax(axis=0)
-        value: Floats = by_penalty.max(axis=1)
-        each = np.add.reduceat(saved[0], starts, axis=1)[:, finest]
-        explained = each[best, np.arange(len(shown))]
-        whole = np.add.reduceat(spread[0], starts)[finest]
-        share = explained / np.maximum(whole, 1e-300) * (whole > 0)
-        return ColumnFigures(value / (1 + value), np.maximum(share, 0.0))
-
-    made: ColumnFigures = counts.remember("columns", make)
-    return made
+    of = _columns(counts).count()
+    shown, errors = _shown(of), column_errors(of)
+    rows, groups = of.rows.sum(axis=1), [groupings(own) for own in shown]
+    variants = with_and_without(len(rows))
+    by_group = [
+        own.joint.sum(axis=1) @ np.vstack(of_column).T
+        for own, of_column in zip(shown, groups, strict=True)
+    ]
+    seen = variants @ np.concatenate(by_group, axis=1)
+    spread = seen * (1 - seen / np.maximum(variants @ rows, 1.0)[:, None])
+    saved = spread[:, None] - np.tensordot(variants, errors, (1, 0))  # (1 + K, P, R)
+    ratio = saved / np.maximum(seen, 1e-300)[:, None] * (seen > 0)[:, None]
+    starts = np.cumsum([0, *(len(one) for own in groups for one in own)])[:-1]
+    finest = np.cumsum([0, *map(len, groups)])[:-1]
+    by_grouping = np.maximum(np.add.reduceat(ratio, starts, axis=2), 0.0)
+    by_penalty: Floats = np.maximum.reduceat(by_grouping, finest, axis=2)  # (1 + K, P, m)
+    best = by_penalty[0].argmax(axis=0)
+    value: Floats = by_penalty.max(axis=1)
+    each = np.add.reduceat(saved[0], starts, axis=1)[:, finest]
+    explained = each[best, np.arange(len(shown))]
+    whole = np.add.reduceat(spread[0], starts)[finest]
+    share = explained / np.maximum(whole, 1e-300) * (whole > 0)
+    return ColumnFigures(value / (1 + value), np.maximum(share, 0.0))
 
 
 def _columns(counts: Cooccurrence) -> ColumnCounts:

@@ -130,26 +130,8 @@ def _merge_equal_rows(table: Ints) -> tuple[Ints, Ints]:
     once = np.ones(len(table), dtype=np.int64)
     if len(table) < _MERGE_FROM:
         return table, once
-    order, first = _sorted_runs(table)
+    ordered = table[np.lexsort(table.T)]
+    first = np.flatnonzero(np.append(True, (np.diff(ordered, axis=0) != 0).any(axis=1)))
     if len(first) > _MERGE_GAIN * len(table):
         return table, once
-    return table[order[first]], np.diff(np.append(first, len(table)))
-
-
-def _sorted_runs(table: Ints) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return an order of the table's rows that makes equal rows neighbours, and the positions in
-    this order at which each run of equal rows starts.
-    """
-    base = [int(limit) + 1 for limit in table.max(axis=0)]
-    key = np.zeros(len(table), dtype=np.int64)
-    capacity = 1
-    for column, size in enumerate(base):
-        capacity *= size
-        if capacity >= 2**62:
-            # One integer no longer holds a row, so the columns are sorted one after the other.
-            order = np.lexsort(table.T)
-            changed = (np.diff(table[order], axis=0) != 0).any(axis=1)
-            return order, np.flatnonzero(np.append(True, changed))
-        key = key * size + table[:, column]
-    order = np.argsort(key, kind="stable")
-    return order, np.flatnonzero(np.append(True, np.diff(key[order]) != 0))
+    return ordered[first], np.diff(np.append(first, len(table)))

@@ -4,7 +4,7 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -203,18 +203,6 @@ class Cooccurrence:
         """
         return self.counted() if callable(self.counted) else self.counted
 
-    @cached_property
-    def _remembered(self) -> dict[Hashable, Any]:
-        return {}
-
-    def remember(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """Return the result of `compute`. `compute` is called only the first time that `key` is
-        used; later calls return the first result.
-        """
-        if key not in self._remembered:
-            self._remembered[key] = compute()
-        return self._remembered[key]
-
     def by_part(self, coding: Coding = Coding.NAMES) -> PartCounts:
         """Return the counts by fold, with numbers and dates encoded as `coding` says.
 
@@ -275,20 +263,14 @@ class Cooccurrence:
         results.
         """
         other = replace(self, **more)
-        names = ("total", "class_totals")
-        other.__dict__.update({n: self.__dict__[n] for n in names if n in self.__dict__})
-        known = self._remembered
-        other._remembered.update({k: known[k] for k in ("fit", "traces") if k in known})
+        results = {name: own for name, own in self.__dict__.items() if name not in other.__dict__}
+        other.__dict__.update(results)
         return other
 
     def lacks(self, needs: Collection[Need]) -> list[Need]:
         """Return those entries of `needs` that these counts do not contain."""
-        filled = {
-            Need.PAIRS: self.pairs is not None,
-            Need.PARTS: self.parts is not None,
-            Need.COLUMNS: self.columns is not None,
-        }
-        return [need for need in needs if not filled.get(need, True)]
+        always = Need.ORDER, Need.POOLED
+        return [need for need in needs if need not in always and getattr(self, need) is None]
 
     @cached_property
     def class_totals(self) -> Array:

@@ -154,11 +154,6 @@ class Scores:
         mean_area: Floats = (area * known).sum(axis=1) / np.maximum(count, 1.0)
         return np.where(count > 0, mean_area, 0.5)
 
-    def auc(self) -> Floats:
-        """Return the AUC that each of P directions reaches over all folds, shape (P,)."""
-        whole: Floats = self.areas[0]
-        return whole
-
 
 def _ratio(gap: Floats, variance: Floats) -> Floats:
     """Return a gap between means in standard deviations, `gap` / sqrt(`variance`); if the variance

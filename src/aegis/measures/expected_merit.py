@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from aegis.array_cache import remembered
 from aegis.arrays import Floats
 from aegis.errors import PolicyError
 from aegis.measures import merits
@@ -104,18 +105,19 @@ def held_out(
 
     The result is cached in `counts`.
     """
-    coding = counts.same_as(coding)
+    return _held_out(counts, counts.same_as(coding), merit, model)
 
-    def make() -> Floats:
-        scores = model(counts.by_part(coding), jointly=merit is not Merit.AUC)
-        figures = _best(merit, _OF[merit](scores), 1)
-        if merit is not Merit.AUC or scores.shape is None:
-            return figures
-        shaped: Floats = cumulative(scores.shape * quantile(np.clip(figures, FLOOR, 1 - 1e-16)))
-        return np.where((figures > FLOOR) & (scores.shape < 1), shaped, figures)
 
-    made: Floats = counts.remember((model, coding, merit), make)
-    return made
+@remembered
+def _held_out(
+    counts: Cooccurrence, coding: Coding, merit: Merit, model: Callable[..., Scores]
+) -> Floats:
+    scores = model(counts.by_part(coding), jointly=merit is not Merit.AUC)
+    figures = _best(merit, _OF[merit](scores), 1)
+    if merit is not Merit.AUC or scores.shape is None:
+        return figures
+    shaped: Floats = cumulative(scores.shape * quantile(np.clip(figures, FLOOR, 1 - 1e-16)))
+    return np.where((figures > FLOOR) & (scores.shape < 1), shaped, figures)
 
 
 class OfModels(ABC):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aegis.array_cache import remembered
 from aegis.arrays import Array, Floats
 from aegis.errors import InternalError
 from aegis.measures.cooccurrence import Cooccurrence
@@ -112,23 +113,14 @@ def _moments(
     return effective, explained
 
 
+@remembered
 def value_traces(counts: Cooccurrence) -> Floats:
     """Return the held-out Pillai's trace for each penalty of `UNPOOLED`, if models have a
     coefficient for each level (masked value).
     """
 
-    def traces() -> Floats:
-        return held_out_traces(
-            counts.total,
-            counts.joint,
-            counts.class_totals,
-            counts.n,
-            UNPOOLED,
-            chance=counts.chance,
-        )
-
-    known: Floats = counts.remember("traces", traces)
-    return known
+    of_rows = counts.total, counts.joint, counts.class_totals, counts.n
+    return held_out_traces(*of_rows, UNPOOLED, chance=counts.chance)
 
 
 def held_out(counts: Cooccurrence) -> float:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from aegis.array_cache import remembered
 from aegis.arrays import Floats
 from aegis.errors import InternalError, PolicyError
 from aegis.measures.by_fold import PartCounts, Response, side, with_and_without
@@ -109,22 +110,21 @@ def held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
 
     `coding` is the way in which numbers and dates are encoded. The result is cached in `counts`.
     """
-    coding = counts.same_as(coding)
+    return _held_out_r2(counts, counts.same_as(coding))
 
-    def make() -> Floats:
-        of = counts.by_part(coding)
-        errors = squared_errors(of)
-        away = spread(response_of(of), of.rows.sum(axis=1))
-        variants = with_and_without(len(away))
-        whole = (variants @ away)[:, None]
-        left = np.divide(
-            variants @ errors, whole, out=np.ones_like(whole @ errors[:1]), where=whole > 0
-        )
-        reached: Floats = np.maximum(1.0 - left, 0.0).max(axis=1)
-        return reached
 
-    made: Floats = counts.remember(("r2", coding), make)
-    return made
+@remembered
+def _held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
+    of = counts.by_part(coding)
+    errors = squared_errors(of)
+    away = spread(response_of(of), of.rows.sum(axis=1))
+    variants = with_and_without(len(away))
+    whole = (variants @ away)[:, None]
+    left = np.divide(
+        variants @ errors, whole, out=np.ones_like(whole @ errors[:1]), where=whole > 0
+    )
+    reached: Floats = np.maximum(1.0 - left, 0.0).max(axis=1)
+    return reached
 
 
 def explained_share(counts: PartCounts) -> float:

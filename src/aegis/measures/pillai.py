@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from aegis.array_cache import remembered
 from aegis.arrays import Array, Floats, Ints
 from aegis.errors import InternalError
 
@@ -199,15 +200,12 @@ def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:
     return trace - (1 - trace / limit) * rank * limit / freedom
 
 
+@remembered
 def fit_pillai(counts: Cooccurrence) -> PillaiFit:
     """Return Pillai's trace of a configuration, plug-in and adjusted; the result is cached in
     `counts`.
     """
-    made: PillaiFit = counts.remember(
-        "fit",
-        lambda: pillai_trace(counts.total, counts.joint, counts.n, counts.offsets, counts.chance),
-    )
-    return made
+    return pillai_trace(counts.total, counts.joint, counts.n, counts.offsets, counts.chance)
 
 
 def pillai(counts: Cooccurrence) -> float:

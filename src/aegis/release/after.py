@@ -11,7 +11,7 @@ from aegis.masks import Mask, NoiseMask
 from aegis.policy import Configuration, Policy
 from aegis.policy.joint import made_after, require_joint_rule, require_same_table
 from aegis.sources import Source
-from aegis.summary import ShownColumns
+from aegis.summary.classes import ShownColumns
 
 PREFIX = "aegis earlier"
 """Prefix of the names of columns that show the values of an earlier release."""

@@ -53,10 +53,11 @@ from aegis.release.weighing import KeptWeight, kept_weight, not_released
 from aegis.release.writing import ReleasePlan, check_destination, release_rows
 from aegis.requests import ApplyOptions, ApplyRequest, Form
 from aegis.sources import Source, open_named, open_table, transaction
-from aegis.summary import PERSON, check_noise, count_classes
+from aegis.summary import PERSON, count_classes
 from aegis.summary.classes import WEIGHT
 from aegis.summary.coded_rows import holding
 from aegis.summary.leaves import shown_leaves
+from aegis.summary.noise import check_noise
 from aegis.words import brief, json_fields
 
 if TYPE_CHECKING:  # so `checks_types` leaves the configuration to `configuration_to_apply`

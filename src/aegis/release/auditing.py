@@ -17,7 +17,8 @@ from aegis.policy import Configuration, Policy, as_policy
 from aegis.privacy import ClassTable, PrivacyAccount, PrivacyReport, PrivacyRule, report
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
-from aegis.summary import CountedClasses, count_classes
+from aegis.summary import count_classes
+from aegis.summary.classes import CountedClasses
 from aegis.summary.coded_rows import CodedRows, read_rows, stored_rows
 from aegis.summary.leaves import ShownLeaves, leaves_by_hierarchy
 from aegis.summary.outside import Outside, comparable, outside_of

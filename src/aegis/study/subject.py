@@ -21,10 +21,11 @@ from aegis.privacy import PrivacyRule
 from aegis.progress import Progress
 from aegis.sources import Source, open_table
 from aegis.study.questions import AddedSummary
-from aegis.summary import Summary, declared_policy, says_rule
+from aegis.summary import Summary
 from aegis.summary.build import summarize_rows
 from aegis.summary.builder import SAMPLE_ROWS
 from aegis.summary.coded_rows import CodedRows
+from aegis.summary.declared import declared_policy
 from aegis.summary.narrow import narrow
 from aegis.summary_formats import format_of_summary
 from aegis.words import counted
@@ -173,7 +174,7 @@ class Subject:
             return self._plan
 
     def _require_rule(self) -> None:
-        if self.source is None and not self.policy.privacy.criteria and not says_rule(self.summary):
+        if self.source is None and not self.policy.privacy.criteria and self.summary.terms is None:
             raise PolicyError(
                 "The summary does not say which rule it was made under, and no policy is given.",
                 hint="Give the policy.",

@@ -29,8 +29,8 @@ from aegis.summary.checks import (
     kind_of,
     label_bins,
 )
-from aegis.summary.coded_rows import CodedRows, fits, read_coded, read_rows
-from aegis.summary.codes import code_values, encode, narrow, settle, show, sorted_values
+from aegis.summary.coded_rows import CodedRows, fits, read_rows
+from aegis.summary.codes import code_values, encode, narrow, numbers_of, settle, show, sorted_values
 from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
 from aegis.summary.count_cells import count_cells
 from aegis.summary.deal import Dealer
@@ -128,6 +128,9 @@ class Builder:
         self.described: dict[str, AttributeSummary] = {}
         self.several = bool(policy.tasks)  # pairs are then counted when they are asked for
         self.dealt: tuple[dict[str, tuple[Array, Integers]], tuple[Ints, Ints]] | None = None
+
+    label_type: type[np.integer] = np.int64
+    """The type of the index of each row's class."""
 
     def build(self, sample_rows: int | None) -> Summary:
         """Return the summary of the table. Pairs of values are counted on at most `sample_rows`
@@ -319,22 +322,33 @@ class Builder:
         fit in memory. With the codes, no further query is needed.
         """
         names = [attribute.name for attribute in self.policy.features]
-        if self.policy.tasks:
-            names += [c for c in self.policy.label.columns if c not in names]
-        if not fits(self.source, self.rows, len(names) + 1):
+        names += self.policy.label.columns
+        if not fits(self.source, self.rows, len(names)):
             return None
         for attribute in self.policy.features:
             kind_of(self.source.table[attribute.name], attribute)
-        if self.weights is not None and self.weights.column not in names:
+        if self.weights is not None:
             names.append(self.weights.column)
-        if self.policy.tasks and (read := read_rows(self.source, names)) is not None:
-            return read
+        read = read_rows(self.source, tuple(dict.fromkeys(names)), self.rows)
+        return read if read is None or self.policy.tasks else self._with_classes(read, classes)
+
+    def _with_classes(self, rows: CodedRows, classes: pa.Array) -> CodedRows:
+        """Return rows with the index of their class in `classes`; the index of rows without a label
+        is the number of classes.
+        """
         column = self.policy.label.column
+        if not column:
+            return replace(rows, label=np.zeros(len(rows.label), dtype=np.int64), classes=1)
+        values = rows.values[column]
         if self.response is not None:
-            return read_coded(self.source, [*names, column], self._class, classes)
-        label = column if self.label_mask is None else ""
-        read = read_coded(self.source, names, self._class, classes, label or None)
-        return read.with_classes(label, classes) if label else read
+            known = ~np.isnan(numbers_of(values))
+            of_value = np.where(known, 0, len(classes))
+        else:
+            shown = values if self.label_mask is None else shown_values(self.label_mask, values)
+            places = pc.index_in(settle(shown), value_set=classes)
+            of_value = pc.fill_null(places, len(classes)).to_numpy(zero_copy_only=False)
+        label = of_value.astype(self.label_type)[rows.codes[column]]
+        return replace(rows, label=label, classes=len(classes))
 
     def _attributes(self, classes: pa.Array) -> dict[str, AttributeSummary]:
         """Return the summaries of the attributes; one query evaluates all masks."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
@@ -11,7 +11,6 @@ import ibis.expr.types as ir
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from aegis.arrays import Flags, Int32s, Integers
 from aegis.masks import Kind
@@ -83,17 +82,6 @@ class CodedRows:
     def labelled(self) -> Flags:
         """Whether each of N rows has a class of the label, shape (N,)."""
         return self.label < self.classes
-
-    def with_classes(self, name: str, classes: pa.Array) -> CodedRows:
-        """Return the rows with one more column `name`, which has the class of each row."""
-        if name in self.values:
-            return self
-        missing = int(self.label.max(initial=0) == self.classes)
-        values = pa.concat_arrays([classes, pa.nulls(missing, classes.type)])
-        codes = narrow(self.label, len(values))
-        return replace(
-            self, values={**self.values, name: values}, codes={**self.codes, name: codes}
-        )
 
     def with_copy(self, name: str, copy: str) -> CodedRows:
         """Return the rows with one more column `copy`, which has the same values as the column
@@ -216,37 +204,6 @@ class CodedRows:
         return pa.table([*columns, pa.array(counts)], names=[*keys, "n"])
 
 
-def read_coded(
-    source: Source,
-    names: Sequence[str],
-    label_class: Callable[[ir.Table], ir.Value],
-    classes: pa.Array,
-    label: str | None = None,
-) -> CodedRows:
-    """Read some columns of all rows, and the class of each row, in one pass over the table.
-
-    Parameters
-    ----------
-    source
-        The table; its engine must run in this process.
-    names
-        The columns.
-    label_class
-        Function that returns an expression for the class of each row of a table.
-    classes
-        The classes, in their order.
-    label
-        The column whose values are the classes; None if `label_class` computes them.
-    """
-    parts = [] if label is None else _stored(source, (*names, label))
-    if parts:
-        labels = [_classes_of(columns[-1], classes) for columns in parts]
-    else:
-        parts, labels = _fetched(source, names, label_class, classes)
-    none = np.zeros(0, dtype=np.int64)
-    return CodedRows(*_joined(source, names, parts), np.concatenate([none, *labels]), len(classes))
-
-
 def fits(source: Source, rows: int, columns: int) -> bool:
     """Return whether the codes of this many rows and columns stay within the memory limit.
 
@@ -259,23 +216,24 @@ def fits(source: Source, rows: int, columns: int) -> bool:
     return cells * _CELL_BYTES <= parse_size(limits().memory)
 
 
-def read_rows(source: Source, names: Sequence[str]) -> CodedRows | None:
+def read_rows(source: Source, names: Sequence[str], rows: int | None = None) -> CodedRows | None:
     """Read columns of all rows, which all get the same class; None if the engine should count the
     rows instead.
 
     The engine should count if there are too many columns or rows, or if no mask accepts the type of
-    a column.
+    a column. `rows` is the number of rows, if it is already known.
     """
     schema = source.table.schema()
     if any(name not in schema or Kind.of(schema[name]) is None for name in names):
         return None
-    if not fits(source, source.rows, len(names)):
+    rows = source.rows if rows is None else rows
+    if not fits(source, rows, len(names)):
         return None
     parts = _stored(source, names)
     if not parts:
         columns = source.table.select(**{f"a{i}": source.table[n] for i, n in enumerate(names)})
         parts = _parts(source, columns, names)
-    return CodedRows(*_joined(source, names, parts), np.zeros(source.rows, dtype=np.int64), 1)
+    return CodedRows(*_joined(source, names, parts), np.zeros(rows, dtype=np.int64), 1)
 
 
 @contextmanager
@@ -334,25 +292,6 @@ def _repeat(source: Source, names: Sequence[str]) -> bool:
     return first is not None and all(_REPEATS * len(own) <= len(first) for own in columns)
 
 
-def _fetched(
-    source: Source,
-    names: Sequence[str],
-    label_class: Callable[[ir.Table], ir.Value],
-    classes: pa.Array,
-) -> tuple[list[list[Part]], list[Codes]]:
-    """Read columns and the class of each row by a query of the engine. Return the columns as codes
-    in batches of rows (for each column, its codes and the value of each code, by batch), and the
-    class of each row by batch.
-    """
-    columns = {f"a{i}": source.table[name] for i, name in enumerate(names)}
-    selected = source.table.select(**columns, y=label_class(source.table))
-    parts, labels = [], []
-    for batch in source.batches(selected, rows=_at_a_time(names)):
-        parts.append([stored_codes(batch.column(f"a{i}")) for i in range(len(names))])
-        labels.append(_classes_of(stored_codes(batch.column("y")), classes))
-    return parts, labels
-
-
 def _parts(source: Source, table: ir.Table, names: Sequence[str]) -> list[list[Part]]:
     """Run a query, and return its columns as codes in batches of rows: for each column, the code of
     each row and the value of each code, by batch.
@@ -392,16 +331,6 @@ def fetch_codes(source: Source, table: ir.Table) -> dict[str, npt.NDArray[np.uns
         dtype = table[name].type().to_pyarrow()
         codes[name] = join_parts([columns.pop(0) for columns in parts], dtype)[0]
     return codes
-
-
-def _classes_of(labels: Part, classes: pa.Array) -> Codes:
-    """Return the index in `classes` of each row's class; the number of classes if the row has none.
-    `labels` are two arrays: a code per row, and the class of each code.
-    """
-    codes, values = labels
-    own = pc.fill_null(pc.index_in(values, value_set=classes), len(classes))
-    known: Codes = own.to_numpy(zero_copy_only=False).astype(np.int64)[codes]
-    return known
 
 
 def _joined(

@@ -14,7 +14,7 @@ from aegis.summary.model import AttributeSummary, Summary
 def declared_policy(summary: Summary) -> Policy:
     """Return the policy under which a summary was made, as far as the summary contains it.
 
-    A summary of an earlier version of Aegis does not contain its privacy rule (see `says_rule`).
+    A summary of an earlier version of Aegis does not contain its privacy rule.
     Then the rule of the returned policy requires nothing.
     """
     terms = summary.terms
@@ -38,11 +38,6 @@ def _label(summary: Summary) -> Label:
     ]
     known = any(columns & set(task.summary.attributes) for task in several.tasks)
     return several_labels(tasks, several.serve, known=known)
-
-
-def says_rule(summary: Summary) -> bool:
-    """Return whether the summary contains the privacy rule under which it was made."""
-    return summary.terms is not None
 
 
 def _declared(attribute: AttributeSummary) -> Attribute:

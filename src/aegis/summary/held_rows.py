@@ -10,16 +10,14 @@ import ibis
 import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from aegis.arrays import Array, Integers, Ints
 from aegis.masks import Mask
 from aegis.policy import Attribute, LabelTask, Policy
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source
-from aegis.summary.builder import MAX_LEVELS, SAMPLE_ROWS, Builder, shown_values
+from aegis.summary.builder import MAX_LEVELS, SAMPLE_ROWS, Builder
 from aegis.summary.coded_rows import CodedRows
-from aegis.summary.codes import numbers_of, settle
 from aegis.summary.deal import PRIME, Dealer
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import AttributeSummary, LabelSummary, Summary
@@ -39,8 +37,6 @@ class HeldBuilder(Builder):
         The rows, with the label's column; None if there are too many to keep in memory.
     """
 
-    label_type: type[np.integer] = np.int64
-
     def __init__(
         self,
         source: Source,
@@ -56,22 +52,7 @@ class HeldBuilder(Builder):
         self.held = held
 
     def _coded_rows(self, classes: pa.Array) -> CodedRows | None:
-        """Return the rows in memory with the class of each; None if they were not read."""
-        rows, column = self.held, self.policy.label.column
-        if rows is None:
-            return None
-        if not column:
-            return replace(rows, label=np.zeros(len(rows.label), dtype=np.int64), classes=1)
-        values = rows.values[column]
-        if self.response is not None:
-            known = ~np.isnan(numbers_of(values))
-            of_value = np.where(known, 0, len(classes))
-        else:
-            shown = values if self.label_mask is None else shown_values(self.label_mask, values)
-            places = pc.index_in(settle(shown), value_set=classes)
-            of_value = pc.fill_null(places, len(classes)).to_numpy(zero_copy_only=False)
-        label = of_value.astype(self.label_type)[rows.codes[column]]
-        return replace(rows, label=label, classes=len(classes))
+        return None if self.held is None else self._with_classes(self.held, classes)
 
     def _size(self) -> int:
         return super()._size() if self.held is None else len(self.held.label)

@@ -465,23 +465,23 @@ class Summary:
         >>> study.summary.in_effective_rows() is study.summary
         True
         """
-        if self.weights is None or self.pairs.in_rows:
-            return self
-        known: Summary | None = self.__dict__.get("_in_rows")
-        if known is None:
-            in_rows, own = self.weights.labelled.in_rows, self.label_attribute
-            known = replace(
-                self,
-                attributes={
-                    name: replace(attribute, joint=in_rows(attribute.joint))
-                    for name, attribute in self.attributes.items()
-                },
-                label_attribute=None if own is None else replace(own, joint=in_rows(own.joint)),
-                label=replace(self.label, totals=in_rows(self.label.weighted)),
-                pairs=self.pairs.in_effective_rows(),
-            )
-            known.__dict__["number"] = self.number
-            self.__dict__["_in_rows"] = known
+        return self if self.weights is None or self.pairs.in_rows else self._in_rows
+
+    @cached_property
+    def _in_rows(self) -> Summary:
+        assert self.weights is not None
+        in_rows, own = self.weights.labelled.in_rows, self.label_attribute
+        known = replace(
+            self,
+            attributes={
+                name: replace(attribute, joint=in_rows(attribute.joint))
+                for name, attribute in self.attributes.items()
+            },
+            label_attribute=None if own is None else replace(own, joint=in_rows(own.joint)),
+            label=replace(self.label, totals=in_rows(self.label.weighted)),
+            pairs=self.pairs.in_effective_rows(),
+        )
+        known.__dict__["number"] = self.number
         return known
 
     @cached_property

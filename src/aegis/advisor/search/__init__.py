@@ -1,17 +1,15 @@
 """Search all combinations of candidate masks exactly."""
 
-from aegis.advisor.search.front import FrontRange, rules_of
-from aegis.advisor.search.request import check_limits, check_request, objective_names
+from aegis.advisor.search.front import rules_of
+from aegis.advisor.search.request import check_limits, check_request
 from aegis.advisor.search.search import Prepared, prepare, search_combinations
 from aegis.advisor.search.searcher import Searcher
 
 __all__ = [
-    "FrontRange",
     "Prepared",
     "Searcher",
     "check_limits",
     "check_request",
-    "objective_names",
     "prepare",
     "rules_of",
     "search_combinations",

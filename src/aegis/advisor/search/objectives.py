@@ -39,20 +39,12 @@ from aegis.advisor.search.trace import Pillai
 from aegis.advisor.several import SeveralScorer
 from aegis.array_cache import Remembered, remembered
 from aegis.arrays import Floats, Integers, Ints
-from aegis.measures import (
-    MEASURES,
-    Direction,
-    LabelKind,
-    Measure,
-    Need,
-    Scope,
-    Trace,
-    explained_by_others,
-    explained_share,
-    reachable_auc,
-    weighted,
-)
+from aegis.measures import MEASURES, Direction, LabelKind, Measure, Need, Scope
+from aegis.measures.auc_bound import reachable_auc
+from aegis.measures.columns import explained_by_others, weighted
 from aegis.measures.normal import cumulative
+from aegis.measures.number import explained_share
+from aegis.measures.record import Trace
 from aegis.summary import Candidate
 
 _MOST = 1.0 - 1e-9

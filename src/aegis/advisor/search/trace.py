@@ -13,8 +13,9 @@ from aegis.advisor.search.objective import CUBED, Objective, seconds_of
 from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf
 from aegis.array_cache import Remembered, remembered
 from aegis.arrays import Array, Integers, Ints
-from aegis.measures import PillaiFit, pillai_trace
+from aegis.measures import pillai_trace
 from aegis.measures.partial_trace import Given, GroupedLevels
+from aegis.measures.pillai import PillaiFit
 
 Key = tuple[int, ...]
 """A key of groupings: for each variable, the number of its grouping."""

@@ -24,7 +24,8 @@ from aegis.advisor.grouping import group_rows
 from aegis.advisor.scoring import Scorer
 from aegis.arrays import Floats, Ints
 from aegis.errors import DataError, PolicyError
-from aegis.measures import MEASURES, Direction, Margins, Measure, Scope
+from aegis.measures import MEASURES, Direction, Measure, Scope
+from aegis.measures.record import Margins
 from aegis.papers.reconstruction import (
     Evidence,
     MaskedJoint,
@@ -35,7 +36,8 @@ from aegis.papers.reconstruction import (
 )
 from aegis.policy import Configuration
 from aegis.progress import SILENT, Progress
-from aegis.summary import AttributeSummary, Candidate, Information, Summary, expected_reports
+from aegis.summary import AttributeSummary, Candidate, Information, Summary
+from aegis.summary.noise import expected_reports
 
 DEFAULT_METHOD = "all-evidence"
 _MOST_CELLS = 1 << 25

@@ -18,7 +18,8 @@ from aegis.advisor.owner import check_owner_rule
 from aegis.advisor.rank import rank_choice
 from aegis.advisor.scoring import AttributeScore, Scorer, utility_kept
 from aegis.errors import PolicyError
-from aegis.measures import Margins, Measure, Scope
+from aegis.measures import Measure, Scope
+from aegis.measures.record import Margins
 from aegis.papers.estimates.cases import (
     ONE_MASK,
     PaperEstimate,

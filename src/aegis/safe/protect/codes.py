@@ -16,7 +16,7 @@ import numpy as np
 
 from aegis.arrays import Floats, Ints
 from aegis.measures import UNPOOLED as PENALTIES
-from aegis.measures import believed, fitted_freedom
+from aegis.measures.target_coded import believed, fitted_freedom
 from aegis.safe.protect.model import GRID
 
 CLEAR = 1.3

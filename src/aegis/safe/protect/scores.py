@@ -17,7 +17,8 @@ import numpy as np
 
 from aegis.advisor import utility_kept
 from aegis.arrays import Floats, Ints
-from aegis.measures import MEASURES, held_out_reached, trace_by_separation
+from aegis.measures import MEASURES
+from aegis.measures.target_coded import held_out_reached, trace_by_separation
 from aegis.safe.protect.added_variance import added_variance
 from aegis.safe.protect.codes import coefficients, explained, weights_of
 from aegis.safe.protect.model import GRID, Moments, ProtectedSummary

@@ -25,7 +25,7 @@ from aegis.advisor.search.problem import Box, MaskVariable, SearchSpace, members
 from aegis.advisor.search.searcher import LISTED, figures_of
 from aegis.advisor.search.shortlist import SPLITS, Shortlist
 from aegis.arrays import Floats
-from aegis.measures import held_out_reached
+from aegis.measures.target_coded import held_out_reached
 from aegis.progress import Progress
 from aegis.requests import SearchRequest
 from aegis.safe.protect.model import ProtectedSummary
