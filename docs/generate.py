@@ -24,7 +24,8 @@ from aegis.anonymizers import ANONYMIZERS, OptionEntry, listed_options
 from aegis.masks import MASKS
 from aegis.measures import MEASURES
 from aegis.options import options_of
-from aegis.policy import model, schema
+from aegis.policy import lines as schema
+from aegis.policy import model
 from aegis.privacy import MODELS
 from aegis.privacy.model import ModelNeed
 from aegis.words import default_value

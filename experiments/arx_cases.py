@@ -35,9 +35,9 @@ from aegis.advisor.search import Searcher
 from aegis.advisor.search.problem import Box
 from aegis.errors import AegisError
 from aegis.policy import Policy, load_policy
-from aegis.privacy.sampling import sampled_privacy
+from aegis.privacy.dp import sampled_privacy
 from aegis.privacy.scheme_search import SCHEME_SCORES
-from aegis.records.scheme import scheme_cells
+from aegis.records.safe_pub import scheme_cells
 from aegis.sources import open_table
 from aegis.summary import Summary, summarize
 from arx_java import SEED, Call, Case, JavaRandom, Name, New, read_cases

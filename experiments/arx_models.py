@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aegis.arx.losses.payout import Stakes
-from aegis.privacy.sampling import SampledPrivacy, sampled_privacy
+from aegis.arx.losses.catalog import Stakes
+from aegis.privacy.dp import SampledPrivacy, sampled_privacy
 from arx_java import Call, Name, New
 
 

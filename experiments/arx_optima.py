@@ -26,15 +26,12 @@ from aegis.advisor import Choice, Scorer
 from aegis.arrays import Flags
 from aegis.measures import MEASURES
 from aegis.papers.evaluation.coding import CodedTable, Labels, code_table
-from aegis.papers.evaluation.models import MODELS
-from aegis.papers.evaluation.splits import make_splits
-from aegis.papers.evaluation.training import Task, fit, measure
+from aegis.papers.evaluation.training import MODELS, Task, fit, make_splits, measure
 from aegis.policy import Configuration, Policy, load_policy
 from aegis.privacy import ClassTable
 from aegis.sources import open_table
 from aegis.summary import Summary, summarize
-from aegis.summary.frequency import combine
-from aegis.summary.persons import PersonCells
+from aegis.summary.frequency import PersonCells, combine
 from common import RESULTS, data, paired, save_chart, write_json
 
 ATTRIBUTES = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from aegis.privacy.sampling import SampledPrivacy
+from aegis.privacy.dp import SampledPrivacy
 from aegis.privacy.scheme_search import Scheme, chooser
 from arx_java import SEED, JavaRandom
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor import Choice, Scorer
-from aegis.advisor.grouping import stacked_grouping
+from aegis.advisor.encodings import stacked_grouping
 from aegis.measures import MEASURES, pillai_trace
 from aegis.summary import PairCounts
 from common import write_csv, write_json

@@ -31,14 +31,14 @@ from aegis.advisor.confidence import standard_errors
 from aegis.advisor.fold_counts import PARTS
 from aegis.measures import MEASURES
 from aegis.measures.discriminant import PENALTIES
-from aegis.measures.normal import cumulative
+from aegis.measures.numerics import cumulative
 from aegis.papers.evaluation.coding import CodedTable, code_table
-from aegis.papers.evaluation.splits import make_splits
+from aegis.papers.evaluation.training import make_splits
 from aegis.policy import load_policy
 from aegis.sources import open_table
 from aegis.summary import summarize
 from aegis.summary.builder import FOLDS
-from aegis.summary.deal import Dealer
+from aegis.summary.codes import Dealer
 from common import add_csv
 from paper_masks import paper_configurations, paper_policy
 from public_sets import CONFIRMATION, FURTHER, RESERVE

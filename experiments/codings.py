@@ -28,13 +28,12 @@ from scipy import sparse
 
 from aegis.advisor import Choice, Scorer
 from aegis.measures import MEASURES, PENALTIES, Cooccurrence, Need, OrderedCounts, held_out_traces
-from aegis.measures.cmim import attribute_information
-from aegis.measures.held_out import mean_reached, value_traces
-from aegis.measures.ordered import thresholds
-from aegis.papers.evaluation.agreement import spearman
+from aegis.measures.catalog import attribute_information
+from aegis.measures.held_out import mean_reached, thresholds, value_traces
 from aegis.papers.evaluation.coding import code_table
+from aegis.papers.evaluation.result import spearman
 from aegis.summary import AttributeSummary, Candidate, summarize
-from aegis.summary.levels import neighbours, pool
+from aegis.summary.attributes import neighbours, pool
 from common import result, write_csv
 from paper_masks import paper_configurations
 from selection_quality import COUNT, NAME, SETS, prepared

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from aegis.advisor import Choice, Scorer
-from aegis.arx.losses.suppression_losses import CHARGED
+from aegis.arx.losses.separable import CHARGED
 from aegis.measures import MEASURES
 from aegis.papers.evaluation.coding import CodedTable
 from aegis.summary import Summary

@@ -29,8 +29,7 @@ from aegis.papers.evaluation import Reconstructed
 from aegis.papers.evaluation.coding import code_table
 from aegis.papers.evaluation.comparators import mascara
 from aegis.papers.evaluation.evaluate import run_task, tasks
-from aegis.papers.evaluation.models import Model, choose_models
-from aegis.papers.evaluation.splits import make_splits
+from aegis.papers.evaluation.training import Model, choose_models, make_splits
 from aegis.sources import open_table
 from aegis.summary import summarize
 from common import save_chart, write_csv, write_json

@@ -26,7 +26,7 @@ from aegis.advisor import Scorer
 from aegis.measures import FALLBACK_MEASURE, MEASURES
 from aegis.papers.estimates.deviation import estimate_pud
 from aegis.papers.evaluation import Reconstructed
-from aegis.papers.evaluation.agreement import spearman
+from aegis.papers.evaluation.result import spearman
 from common import save_chart, write_csv, write_json
 from paper_sets import prepare
 

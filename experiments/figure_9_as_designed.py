@@ -23,7 +23,7 @@ import numpy as np
 
 from aegis.advisor import Scorer
 from aegis.measures import FALLBACK_MEASURE, MEASURES
-from aegis.papers.evaluation.agreement import spearman
+from aegis.papers.evaluation.result import spearman
 from common import add_csv, write_json
 from mask_estimates import MEASURED, MaskEstimates
 from paper_sets import prepare

@@ -28,8 +28,7 @@ import pyarrow as pa
 
 from aegis.anonymizers import ANONYMIZERS, build_release, encode
 from aegis.records.forest import Forest
-from aegis.records.hybrid import HybridOptions, patterns
-from aegis.records.hybrid_cells import ReleasedCells
+from aegis.records.hybrid import HybridOptions, ReleasedCells, patterns
 from aegis.records.members import k_member
 from common import RESULTS, write_json
 from hybrid import QUASI, SENSITIVE, hierarchies, table

@@ -32,7 +32,7 @@ from aegis.advisor.scoring import Choice, Scorer
 from aegis.measures import MEASURES
 from aegis.measures.cooccurrence import Coding
 from aegis.measures.discriminant import out_of_fold
-from aegis.measures.normal import cumulative, quantile
+from aegis.measures.numerics import cumulative, quantile
 from aegis.policy import load_policy
 from common import write_csv
 

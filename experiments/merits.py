@@ -18,7 +18,7 @@ import numpy as np
 
 from aegis.advisor import Scorer
 from aegis.measures import MEASURES
-from aegis.papers.evaluation.agreement import spearman
+from aegis.papers.evaluation.result import spearman
 from common import write_csv
 from public_sets import CONFIRMATION
 from selection_public import UNMASKED, metrics_of, prepared

@@ -23,18 +23,15 @@ from aegis import init_policy, search
 from aegis.advisor import Scorer
 from aegis.advisor.methods import RecordRanker, choose_recipes
 from aegis.errors import AegisError
+from aegis.files import SILENT
 from aegis.measures import MEASURES
 from aegis.papers.evaluation.coding import CodedTable, Design, code_table
 from aegis.papers.evaluation.evaluate import run_task
-from aegis.papers.evaluation.models import MODELS
 from aegis.papers.evaluation.releases import code_release
-from aegis.papers.evaluation.splits import Rows, Split, make_splits
-from aegis.papers.evaluation.store import Store
-from aegis.papers.evaluation.training import Task
+from aegis.papers.evaluation.training import MODELS, Rows, Split, Store, Task, make_splits
 from aegis.policy import Policy, Role
 from aegis.policy.suggest.masks import propose_masks
 from aegis.privacy import PrivacyRule
-from aegis.progress import SILENT
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
 from arx_optima import released as rows_kept

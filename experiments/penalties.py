@@ -19,7 +19,7 @@ import numpy as np
 
 from aegis.advisor import Scorer
 from aegis.measures import held_out_traces
-from aegis.papers.evaluation.agreement import spearman
+from aegis.papers.evaluation.result import spearman
 from aegis.summary import Summary, summarize
 from common import result, write_csv
 from paper_masks import paper_configurations

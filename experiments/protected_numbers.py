@@ -25,8 +25,8 @@ from aegis.advisor import Scorer, generate
 from aegis.measures import get
 from aegis.policy import Policy, load_policy
 from aegis.safe.protect import Noise, ProtectedScorer
+from aegis.safe.protect.model import with_rounded_label
 from aegis.safe.protect.noise import protect_with_noise
-from aegis.safe.protect.rounded_label import with_rounded_label
 from aegis.sources import Source, open_table
 from common import write_csv
 from numbers_to_predict import read

@@ -20,7 +20,7 @@ from scipy import stats
 
 from aegis import search
 from aegis.advisor import Scorer
-from aegis.advisor.rank import as_it_is
+from aegis.advisor.plan import as_it_is
 from aegis.anonymizers import anonymize_records, read_records
 from aegis.masking import fit_masks, masked_table
 from aegis.measures import MEASURES, fit_pillai

@@ -22,14 +22,12 @@ from typing import Any
 import numpy as np
 
 from aegis.advisor import Choice, Scorer
-from aegis.arx.losses.widths import height
+from aegis.arx.losses.separable import height
 from aegis.measures import MEASURES
-from aegis.papers.evaluation.agreement import spearman
 from aegis.papers.evaluation.coding import CodedTable, code_table
 from aegis.papers.evaluation.evaluate import run_task, tasks
-from aegis.papers.evaluation.models import MODELS
-from aegis.papers.evaluation.splits import make_splits
-from aegis.papers.evaluation.store import Store
+from aegis.papers.evaluation.result import spearman
+from aegis.papers.evaluation.training import MODELS, Store, make_splits
 from aegis.policy import load_policy
 from aegis.sources import open_table
 from aegis.summary import Summary, summarize

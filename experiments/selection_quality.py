@@ -29,7 +29,7 @@ import numpy as np
 
 from aegis import evaluate
 from aegis.papers.evaluation import Evaluation
-from aegis.papers.evaluation.models import MODELS, Features
+from aegis.papers.evaluation.training import MODELS, Features
 from aegis.policy import Policy, load_policy
 from aegis.sources import Source, open_table
 from aegis.summary import summarize

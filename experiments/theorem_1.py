@@ -17,7 +17,7 @@ import numpy as np
 from aegis.advisor import Scorer
 from aegis.measures import MEASURES
 from aegis.papers.evaluation import Reconstructed
-from aegis.papers.evaluation.agreement import spearman
+from aegis.papers.evaluation.result import spearman
 from aegis.policy import load_policy
 from aegis.summary import summarize
 from common import ADULT, ROOT, save_chart, write_csv, write_json

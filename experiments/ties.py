@@ -92,7 +92,7 @@ def compared(
         rule = PrivacyRule.parse({"k": k, "suppression": 0.02})
         study = aegis.Study(known, replace(proposal, privacy=rule))
         for margin in margins:
-            with patch("aegis.advisor.preference.AUC_MARGIN", margin):
+            with patch("aegis.advisor.confidence.AUC_MARGIN", margin):
                 advice = study.search(
                     top=1, time_limit=seconds, explain_best=False, measure="held-out-auc"
                 )

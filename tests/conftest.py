@@ -16,7 +16,7 @@ import pytest
 import typer
 from hypothesis import HealthCheck, settings
 
-from aegis.advisor.search import clock
+from aegis.advisor.search import problem
 from aegis.cli import main
 from aegis.summary import builder
 from postgres_server import Server, server
@@ -154,4 +154,4 @@ def interruptible() -> Iterator[None]:
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stop the clock of searches: a busy machine would end one of two at its limit, and not the other."""
-    monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr(problem, "time", SimpleNamespace(monotonic=lambda: 0.0))

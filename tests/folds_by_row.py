@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from aegis.summary import Summary
 from aegis.summary.builder import FOLDS
-from aegis.summary.deal import Dealer
+from aegis.summary.codes import Dealer
 
 
 def folds_of(

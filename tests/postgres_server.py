@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pytest
 
-from aegis.temporary import name_for, remove_abandoned
+from aegis.files import name_for, remove_abandoned
 
 PASSWORD = "pa:ss/w%rd"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.array_cache import Remembered, remembered
+from aegis.arrays import Remembered, remembered
 
 steps = st.lists(
     st.tuples(st.sampled_from(["get", "put"]), st.integers(0, 5), st.integers(0, 4)), max_size=30

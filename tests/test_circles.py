@@ -70,7 +70,7 @@ def circles(graph: Graph) -> list[list[str]]:
 
 def test_no_module_imports_itself_by_any_path() -> None:
     graph = import_graph(SOURCE)
-    assert len(graph) > 500
+    assert len(graph) > 300
     found = [
         "\n".join(f"{m} imports {', '.join(sorted(graph[m] & {*circle}))}" for m in circle)
         for circle in circles(graph)

@@ -17,7 +17,7 @@ HOLDS = """
 import signal, sys, time
 from pathlib import Path
 from aegis.files import replacing
-from aegis.interrupts import watching
+from aegis.files import watching
 with watching(), replacing(Path(sys.argv[1])) as temporary:
     temporary.write_text("rows that nobody verified")
     print("written", flush=True)
@@ -167,7 +167,7 @@ INTERRUPTED = """
 import os, signal, sys
 from pathlib import Path
 from aegis.files import check_output, replacing
-from aegis.interrupts import watching
+from aegis.files import watching
 
 def interrupt(event, arguments):
     if event == sys.argv[2] and arguments and sys.argv[1] in str(arguments[0]):

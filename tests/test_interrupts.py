@@ -10,8 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from aegis.files import replacing
-from aegis.interrupts import acknowledge, check, is_interrupt, watching
+from aegis.files import acknowledge, check, is_interrupt, replacing, watching
 from aegis.sources import embedded, open_table
 from aegis.sources.embedded import stop_queries
 
@@ -123,7 +122,7 @@ def test_an_interrupted_query_is_an_interrupt_and_stops() -> None:
     code = (
         "import os, signal, sys, threading, time\n"
         "from aegis.sources import embedded\n"
-        "from aegis.sources.failures import engine_errors\n"
+        "from aegis.sources.embedded import engine_errors\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "connection = embedded().con\n"
         "connection.execute('CREATE TABLE t AS SELECT range AS i FROM range(1000000)')\n"

@@ -26,7 +26,7 @@ WIDE_RECORDS: frozenset[str] = frozenset(
         "advisor/ranked.py:Ranked",
         "anonymizers/base.py:Anonymizer",
         "papers/evaluation/result.py:Evaluation",
-        "measures/record.py:Measure",
+        "measures/cooccurrence.py:Measure",
         "policy/suggest/facts.py:ColumnFacts",
         "privacy/model.py:PrivacyModel",
         "records/hybrid.py:HybridOptions",

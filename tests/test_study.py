@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 import aegis
+from aegis.advisor.advise import outside_of_release
+from aegis.advisor.label_leaks import Uncovered
 from aegis.advisor.released import ReleasedRows
-from aegis.advisor.residual_risk_figures import Uncovered
-from aegis.advisor.residual_risks import outside_of_release
 from aegis.errors import DataError, PolicyError
 from aegis.policy import load_policy
 from aegis.privacy import report as privacy_report
@@ -212,7 +212,7 @@ def test_a_small_table_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     The rows that the release keeps are then read masked.
     """
-    monkeypatch.setattr("aegis.study.answers.with_utility", lambda advice, *_: advice)
+    monkeypatch.setattr("aegis.study.subject.with_utility", lambda advice, *_: advice)
     study, asked = aegis.Study(table(), policy()), []
 
     def counting(inner: Any) -> Any:

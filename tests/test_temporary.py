@@ -11,13 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from aegis.files import recording, write_text
-from aegis.temporary import abandoned, name_for, remove_abandoned, temporary_folder
+from aegis.files import (
+    abandoned,
+    name_for,
+    recording,
+    remove_abandoned,
+    temporary_folder,
+    write_text,
+)
 
 LEAVING = """
 import os, signal, sys
 from pathlib import Path
-from aegis.temporary import name_for, temporary_folder
+from aegis.files import name_for, temporary_folder
 
 with temporary_folder("read", Path(sys.argv[1])) as folder:
     (folder / "rows.csv").write_text("private")

@@ -1,20 +1,159 @@
-"""Write files completely or not at all: a file first has a temporary name and is then renamed."""
+"""Handle files and folders of this process, its progress, and its interruptions.
+
+Write files completely or not at all: a file first has a temporary name and is then renamed.
+
+Make folders for temporary files. Their names contain the process, so that leftovers can be
+removed.
+
+Make sure that Ctrl-C and SIGTERM take effect, even if a library swallows them.
+
+Python raises `KeyboardInterrupt` wherever the program happens to be. Within DuckDB, it becomes a
+`RuntimeError` ("Query interrupted"). While DuckDB imports an optional Python module, it can also
+get lost. So Aegis also notes each signal, and raises `KeyboardInterrupt` at the next boundary: at
+the end of a query or a step, or before an output gets its final name.
+
+Define the progress of long work: the work reports its steps to an object of the caller, which
+shows them.
+
+Library functions accept `progress: Progress = SILENT`. The command line passes an object that draws
+on standard error; a notebook or a service may pass another one.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import re
+import shutil
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol, runtime_checkable
 
 from aegis.errors import AegisError, DataError, PolicyError
-from aegis.interrupts import check, deferring
+
+
+@dataclass
+class _Signals:
+    """The state of interrupts: whether a signal was noted, and whether noted signals wait until a
+    later call of `check`.
+    """
+
+    noted: bool = False
+    deferred: bool = False
+
+
+_SIGNALS = _Signals()
+
+
+@contextmanager
+def watching() -> Iterator[None]:
+    """Note interrupts (SIGINT and SIGTERM) instead of stopping the program, as long as the context
+    lasts.
+
+    The context has no effect outside the main thread, or if the program handles the signal itself
+    or ignores it (for example under nohup).
+    """
+    before = _ours()
+    if not before:
+        yield
+        return
+    acknowledge()
+    for number in before:
+        signal.signal(number, _note)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        acknowledge()
+
+
+def _ours() -> dict[signal.Signals, Any]:
+    """Return the signals that Aegis notes, each with the handler that it had before.
+
+    These are SIGINT and SIGTERM. So a job that is ended politely (by timeout, a scheduler, a
+    container) reports its results so far, and so does a background job of a script, where shells
+    ignore SIGINT.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    interrupt = signal.getsignal(signal.SIGINT)
+    if interrupt not in (signal.default_int_handler, signal.SIG_IGN):
+        return {}
+    known = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    return {n: handler for n, handler in known.items() if signal.getsignal(n) is handler}
+
+
+def _note(number: int, frame: FrameType | None) -> None:
+    """Handle a signal: note it, and raise `KeyboardInterrupt` unless interrupts are deferred."""
+    _SIGNALS.noted = True
+    if not _SIGNALS.deferred:
+        signal.default_int_handler(number, frame)
+
+
+@contextmanager
+def deferring() -> Iterator[None]:
+    """Note interrupts within the context without raising them, for example while files are created
+    or removed.
+
+    A later call of `check` raises them.
+    """
+    before, _SIGNALS.deferred = _SIGNALS.deferred, True
+    try:
+        yield
+    finally:
+        _SIGNALS.deferred = before
+
+
+def acknowledge() -> None:
+    """Forget the interrupt that was noted, because the program has already reacted to it."""
+    _SIGNALS.noted = False
+
+
+def check() -> None:
+    """Raise `KeyboardInterrupt` if an interrupt was noted and the program has not yet reacted to
+    it.
+
+    Do nothing while another exception is being handled, so that its clean-up finishes first.
+    """
+    if _SIGNALS.noted and sys.exception() is None:
+        raise KeyboardInterrupt
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Return whether an exception was raised because of an interrupt."""
+    if _SIGNALS.noted:
+        return True
+    link: BaseException | None = error
+    seen: set[int] = set()
+    while link is not None and id(link) not in seen:
+        if isinstance(link, KeyboardInterrupt) or _says_so(link):
+            return True
+        seen.add(id(link))
+        link = link.__cause__ or link.__context__
+    return False
+
+
+def _says_so(error: BaseException) -> bool:
+    """Return whether an error is DuckDB's error for an interrupted query.
+
+    It is recognised by name, as DuckDB may not be loaded.
+    """
+    if type(error).__name__ == "InterruptException":
+        return True
+    return isinstance(error, RuntimeError) and str(error) == "Query interrupted"
+
 
 if sys.platform == "win32":
     import msvcrt
@@ -365,3 +504,124 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file completely; if this fails, leave no part of it."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+_NAME = re.compile(r"aegis-[a-z]+-(?P<machine>[0-9a-f]{8})-(?P<process>[0-9]+)(-.*)?")
+
+
+@contextmanager
+def temporary_folder(purpose: str, parent: Path | None = None) -> Iterator[Path]:
+    """Yield a new folder for temporary files, and remove the folder when the context ends.
+
+    `aegis.files.recording` does not list the files in the folder. If a process was killed, its
+    folder remains in `parent`. This function removes such folders, because they may contain rows.
+
+    Parameters
+    ----------
+    purpose
+        A word in lower case that becomes part of the folder's name.
+    parent
+        The folder in which the new folder is made; by default, the system's folder for temporary
+        files.
+    """
+    place = Path(tempfile.gettempdir()) if parent is None else parent
+    remove_abandoned(place)
+    prefix = f"{name_for(purpose)}-"
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=place) as folder, recording():
+        yield Path(folder)
+
+
+def name_for(purpose: str) -> str:
+    """Return the name of the folder that this process uses for the given purpose."""
+    return f"aegis-{purpose}-{_machine()}-{os.getpid()}"
+
+
+@cache
+def remove_abandoned(parent: Path) -> None:
+    """Remove the temporary folders in `parent` whose processes no longer run. Each process does
+    this only once.
+    """
+    for folder in abandoned(parent):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def abandoned(parent: Path) -> list[Path]:
+    """Return the temporary folders in `parent` of processes of this machine that no longer run.
+
+    Folders of other users are included only if this process may remove them.
+    """
+    try:
+        with os.scandir(parent) as entries:
+            folders = [entry for entry in entries if _is_abandoned(entry)]
+    except OSError:  # a folder that cannot be looked into may still take files
+        return []
+    return sorted(Path(folder.path) for folder in folders)
+
+
+def _is_abandoned(entry: os.DirEntry[str]) -> bool:
+    name = _NAME.fullmatch(entry.name)
+    if name is None or name["machine"] != _machine() or runs(int(name["process"])):
+        return False
+    try:
+        owner = entry.stat(follow_symlinks=False).st_uid
+        mine = not hasattr(os, "geteuid") or os.geteuid() in (0, owner)
+        return mine and entry.is_dir(follow_symlinks=False)
+    except FileNotFoundError:  # another process was faster
+        return False
+
+
+@cache
+def _machine() -> str:
+    """Return an identifier of this machine or container, as several may share a folder.
+
+    Process numbers show which processes still run only within the same system.
+    """
+    try:
+        numbered_by = Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        numbered_by = 0
+    return hashlib.sha256(f"{platform.node()} {numbered_by}".encode()).hexdigest()[:8]
+
+
+class Step(Protocol):
+    """A step of a longer job that is running now, and whose progress is shown."""
+
+    def advance(self, amount: float = 1) -> None:
+        """Report that `amount` more units of the step's work are done."""
+
+    def note(self, text: str) -> None:
+        """Show a text next to the step, in place of the previous text."""
+
+
+@runtime_checkable
+class Progress(Protocol):
+    """An object whose method `step(title, total)` is told about the steps of a job, to show them."""
+
+    def step(self, title: str, total: float | None = None) -> AbstractContextManager[Step]:
+        """Open a step with `total` units of work (None if the number is unknown). The step ends
+        when the context ends.
+        """
+
+
+class _SilentStep:
+    def advance(self, amount: float = 1) -> None:
+        """Ignore the amount of work."""
+
+    def note(self, text: str) -> None:
+        """Ignore the text."""
+
+
+SILENT_STEP: Step = _SilentStep()
+"""A `Step` whose progress is not shown."""
+
+
+class Silent:
+    """A `Progress` that shows nothing."""
+
+    @contextmanager
+    def step(self, title: str, total: float | None = None) -> Iterator[Step]:  # noqa: ARG002
+        """Open a step whose progress is not shown."""
+        yield SILENT_STEP
+
+
+SILENT: Progress = Silent()

@@ -164,7 +164,7 @@ class RankRequest:
     estimate: str | None = keyword(
         None,
         "Rank by the estimated deviation from the raw table, the smallest first (Algorithm 1 "
-        "of the AEGIS paper). One of `aegis.advisor.estimates.ESTIMATES`.",
+        "of the AEGIS paper). One of `aegis.advisor.ranked.ESTIMATES`.",
     )
     prefer: str | None = keyword(
         None,

@@ -1,7 +1,7 @@
 """Summary formats other than `.aegis`; packages add them as entry points `aegis.summary_formats`.
 
 The name of an entry point is the file extension of the format. Its object is a module (or a record)
-with the members of `SummaryFormat`. `aegis.study.questions` defines the methods that a study
+with the members of `SummaryFormat`. `aegis.study.subject` defines the methods that a study
 calls on such a summary.
 """
 

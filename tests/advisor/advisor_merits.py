@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.measures import merits
-from aegis.measures.shape import grid_points
+from aegis.measures.discriminant import grid_points
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aegis.advisor.search.auc_bound import FinestBound
+from aegis.advisor.search.objective import FinestBound
 from aegis.advisor.search.objectives import BelowBound
 from aegis.measures import MEASURES
 from aegis.measures.number import explained_share

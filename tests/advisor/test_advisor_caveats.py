@@ -12,7 +12,7 @@ import aegis
 from advisor_support import policy_of, random_rows, table_of
 from aegis import search
 from aegis.advisor import Advice
-from aegis.advisor.caveats import caveats_of
+from aegis.advisor.advice import caveats_of
 from aegis.policy import load_policy
 from aegis.present.finding import Finding
 

@@ -26,7 +26,7 @@ from aegis.measures.columns import PENALTIES, column_figures
 from aegis.measures.cooccurrence import Need
 from aegis.policy import ANY_LABEL
 from aegis.summary import Summary, summarize
-from aegis.summary.deal import Dealer
+from aegis.summary.codes import Dealer
 from search_support import assert_bounded, assert_proves_best, searcher_of
 
 MEASURE = MEASURES.get("held-out-any")
@@ -297,7 +297,7 @@ def test_init_without_a_label_proposes_any() -> None:
 
 
 def test_a_table_of_too_many_values_is_measured_by_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aegis.advisor.default.MOST_COLUMNS", 5)
+    monkeypatch.setattr("aegis.advisor.utility.MOST_COLUMNS", 5)
     table = mixed()
     advice = aegis.Study(table, policy_of(table)).rank(generate_count=1)
     assert advice.measure == "adjusted-contingency"

@@ -21,8 +21,8 @@ from aegis.advisor.confidence import (
 from aegis.measures import MEASURES
 from aegis.policy import Policy, load_policy
 from aegis.summary import Summary, load_bundle, merge, save_bundle, summarize
+from aegis.summary.build import without_fold
 from aegis.summary.cooccurrence import Chunk, count_pairs
-from aegis.summary.folds import without_fold
 from folds_by_row import folds_of
 
 MASKS = [

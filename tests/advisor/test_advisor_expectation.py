@@ -14,8 +14,7 @@ from advisor_scores import configuration_value, number_features, parts_of
 import aegis
 from advisor_support import all_choices, masked_columns
 from aegis.advisor import Scorer
-from aegis.advisor.default import measure_for
-from aegis.advisor.utility import UtilityFigure
+from aegis.advisor.utility import UtilityFigure, measure_for
 from aegis.measures import get
 from aegis.policy import Configuration, load_policy
 from aegis.report import render_certificate
@@ -148,7 +147,7 @@ def test_nothing_is_told_where_there_is_nothing_to_predict_or_nothing_is_admissi
 
 
 def test_the_table_with_many_values_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr("aegis.advisor.default.MOST_LEVELS", 30)
+    monkeypatch.setattr("aegis.advisor.utility.MOST_LEVELS", 30)
     for measure in (None, "cmim"):
         advice = Study(table(), policy()).rank(generate_count=4, measure=measure)
         assert advice.measure == (measure or "held-out-pillai")

@@ -13,20 +13,19 @@ import pytest
 from advisor_support import policy_of, random_rows, table_of
 from aegis import Study, search
 from aegis.advisor import PrivacyPlan
+from aegis.advisor.confidence import hidden_share
 from aegis.advisor.figures import FrontPoint
-from aegis.advisor.preference import hidden_share
 from aegis.advisor.search import Searcher
-from aegis.advisor.search.binding import relaxations
-from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.front import (
     FrontRange,
     _knee,
     _mark_dominated,
     check_span,
+    relaxations,
     trace_front,
 )
 from aegis.advisor.search.neighbours import NEXT
-from aegis.advisor.search.problem import make_problem
+from aegis.advisor.search.problem import Clock, make_problem
 from aegis.errors import PolicyError
 from aegis.masks import refines
 from aegis.policy import Policy

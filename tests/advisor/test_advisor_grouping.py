@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from aegis.advisor.grouping import RowGroups
+from aegis.advisor.encodings import RowGroups
 
 SIZES = (3, 1, 5)
 OFFSETS = np.array([0, 3, 4, 9])

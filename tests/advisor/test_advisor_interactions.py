@@ -11,7 +11,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.model_selection import cross_val_score
 
 import aegis
-from aegis.advisor import Scorer, generate, interactions
+from aegis.advisor import Scorer, fold_counts, generate
 from aegis.errors import PolicyError
 from aegis.measures import get
 from aegis.policy import load_policy
@@ -107,7 +107,7 @@ def test_pairs_under_noise_have_a_figure() -> None:
 
 
 def test_too_many_cells_are_refused_and_their_number_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interactions, "MOST_CELLS", 1000)
+    monkeypatch.setattr(fold_counts, "MOST_CELLS", 1000)
     with pytest.raises(
         PolicyError, match=r"3 pairs of attributes need 1,920 cells .2 classes, 5 folds"
     ):
@@ -121,20 +121,20 @@ def test_work_in_portions_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> No
         return scorer.value(scorer.unmasked, get("held-out-auc(pairs)"))
 
     whole = score()
-    monkeypatch.setattr(interactions, "_AT_ONCE", 1)
+    monkeypatch.setattr(fold_counts, "_AT_ONCE", 1)
     assert score() == pytest.approx(whole, abs=1e-12)
 
 
 def test_bins_hold_neighbours_or_what_is_frequent() -> None:
     rows = np.array([1.0, 50, 1, 1, 1, 1, 1, 1, 1, 40, 0])
-    unordered = interactions.binned_levels(np.arange(11), rows, False)
+    unordered = fold_counts.binned_levels(np.arange(11), rows, False)
     assert unordered.max() == 7
     assert unordered[1] == 0
     assert unordered[9] == 1
-    ordered = interactions.binned_levels(np.arange(100), np.ones(100), True)
+    ordered = fold_counts.binned_levels(np.arange(100), np.ones(100), True)
     assert (np.diff(ordered) >= 0).all()
     assert np.bincount(ordered).tolist() == pytest.approx([12.5] * 8, abs=1)
-    channel = interactions.binned_levels(np.full((3, 20), 0.05), np.ones(3), False)
+    channel = fold_counts.binned_levels(np.full((3, 20), 0.05), np.ones(3), False)
     assert channel.shape == (3, 8)
     np.testing.assert_allclose(channel.sum(axis=1), 1)
 

@@ -17,14 +17,14 @@ from hypothesis.extra.numpy import arrays
 from advisor_support import all_choices
 from aegis import search
 from aegis.advisor import PrivacyPlan, Scorer
-from aegis.advisor.search import Searcher, clock, trace
-from aegis.advisor.search.binding import _finer
-from aegis.advisor.search.clock import Clock
+from aegis.advisor.search import Searcher, problem
+from aegis.advisor.search import objective as trace
+from aegis.advisor.search.front import _finer
 from aegis.advisor.search.neighbours import NEXT
-from aegis.advisor.search.problem import _refinements, make_problem, members
+from aegis.advisor.search.problem import Clock, _refinements, make_problem, members
 from aegis.measures import MEASURES
 from aegis.policy import Policy, load_policy
-from aegis.summary import Summary, cooccurrence, folds, summarize
+from aegis.summary import Summary, build, cooccurrence, summarize
 
 WIDTHS = range(21, 61)
 
@@ -140,7 +140,7 @@ def test_a_time_limit_leaves_an_incumbent_and_a_valid_bound(
     )
     divided = 0
     for readings in range(1, 1400, 120):
-        monkeypatch.setattr(clock, "time", _Clock(readings))
+        monkeypatch.setattr(problem, "time", _Clock(readings))
         found, figures = searcher.run(policy.privacy, top=1, time_limit=1.0)
         assert found.best
         assert found.best[0][0] <= best + 1e-9
@@ -148,7 +148,7 @@ def test_a_time_limit_leaves_an_incumbent_and_a_valid_bound(
         assert figures.optimal == (found.best[0][0] >= found.bound - 1e-12)
         divided += found.nodes == 1
     assert divided  # some stop came while the first domain was divided
-    monkeypatch.setattr(clock, "time", time)
+    monkeypatch.setattr(problem, "time", time)
     found, figures = searcher.run(policy.privacy, top=1, time_limit=None)
     assert figures.optimal
     assert found.best[0][0] == pytest.approx(best, rel=1e-9)
@@ -208,12 +208,12 @@ def sparsely(summary: Summary, monkeypatch: pytest.MonkeyPatch) -> Summary:
 def test_sparse_totals_are_the_dense_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     summary, _ = two_wide(1)
     whole = summary.pairs.total
-    parts = [folds.without_fold(summary.pairs, f).total for f in range(3)]
+    parts = [build.without_fold(summary.pairs, f).total for f in range(3)]
     again = sparsely(summary, monkeypatch).pairs
     assert again.total.nnz < whole.size / 4
     np.testing.assert_array_equal(again.total.toarray(), whole)
     for fold, part in enumerate(parts):
-        np.testing.assert_array_equal(folds.without_fold(again, fold).total.toarray(), part)
+        np.testing.assert_array_equal(build.without_fold(again, fold).total.toarray(), part)
 
 
 @given(

@@ -8,14 +8,14 @@ import pytest
 
 import aegis
 from aegis.advisor import Scorer, generate, utility_kept
-from aegis.advisor.caveats import disagreement
+from aegis.advisor.advice import disagreement
 from aegis.advisor.search import Searcher
 from aegis.advisor.search import searcher as module
 from aegis.errors import PolicyError
+from aegis.files import SILENT
 from aegis.measures import get
 from aegis.measures.merits import _together, area_error
 from aegis.policy import load_policy
-from aegis.progress import SILENT
 from aegis.study import Study
 
 

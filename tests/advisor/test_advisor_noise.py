@@ -19,7 +19,7 @@ from aegis.advisor.search.objectives import make_objective
 from aegis.advisor.search.problem import is_leaf, make_problem, members
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES, Contingency, Cooccurrence, LabelKind, measures_of
-from aegis.measures.information import mutual_information
+from aegis.measures.association import mutual_information
 from aegis.policy import Policy, load_policy
 from aegis.summary import Summary, load_bundle, save_bundle, summarize
 

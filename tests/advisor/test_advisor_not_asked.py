@@ -174,7 +174,7 @@ def test_rows_that_only_the_table_shows_are_examined_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Rows that are held as codes wait; those of a rule on persons are read before they change."""
-    residual_risks = sys.modules["aegis.advisor.residual_risks"]
+    residual_risks = sys.modules["aegis.advisor.advise"]
     examined: list[str] = []
 
     def spied(name: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 import aegis
 from aegis.advisor import Scorer
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.search.auc_bound import FinestBound
+from aegis.advisor.search.objective import FinestBound
 from aegis.advisor.search.problem import make_problem
 from aegis.measures import MEASURES
 from aegis.measures.number import explained_share

@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aegis
+from aegis.advisor.advise import outside_of_release
 from aegis.advisor.label_leaks import label_share
 from aegis.advisor.released import ReleasedRows
-from aegis.advisor.residual_risks import outside_of_release
 from aegis.errors import PolicyError
-from aegis.policy.mapping import policy_mapping
-from aegis.present.cautions import cautions_of
+from aegis.policy.load import policy_mapping
+from aegis.present.finding import cautions_of
 from aegis.privacy.inference import Implication
 from aegis.release import check_certificate
 from aegis.report import render_certificate

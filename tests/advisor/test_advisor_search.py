@@ -15,9 +15,9 @@ from aegis.advisor import PrivacyPlan, Scorer
 from aegis.advisor.plan import plan_of
 from aegis.advisor.search import Searcher
 from aegis.advisor.search.problem import Box, members
-from aegis.advisor.search.request import objective_names
+from aegis.advisor.search.search import objective_names
 from aegis.measures import MEASURES, Scope
-from aegis.measures.record import NUMBER_MEASURE
+from aegis.measures.cooccurrence import NUMBER_MEASURE
 from aegis.summary import summarize
 from aegis.summary.count_cells import count_cells
 from search_support import (

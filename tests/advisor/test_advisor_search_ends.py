@@ -21,7 +21,7 @@ from aegis.advisor.scoring import Choice
 from aegis.advisor.search.branch import BranchAndBound, gap
 from aegis.advisor.search.problem import Box
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
-from aegis.interrupts import check, watching
+from aegis.files import check, watching
 from aegis.measures import Measure
 from aegis.summary import summarize
 from search_support import expected, fresh, prepared, rule_of, rules, shared
@@ -204,7 +204,7 @@ class _Hands:
 @pytest.mark.parametrize("limit", [0.0, 1.0, 5.0, 30.0])
 def test_no_score_is_begun_after_the_limit(monkeypatch: pytest.MonkeyPatch, limit: float) -> None:
     hands = _Hands()
-    monkeypatch.setattr("aegis.advisor.search.clock.time", hands)
+    monkeypatch.setattr("aegis.advisor.search.problem.time", hands)
     rule = rule_of(RULES[0], 0.0)
     searcher = fresh("plain", "nu-entropy", rule)
     searcher.objective = _Heavy(searcher.objective, hands)
@@ -367,7 +367,7 @@ def test_a_time_limit_is_not_overshot_by_a_bound_that_takes_longer_than_is_left(
         return value(self, choice, measure)
 
     monkeypatch.setattr(Scorer, "value", slowly)
-    reach = "aegis.advisor.search.auc_bound.FinestBound.bound"
+    reach = "aegis.advisor.search.objective.FinestBound.bound"
     monkeypatch.setattr(reach, lambda *_: bounded.append(time.perf_counter()) or 1.0)
     began = time.perf_counter()
     found, figures = searcher.run(rule, top=2, time_limit=0.6)

@@ -11,7 +11,7 @@ import pytest
 from advisor_support import policy_of
 from aegis import Study
 from aegis.advisor.search import Searcher
-from aegis.advisor.search.clock import Clock, OutOfTimeError, Work
+from aegis.advisor.search.problem import Clock, OutOfTimeError, Work
 from aegis.requests import SEARCH_WORK
 from search_support import prepared
 

@@ -13,12 +13,12 @@ import pytest
 
 from advisor_support import RULES
 from aegis.advisor import PrivacyPlan, Scorer
-from aegis.advisor.search import Searcher, clock
+from aegis.advisor.search import Searcher
+from aegis.advisor.search import problem as clock
 from aegis.advisor.search.branch import BranchAndBound, Found
-from aegis.advisor.search.clock import Clock, OutOfTimeError
 from aegis.advisor.search.feasibility import InEngine, InMemory
 from aegis.advisor.search.neighbours import NEXT, LocalSearch, next_finer
-from aegis.advisor.search.problem import Box, Problem, members
+from aegis.advisor.search.problem import Box, Clock, OutOfTimeError, Problem, members
 from aegis.advisor.search.rule_bounds import Judge
 from aegis.measures import MEASURES
 from aegis.policy import load_policy

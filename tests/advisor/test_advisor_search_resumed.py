@@ -15,9 +15,8 @@ from advisor_support import policy_of, random_rows, table_of
 from aegis.advisor import PrivacyPlan
 from aegis.advisor.search import Searcher, search_combinations
 from aegis.advisor.search.branch import BranchAndBound
-from aegis.advisor.search.clock import OutOfTimeError
-from aegis.advisor.search.problem import make_problem
-from aegis.advisor.search.resumed import SearchFile
+from aegis.advisor.search.problem import OutOfTimeError, make_problem
+from aegis.advisor.search.searcher import SearchFile
 from aegis.errors import PolicyError
 from aegis.policy import as_policy
 from aegis.summary import Summary, summarize

@@ -12,14 +12,12 @@ import pytest
 import aegis
 from advisor_support import policy_of, random_rows, table_of
 from aegis.advisor import PrivacyPlan
-from aegis.advisor.preference import Prefer
+from aegis.advisor.confidence import Prefer
 from aegis.advisor.search import Searcher
-from aegis.advisor.search.clock import Clock, Work
 from aegis.advisor.search.feasibility import InMemory
-from aegis.advisor.search.front import FrontRange, _FrontStrength, _settle
-from aegis.advisor.search.problem import Box, Problem, members
-from aegis.advisor.search.ties import prefer_among_ties
-from aegis.advisor.search.trace import seconds_of
+from aegis.advisor.search.front import FrontRange, _FrontStrength, _settle, prefer_among_ties
+from aegis.advisor.search.objective import seconds_of
+from aegis.advisor.search.problem import Box, Clock, Problem, Work, members
 from aegis.privacy import PrivacyRule
 from aegis.summary import summarize
 from search_support import fresh, rule_of, rules
@@ -133,7 +131,7 @@ def test_masks_of_many_levels_are_bounded_by_one(monkeypatch: pytest.MonkeyPatch
     policy = raw(policy_of())
     policy = {key: own for key, own in policy.items() if key != "label"} | {"labels": "any"}
     best = aegis.Study(table, policy).search()
-    monkeypatch.setattr("aegis.advisor.search.auc_bound._LEVELS", 3)
+    monkeypatch.setattr("aegis.advisor.search.objective._LEVELS", 3)
     again = aegis.Study(table, policy).search()
     assert again.best is not None
     assert best.best is not None
@@ -147,7 +145,7 @@ def test_of_equal_scores_and_masks_the_best_stays(monkeypatch: pytest.MonkeyPatc
     masked = {first: 0.5, second: 0.5, third: 0.5}
     rows = {first: 9, second: 5, third: 0}
     monkeypatch.setattr(
-        "aegis.advisor.search.ties.Masking", lambda *_, **__: SimpleNamespace(share=masked.get)
+        "aegis.advisor.search.front.Masking", lambda *_, **__: SimpleNamespace(share=masked.get)
     )
     stub = SimpleNamespace(
         objective=SimpleNamespace(bounded=False, divides=False, sign=1.0),

@@ -14,10 +14,10 @@ import pytest
 from advisor_support import RULES, all_choices, policy_of
 from aegis import Study, load_policy
 from aegis.advisor import PrivacyPlan, Scorer
-from aegis.advisor.preference import Prefer, configuration_masking, tie_margin
+from aegis.advisor.confidence import Prefer, configuration_masking, tie_margin
 from aegis.advisor.released import error_of
+from aegis.advisor.search.front import masking
 from aegis.advisor.search.problem import make_problem
-from aegis.advisor.search.ties import masking
 from aegis.errors import PolicyError
 from aegis.measures import get
 from aegis.summary import summarize
@@ -206,7 +206,7 @@ def test_a_ranking_of_all_combinations_is_not_proven_best_where_a_tie_comes_firs
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for margin in ("AUC_MARGIN", "UTILITY_MARGIN"):
-        monkeypatch.setattr(f"aegis.advisor.preference.{margin}", 1.0)
+        monkeypatch.setattr(f"aegis.advisor.confidence.{margin}", 1.0)
     study = Study(prepared("plain")[0], policy_of({"k": 3, "suppression": 0.05}))
     count = study.rank(generate_count=1).combinations
     by_score = study.rank(generate_count=count, prefer="score")

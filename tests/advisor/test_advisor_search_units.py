@@ -13,16 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor_support import RULES
-from aegis.advisor.search.branch import BranchAndBound, gap
-from aegis.advisor.search.cells import distinct_in_order
-from aegis.advisor.search.clock import Clock
-from aegis.advisor.search.closest import RowsRemoved
+from aegis.advisor.search.branch import BranchAndBound, RowsRemoved, gap
+from aegis.advisor.search.corner_classes import distinct_in_order
 from aegis.advisor.search.feasibility import InEngine
 from aegis.advisor.search.neighbours import exchanges, others
-from aegis.advisor.search.problem import Box, Problem, members
+from aegis.advisor.search.problem import Box, Clock, Problem, members
 from aegis.advisor.search.rule_bounds import Worth
+from aegis.files import SILENT
 from aegis.privacy import PrivacyRule
-from aegis.progress import SILENT
 from search_support import fresh, rule_of, rules
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from advisor_support import RULES, policy_of, random_rows, table_of
 from aegis.advisor import PrivacyPlan
 from aegis.advisor.search import Searcher
-from aegis.advisor.search.auc_bound import has_reach
+from aegis.advisor.search.objective import has_reach
 from aegis.measures import MEASURES
 from aegis.summary import summarize
 from search_support import VARIANTS, rule_of

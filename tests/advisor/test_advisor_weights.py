@@ -17,7 +17,7 @@ from aegis.measures import MEASURES, Coding, LabelKind
 from aegis.measures.merits import area_error
 from aegis.measures.number import PENALTIES, squared_errors
 from aegis.summary import summarize
-from aegis.summary.deal import Dealer
+from aegis.summary.codes import Dealer
 
 ROWS = 240
 OF_CLASSES = sorted(m.name for m in MEASURES if m.label is LabelKind.CLASSES)

@@ -16,7 +16,7 @@ import aegis
 from aegis.advisor import as_it_is, confidence
 from aegis.advisor.scoring import Scorer
 from aegis.policy import Configuration
-from aegis.summary.excluded_attributes import set_aside
+from aegis.summary.attributes import set_aside
 
 
 def advice(columns: int = 4) -> aegis.Advice:

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from advisor_support import RULES, policy_of, random_rows, table_of
 from aegis.advisor import PrivacyPlan
 from aegis.advisor.search import Searcher
-from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import InMemory
-from aegis.arx.losses.suppression_losses import ChargedLoss
-from aegis.arx.search import class_counter, hitting_set, listing
-from aegis.arx.search.class_counter import Tally
+from aegis.advisor.search.problem import Clock
+from aegis.arx.losses.separable import ChargedLoss
+from aegis.arx.search import hitting_set, listing
+from aegis.arx.search import listing as class_counter
 from aegis.arx.search.hitting_set import Sieve, pays
-from aegis.arx.search.listing import Listing, OpenList
+from aegis.arx.search.listing import Listing, OpenList, Tally
+from aegis.files import SILENT
 from aegis.privacy import PrivacyRule
-from aegis.progress import SILENT
 from aegis.summary import Summary, summarize
 from search_support import assert_best, rule_of, shared
 

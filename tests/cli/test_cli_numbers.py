@@ -11,7 +11,7 @@ import typer
 from typer.utils import get_params_from_function
 
 from aegis.anonymizers import ANONYMIZERS
-from aegis.anonymizers.options import listed_options
+from aegis.anonymizers.method import listed_options
 from aegis.cli.main import COMMANDS, app
 from aegis.errors import PolicyError
 

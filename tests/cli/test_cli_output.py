@@ -13,10 +13,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aegis.cli.main import run
-from aegis.cli.output import Output, clean, finite, write_json
-from aegis.cli.progress import QueryClock, TerminalProgress, reporting
-from aegis.cli.tables import figure, fixed, percent, share
-from aegis.progress import SILENT
+from aegis.cli.output import (
+    Output,
+    QueryClock,
+    TerminalProgress,
+    clean,
+    figure,
+    finite,
+    fixed,
+    percent,
+    reporting,
+    share,
+    write_json,
+)
+from aegis.files import SILENT
 from aegis.sources import embedded, query_progress
 
 ESCAPE = "\x1b"

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import typer
 
-from aegis.cli.main import COMMANDS, app
-from aegis.cli.panels import MOST
+from aegis.cli.main import COMMANDS, MOST, app
 
 SCREEN = 100
 """Lines of the longest help; with all options explained `advise` has 200."""

@@ -13,8 +13,7 @@ import pytest
 from cli_support import plain
 from rich.cells import cell_len
 
-from aegis.papers.commands.estimate_tables import shorten, shorten_all
-from aegis.papers.commands.heat_map import SHADES, HeatMap
+from aegis.papers.commands.reconstruct import SHADES, HeatMap, shorten, shorten_all
 
 
 def heat_map(values: int = 100, name: str = "<b>&") -> HeatMap:

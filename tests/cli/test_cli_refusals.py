@@ -286,7 +286,7 @@ def test_one_attribute_in_both_roles_is_no_audit(shell, folder):
 def test_a_folder_in_which_no_file_can_be_made(name, late, shell, folder, monkeypatch):
     """The name that was given is told, and not a temporary one beside it, nor the input."""
     if late:  # what can be written when the command starts may not be so when it ends
-        monkeypatch.setattr("aegis.release.write.check_output", lambda *_, **__: None)
+        monkeypatch.setattr("aegis.release.writing.check_output", lambda *_, **__: None)
         monkeypatch.setattr("aegis.cli.apply.check_outputs", lambda *_, **__: None)
     monkeypatch.setattr("aegis.files.tempfile.TemporaryFile", _refused)
     opened = os.open

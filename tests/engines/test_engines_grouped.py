@@ -15,12 +15,13 @@ from engines_support import HOSTILE, awkward, policy, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.masking import looked_up, masked_table
+from aegis.masking import masked as looked_up
+from aegis.masking import masked_table
 from aegis.masks import Mask, parse_mask
 from aegis.sources import Source, open_table
-from aegis.summary import grouped
+from aegis.summary import coded_rows
 from aegis.summary.classes import count_classes
-from aegis.summary.grouped import count_by
+from aegis.summary.coded_rows import count_by
 
 
 def _quick(source: Source, column: ir.Column, mask: Mask) -> ir.Value:
@@ -51,7 +52,7 @@ def test_grouping_twice_counts_the_same(rows: int, trial: int) -> None:
     keys = {f"k{i}": table[name] for i, name in enumerate(masks)}
     plain = table.group_by(**keys).aggregate(n=table.count())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouped, "TRIAL_ROWS", trial)
+        patch.setattr(coded_rows, "TRIAL_ROWS", trial)
         twice = count_by(source, table, keys)
     assert counted(twice, source) == counted(plain, source)
 
@@ -64,7 +65,7 @@ def test_it_groups_twice_where_values_repeat_and_only_there(
 
     def query(source: Any, trial: int) -> str:
         keys = {"k": mask.expression(source.table["age"])}
-        monkeypatch.setattr(grouped, "TRIAL_ROWS", trial)
+        monkeypatch.setattr(coded_rows, "TRIAL_ROWS", trial)
         return str(ibis.to_sql(count_by(source, source.table, keys)))
 
     assert query(many, 100).count("GROUP BY") == 2
@@ -74,7 +75,7 @@ def test_it_groups_twice_where_values_repeat_and_only_there(
 
 
 def test_random_keys_are_computed_for_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grouped, "TRIAL_ROWS", 100)
+    monkeypatch.setattr(coded_rows, "TRIAL_ROWS", 100)
     source = open_table(pa.table({"v": [1] * 400}))
     keys = {"k": source.table["v"] + (ibis.random() * 1000).floor()}
     assert str(ibis.to_sql(count_by(source, source.table, keys))).count("GROUP BY") == 1

@@ -17,9 +17,7 @@ from engines_support import assert_same, awkward, policy
 from aegis.errors import EngineError, PolicyError
 from aegis.policy import Configuration, dump_configurations, dump_policy, load_policy
 from aegis.sources import limit_memory, open_table
-from aegis.sources.embedded import limits
-from aegis.sources.failures import engine_errors, translate
-from aegis.sources.memory import memory_needed, parse_size
+from aegis.sources.embedded import engine_errors, limits, memory_needed, parse_size, translate
 from aegis.sources.urls import without_secrets
 from aegis.summary import summarize
 

@@ -23,7 +23,7 @@ from aegis.summary import (
     merge,
     summarize,
 )
-from aegis.summary.levels import pool
+from aegis.summary.attributes import pool
 
 RULES: dict[str, Any] = {
     "version": 1,

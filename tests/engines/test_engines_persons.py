@@ -15,7 +15,7 @@ import pytest
 import aegis
 from aegis.masks import parse_mask
 from aegis.policy import Configuration, load_policy
-from aegis.policy.suggest.keys import Trait, find_fixed
+from aegis.policy.suggest.names import Trait, find_fixed
 from aegis.sources import Source, open_table
 from aegis.summary import count_classes
 

@@ -31,13 +31,13 @@ from aegis.errors import (
     NoAdmissibleConfiguration,
     PolicyError,
 )
+from aegis.files import SILENT
 from aegis.policy import dump_policy
-from aegis.progress import SILENT
 from aegis.release import applying
 from aegis.sources import Source, open_table
-from aegis.summary import grouped, summarize
+from aegis.summary import coded_rows, summarize
+from aegis.summary.codes import Dealer
 from aegis.summary.cooccurrence import FoldCounts
-from aegis.summary.deal import Dealer
 from aegis.summary.pairs_in_engine import count_pairs_in_engine
 
 
@@ -63,7 +63,7 @@ def test_rows_that_repeat_are_grouped_once(
     connection = ibis.connect(postgres.url)
     connection.create_table("repeated", rows, overwrite=True)
     connection.disconnect()
-    monkeypatch.setattr(grouped, "TRIAL_ROWS", rows.num_rows)
+    monkeypatch.setattr(coded_rows, "TRIAL_ROWS", rows.num_rows)
     source, queries = open_table(postgres.url, name="repeated"), []
     collect = Source.collect
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aegis.summary.person_classes import same_class
+from aegis.summary.classes import same_class
 
 ROW = st.tuples(
     st.sampled_from([None, 0, 1, 2]),

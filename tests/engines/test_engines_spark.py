@@ -29,9 +29,8 @@ from aegis.errors import DataError, EngineError, InternalError, PolicyError
 from aegis.policy import Configuration, dump_configurations, dump_policy
 from aegis.release import applying
 from aegis.sources import Source, open_table
-from aegis.sources.failures import translate
-from aegis.sources.spark.folder import SparkFolder
-from aegis.sources.spark.session import connect
+from aegis.sources.embedded import translate
+from aegis.sources.spark import SparkFolder, connect
 from aegis.summary import summarize
 
 # PySpark and Ibis call old names of pandas, and sockets are closed late.
@@ -332,7 +331,7 @@ def test_the_commands_run_on_spark(
 
 def test_a_master_that_does_not_answer_is_named() -> None:
     pytest.importorskip("pyspark")
-    from aegis.sources.spark import session
+    from aegis.sources import spark as session
 
     with pytest.raises(EngineError, match=r"Cannot reach the master spark://127.0.0.1:1"):
         session._check_master("spark://127.0.0.1:1")

@@ -8,7 +8,7 @@ import time
 from collections import Counter, defaultdict
 from dataclasses import replace
 
-from aegis.temporary import temporary_folder
+from aegis.files import temporary_folder
 
 from . import faults, games, inputs, kills, releases, workers
 from .inputs import Failure

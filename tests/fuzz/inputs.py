@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from aegis.errors import AegisError, InternalError
-from aegis.temporary import temporary_folder
+from aegis.files import temporary_folder
 
 from .kinds import KINDS
 

@@ -23,7 +23,7 @@ from aegis.policy import dump_policy, load_configurations, load_policy, read_doc
 from aegis.signing import canonical
 from aegis.sources import open_table
 from aegis.summary import Summary, load_bundle, save_bundle, summarize, withhold
-from aegis.summary.bundle.arrow import pack, unpack
+from aegis.summary.bundle.archive import pack, unpack
 from aegis.summary.model import Information
 
 from .mutate import mutated_bytes, mutated_text, mutated_tree

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 import aegis
 from aegis.errors import AegisError, InternalError
-from aegis.temporary import temporary_folder
+from aegis.files import temporary_folder
 
 from . import checker
 from .inputs import Failure

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from aegis.masks.mapping import text_of
-from aegis.masks.parameters import number_text
+from aegis.masks.base import number_text
+from aegis.masks.categories import text_of
 
 Shown = Callable[[Any, Any], Any]
 Chance = Callable[[Any, Any, Any, Any], float]

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aegis.masking import count_unseen, masked_table
-from aegis.masks import Hierarchy, evaluate, lookup
-from aegis.masks.level import Level
+from aegis.masks import Hierarchy, evaluate, hierarchy
+from aegis.masks.hierarchy import Level
 from aegis.policy import load_policy
 from aegis.sources import open_table
 from aegis.summary import summarize
@@ -41,17 +41,17 @@ CASES = st.one_of(
 
 @pytest.fixture(autouse=True)
 def _never_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup, "MANY", 10**9)
+    monkeypatch.setattr(hierarchy, "MANY", 10**9)
 
 
 def both(work: Any) -> tuple[Any, Any]:
     """Return what work gives by expressions, and by lookups however few the values."""
     by_expression = work()
-    lookup.MANY, before = 0, lookup.MANY
+    hierarchy.MANY, before = 0, hierarchy.MANY
     try:
         return by_expression, work()
     finally:
-        lookup.MANY = before
+        hierarchy.MANY = before
 
 
 @settings(max_examples=16)
@@ -105,8 +105,8 @@ def test_cells_are_counted_alike(held):
 
 
 def test_a_level_of_few_values_keeps_its_expression(monkeypatch):
-    monkeypatch.setattr(lookup, "MANY", 3)
+    monkeypatch.setattr(hierarchy, "MANY", 3)
     kind = open_table(pa.table({"v": ["a"]})).table["v"].type()
-    assert lookup.lookup_of(level(["a", "b"], 1), kind) is None
-    assert lookup.lookup_of(level(["a", "b", "c"], 1), kind) is not None
-    assert lookup.lookup_of(level(["a", "b", "c"], 0), kind) is None
+    assert hierarchy.lookup_of(level(["a", "b"], 1), kind) is None
+    assert hierarchy.lookup_of(level(["a", "b", "c"], 1), kind) is not None
+    assert hierarchy.lookup_of(level(["a", "b", "c"], 0), kind) is None

@@ -27,7 +27,7 @@ from aegis.masks import (
     parse_mask,
     privacy_account,
 )
-from aegis.masks.noise.base import NumberGrid, nice_step
+from aegis.masks.base import NumberGrid, nice_step
 from channel_support import privacy_level
 
 NAN = float("nan")
@@ -394,12 +394,12 @@ def test_too_many_or_no_values_are_refused():
 
 
 def test_a_missing_library_is_named(monkeypatch):
-    from aegis.masks.noise import opendp
+    from aegis.masks.noise import numbers
 
-    opendp.library.cache_clear()
+    numbers.library.cache_clear()
     monkeypatch.setitem(sys.modules, "opendp.mod", None)
     with pytest.raises(PolicyError, match=r"OpenDP") as caught:
-        opendp.library()
+        numbers.library()
     assert "aegis-advisor[dp]" in caught.value.hint
 
 

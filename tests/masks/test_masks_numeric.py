@@ -34,9 +34,9 @@ from aegis.masks import (
     Round,
     TopCode,
 )
+from aegis.masks.arithmetic import SHARED_ROWS
 from aegis.masks.base import ValueCounts
-from aegis.masks.bounds import SHARED_ROWS
-from aegis.masks.intervals import MOST_MOVED
+from aegis.masks.numeric import MOST_MOVED
 from aegis.sources import embedded
 
 NAN, INF = math.nan, math.inf

@@ -9,7 +9,7 @@ import pytest
 from measures_brute import cooccurrence
 
 from aegis.measures import Contingency, fit_pillai, get
-from aegis.measures.cmim import cmim_path
+from aegis.measures.catalog import cmim_path
 
 COLUMNS = {
     "age": 0,

@@ -12,8 +12,7 @@ from measures_brute import BRUTE, count_tables, entropy, expected_mi, groupings,
 
 from aegis.errors import DataError
 from aegis.measures import MEASURES, Contingency, Direction, Scope, get
-from aegis.measures.chance import expected_mutual_information
-from aegis.measures.information import label_entropy
+from aegis.measures.association import expected_mutual_information, label_entropy
 
 ATTRIBUTE = [measure for measure in MEASURES if measure.scope is Scope.ATTRIBUTE]
 EXAMPLE_6 = [[0, 0, 1, 7, 12], [15, 25, 29, 9, 2]]

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from aegis.measures import naive_bayes, out_of_fold
 from aegis.measures.auc_bound import reachable_auc
-from aegis.measures.normal import cumulative
+from aegis.measures.numerics import cumulative
 
 
 @st.composite

@@ -13,8 +13,8 @@ from measures_brute import cmim, cooccurrence, count_tables, data, pillai, stack
 
 from aegis.errors import InternalError
 from aegis.measures import MEASURES, Contingency, Cooccurrence, fit_pillai, get, pillai_trace
-from aegis.measures.cmim import attribute_information, cmim_path
-from aegis.measures.information import pair_information
+from aegis.measures.association import pair_information
+from aegis.measures.catalog import attribute_information, cmim_path
 
 
 @given(rows=data())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from measures_brute import cooccurrence, count_tables, data, groupings
 
 from aegis.measures import Contingency, get
-from aegis.measures.mutual import mean_contingency, pair_contingency
+from aegis.measures.columns import mean_contingency, pair_contingency
 
 
 @given(table=count_tables())

@@ -12,7 +12,7 @@ from measures_brute import cooccurrence, data, onehot, smoothed, steps
 
 from aegis.errors import InternalError
 from aegis.measures import PENALTIES, UNPOOLED, OrderedCounts, get
-from aegis.measures.ordered import ordered_traces, thresholds
+from aegis.measures.held_out import ordered_traces, thresholds
 
 measure = get("held-out-pillai")
 STRONG = [100 * penalty for penalty in PENALTIES]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aegis.measures import pillai_trace
-from aegis.measures.partial_trace import Given
+from aegis.measures.pillai import Given
 
 
 def counts_of(codes, label):

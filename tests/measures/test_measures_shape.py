@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from aegis.measures import Coding, get
 from aegis.measures.auc_bound import reachable_auc
-from aegis.measures.shape import shape_factors
+from aegis.measures.discriminant import shape_factors
 
 measure = get("held-out-auc")
 

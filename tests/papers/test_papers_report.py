@@ -8,8 +8,8 @@ from typing import Any
 
 from aegis.papers.report.section import evaluation_section, trained_section
 from aegis.report import render
+from aegis.report.charts import HEAT_STEPS
 from aegis.report.context import TOP, is_relative
-from aegis.report.palette import HEAT_STEPS
 from report_factory import advice, ranked
 
 

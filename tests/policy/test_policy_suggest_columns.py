@@ -20,7 +20,7 @@ from suggest_support import check, load_text, people
 
 from aegis.policy import Role
 from aegis.policy.suggest import init_policy
-from aegis.policy.suggest.ranges import in_order
+from aegis.policy.suggest.facts import in_order
 from aegis.sources import open_proposing
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from aegis.policy.model import Role
 from aegis.policy.suggest import init_policy
-from aegis.policy.suggest.keys import FINER, FIXED, Trait, find_fixed
+from aegis.policy.suggest.names import FINER, FIXED, Trait, find_fixed
 from aegis.sources import open_table
 
 PERSONS, VISITS = 120, 25

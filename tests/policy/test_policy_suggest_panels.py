@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from aegis.policy.model import Role
 from aegis.policy.suggest import init_policy
-from aegis.policy.suggest.keys import BY_CHANCE, ONCE, find_once_each
-from aegis.policy.suggest.names import names_measure, names_thing_or_time, names_time
+from aegis.policy.suggest.names import (
+    BY_CHANCE,
+    ONCE,
+    find_once_each,
+    names_measure,
+    names_thing_or_time,
+    names_time,
+)
 from aegis.sources import open_table
 
 FOLLOWED, TIMES = 60, 8

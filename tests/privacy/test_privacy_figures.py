@@ -23,7 +23,7 @@ from privacy_brute import (
 )
 
 from aegis.privacy import ClassTable
-from aegis.privacy import closeness as close
+from aegis.privacy import diversity as close
 from aegis.privacy import diversity as div
 
 

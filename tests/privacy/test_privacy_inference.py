@@ -10,8 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.privacy.inference import find_implications, lift, predictability_of_rows
-from aegis.privacy.singling import Singling, find_singling
+from aegis.privacy.inference import (
+    Singling,
+    find_implications,
+    find_singling,
+    lift,
+    predictability_of_rows,
+)
 
 PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=60)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aegis.errors import PolicyError
-from aegis.privacy.sampling import sampled_privacy
+from aegis.privacy.dp import sampled_privacy
 
 
 def tail(n: int, rate: float, gamma: float) -> float:

@@ -16,9 +16,9 @@ from aegis.advisor import Scorer, as_it_is
 from aegis.advisor.methods import choose_recipes, with_methods
 from aegis.anonymizers import Recipe
 from aegis.errors import DataError, PolicyError
+from aegis.files import SILENT
 from aegis.measures import MEASURES
 from aegis.policy import dump_policy, load_policy
-from aegis.progress import SILENT
 from aegis.summary import summarize
 
 QUASI = ("age", "sex")

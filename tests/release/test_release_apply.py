@@ -288,7 +288,7 @@ def test_unseen_values(tmp_path: Path) -> None:
 def test_a_table_that_is_not_what_was_planned_is_not_released(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import aegis.release.write as module
+    import aegis.release.writing as module
 
     honest = module.write_table
     output = tmp_path / "out.parquet"
@@ -316,7 +316,7 @@ def test_a_table_that_is_not_what_was_planned_is_not_released(
 
 KILLED = """
 import sys, time
-import aegis.release.write as module
+import aegis.release.writing as module
 from aegis.release import apply
 sys.path.insert(0, {tests!r})
 from test_release_apply import CHOSEN, policy_of, table_of

@@ -19,7 +19,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.policy import load_policy, policy_digest
 from aegis.privacy.report import FORMER_NOTES
 from aegis.release import check_certificate
-from aegis.release.mismatch import alike
+from aegis.release.possible import alike
 from aegis.report import render_certificate
 from aegis.signing import load_private_key, load_public_key, make_keys, seal, sealed_digest
 

@@ -11,7 +11,7 @@ import aegis
 from aegis.errors import PolicyError
 from aegis.masks.base import Kind
 from aegis.policy import Configuration, load_policy
-from aegis.release.fitting import unfitting
+from aegis.release.writing import unfitting
 
 POLICY = load_policy(
     {

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aegis
-from aegis.cli.pages.short import short_cautions
+from aegis.cli.screen import short_cautions
 from aegis.policy import load_policy
 from aegis.release import check_certificate
 from aegis.report import render_certificate

@@ -16,14 +16,14 @@ from aegis.advisor.utility import NumberErrors, UtilityFigure
 from aegis.errors import PolicyError
 from aegis.privacy import PrivacyRule
 from aegis.report import render
+from aegis.report.charts import HEAT_STEPS, heat_step
 from aegis.report.context import (
     SCATTER_LIMIT,
     TOP,
     _admitting_limit,
     build_context,
 )
-from aegis.report.palette import HEAT_STEPS, heat_step
-from aegis.report.sections.privacy import _smaller
+from aegis.report.sections import _smaller
 from report_factory import BINDING, FRONT, ROWS, advice, many, privacy, ranked
 
 

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import aegis
-from aegis.advisor.record_level import RecordLevel
+from aegis.advisor.ranked import RecordLevel
 from aegis.anonymizers import InformationLoss, Recipe
 from aegis.policy import Configuration, load_policy
 from aegis.report import render, render_anonymized
-from aegis.report.sections.values import options_text
+from aegis.report.sections import options_text
 from report_factory import advice, privacy, ranked
 
 HOSTILE = "</style><script>alert(1)</script> {{ 7*7 }} \u202e"

@@ -19,14 +19,15 @@ import pytest
 import aegis
 from aegis.advisor.owner_preview import show_release
 from aegis.advisor.utility import UtilityFigure
+from aegis.cli.audit import print_audit
 from aegis.cli.options import Format
 from aegis.cli.output import Output
-from aegis.cli.pages.audit import print_audit
 from aegis.errors import DataError, PolicyError
 from aegis.policy import policy_digest
-from aegis.report import page, render_certificate, write_page
+from aegis.report import render as page
+from aegis.report import render_certificate, write_page
 from aegis.report.charts import _spread
-from aegis.report.sections.values import mask_words
+from aegis.report.sections import mask_words
 from aegis.sources import open_table
 from aegis.words import percent, portion
 

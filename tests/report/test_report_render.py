@@ -19,20 +19,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.advisor import Advice
-from aegis.advisor.estimates import AttributeEstimate, Estimate
 from aegis.advisor.figures import Binding, EstimatedScores, MaskChange
 from aegis.advisor.owner_preview import ColumnChange, Share, Shown
-from aegis.advisor.ranked import PrivacyChange
-from aegis.advisor.record_level import RecordLevel
-from aegis.advisor.served import ServedLabel
+from aegis.advisor.ranked import AttributeEstimate, Estimate, PrivacyChange, RecordLevel
+from aegis.advisor.several import ServedLabel
 from aegis.anonymizers import InformationLoss, Recipe
 from aegis.errors import InternalError
 from aegis.masks import parse_mask
 from aegis.policy import Configuration
 from aegis.privacy import PrivacyAccount, PrivacyLoss
 from aegis.report import render, render_report
+from aegis.report.charts import fit, text_width
 from aegis.report.context import build_context
-from aegis.report.labels import fit, text_width
 from aegis.report.svg import _require_plain
 from aegis.summary import Information
 from report_factory import BINDING, FRONT, advice, many, privacy, ranked

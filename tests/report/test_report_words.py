@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.report.palette import DARK, HEAT_STEPS, LIGHT, variable
+from aegis.report.charts import DARK, HEAT_STEPS, LIGHT, variable
 from aegis.report.words import clean, figure, measured, percent, share
 from aegis.words import counted
 

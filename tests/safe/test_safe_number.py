@@ -13,7 +13,7 @@ from aegis.errors import PolicyError
 from aegis.policy import load_policy, policy_digest, policy_mapping
 from aegis.present import Finding, label_words
 from aegis.safe.protect import audit_leak, dumps, loads, protect, search_protected
-from aegis.safe.protect.rounded_label import with_rounded_label
+from aegis.safe.protect.model import with_rounded_label
 from aegis.sources import open_table
 from aegis.summary import summarize
 

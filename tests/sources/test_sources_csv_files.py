@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aegis.errors import DataError, PolicyError
-from aegis.release.write import write_table
+from aegis.release.writing import write_table
 from aegis.sources import Reading, open_table
 from aegis.sources.dialect import marked_encoding
 from aegis.sources.embedded import embedded

@@ -9,7 +9,7 @@ import pytest
 
 from aegis.errors import DataError
 from aegis.sources import open_table
-from aegis.sources.delimited.lines import count_lines
+from aegis.sources.delimited.files import count_lines
 from aegis.sources.dialect import TextDialect
 
 ROWS = [f"{i % 5},{'pq'[i % 2]}" for i in range(60)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aegis.errors import DataError
-from aegis.sources.names import refuse_duplicates
+from aegis.sources.source import refuse_duplicates
 
 
 def test_the_two_are_named_with_their_places() -> None:

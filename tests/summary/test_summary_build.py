@@ -27,10 +27,10 @@ from aegis.summary import (
     count_in_engine,
     summarize,
 )
+from aegis.summary.attributes import atomise, pool
 from aegis.summary.cooccurrence import Chunk, count_pairs
 from aegis.summary.count_cells import count_cells
 from aegis.summary.frequency import combine
-from aegis.summary.levels import atomise, pool
 
 
 @given(case=cases())

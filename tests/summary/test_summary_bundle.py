@@ -33,7 +33,7 @@ from aegis.summary import (
     summarize,
 )
 from aegis.summary.bundle import archive as container
-from aegis.summary.bundle.arrow import pack, unpack
+from aegis.summary.bundle.archive import pack, unpack
 from aegis.summary.cooccurrence import FoldCounts
 from aegis.summary.responses import ResponseSums
 from aegis.words import json_fields

@@ -19,7 +19,7 @@ from aegis.errors import AegisError, DataError
 from aegis.sources.dialect import TextDialect
 from aegis.summary import Summary, load_bundle
 from aegis.summary.bundle import archive as container
-from aegis.summary.bundle.arrow import pack, unpack
+from aegis.summary.bundle.archive import pack, unpack
 from aegis.words import json_fields
 
 

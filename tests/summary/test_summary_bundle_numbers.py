@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from aegis.summary import load_bundle, save_bundle, summarize, withhold
 from aegis.summary.bundle import archive as container
-from aegis.summary.bundle.arrow import pack, unpack
+from aegis.summary.bundle.archive import pack, unpack
 from aegis.summary.model import Information
 
 Members = dict[str, bytes]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from aegis.errors import EngineError
 from aegis.release import audit
 from aegis.sources import Source, open_table
-from aegis.sources.parquet_columns import stored_batches
+from aegis.sources.open import stored_batches
 from aegis.summary import coded_rows
 from aegis.summary.coded_rows import join_parts, read_rows
 from aegis.summary.codes import encode, stored_codes

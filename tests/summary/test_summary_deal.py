@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from aegis.policy import load_policy
 from aegis.summary import summarize
-from aegis.summary.deal import Dealer, stable_order
+from aegis.summary.codes import Dealer, stable_order
 from aegis.summary.pairs_in_engine import dealt
 
 NAMES = ("a", "b")

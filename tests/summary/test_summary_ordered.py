@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from aegis.policy import load_policy
 from aegis.summary import RANGES, AttributeSummary, Candidate, merge, summarize
-from aegis.summary.levels import neighbours
+from aegis.summary.attributes import neighbours
 
 MASKS = [
     "identity",

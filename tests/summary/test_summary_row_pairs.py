@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aegis.summary.build import without_fold
+from aegis.summary.codes import Dealer
 from aegis.summary.cooccurrence import Chunk, count_pairs
-from aegis.summary.deal import Dealer
-from aegis.summary.folds import without_fold
 from aegis.summary.row_pairs import count_row_pairs
 
 

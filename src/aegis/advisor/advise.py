@@ -1,36 +1,232 @@
-"""Rank configurations by the predictive value that they keep, under a privacy rule."""
+"""Rank configurations by the predictive value that they keep, under a privacy rule.
+
+Choose the configurations to rank: listed ones, or generated ones.
+
+Generated configurations are the least masked ones first, then random ones without repetition.
+
+Find risks that the privacy rule does not cover: other identifying columns, and columns that
+reveal the label.
+
+A rule covers only the quasi-identifiers. Somebody who knows more about a person may find the person
+by other released columns. A column may also repeat the label in other words. If this column is not
+known when a model is used, every score is too high.
+"""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Unpack
+from typing import Protocol, Unpack
 
-from aegis.advisor.advice import Advice
-from aegis.advisor.caveats import disagreement, with_caveats
-from aegis.advisor.confidence import confidence_note, with_confidence
-from aegis.advisor.default import measure_for
-from aegis.advisor.estimates import ESTIMATES, EstimateCase
-from aegis.advisor.excluded_attributes import aside_note
-from aegis.advisor.generate import combinations, configurations_to_rank
-from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.preference import Prefer, preferred_first
-from aegis.advisor.rank import lost_alone, rank_choice
-from aegis.advisor.ranked import Ranked
-from aegis.advisor.released import expected_auc
+import numpy as np
+
+from aegis.advisor.advice import Advice, disagreement, with_caveats, with_first
+from aegis.advisor.confidence import Prefer, confidence_note, preferred_first, with_confidence
+from aegis.advisor.encodings import aside_note
+from aegis.advisor.label_leaks import MissingLeak, Uncovered, label_leaks, leak_sentences
+from aegis.advisor.later import Later, changed, later
+from aegis.advisor.plan import PrivacyPlan, lost_alone, rank_choice
+from aegis.advisor.ranked import ESTIMATES, EstimateCase, PrivacyChange, Ranked
+from aegis.advisor.released import KeptCodes, ReleasedRows, codes_known, expected_auc, kept_codes
 from aegis.advisor.scoring import Choice, Scorer
-from aegis.advisor.served import notes_on_labels, served_by_ranking
-from aegis.advisor.several import scorer_of
-from aegis.blas import one_blas_thread
-from aegis.masks import privacy_account
+from aegis.advisor.several import notes_on_labels, scorer_of, served_by_ranking, tasks_of
+from aegis.advisor.utility import Rows, UtilityFigure, measure_for
+from aegis.arrays import Integers, one_blas_thread
+from aegis.errors import PolicyError
+from aegis.files import SILENT, Progress
+from aegis.masking.masked import WithOriginals
+from aegis.masks import Mask, privacy_account
 from aegis.measures import Measure
 from aegis.options import asked
-from aegis.policy import Configuration, Policy, Role, policy_mapping
-from aegis.progress import SILENT, Progress
+from aegis.policy import Configuration, Policy, Role, listed_configurations, policy_mapping
+from aegis.privacy import PrivacyReport
+from aegis.privacy import report as privacy_report
+from aegis.privacy.inference import find_implications
 from aegis.requests import Configurations, RankOptions, RankRequest
-from aegis.summary import Information, Summary
+from aegis.summary import PERSON, Information, Summary
+from aegis.summary.classes import WEIGHT
+from aegis.summary.outside import MOST_ROWS, NEAR_KEY, Outside, outside_of, outside_of_codes
 from aegis.words import amount, counted
+
+DEFAULT_COUNT = 50
+"""Number of configurations to generate if neither the caller nor the policy gives configurations.
+"""
+LADDER_SHARE = 0.2
+"""Largest share of the generated configurations that are not drawn at random."""
+
+
+class CandidateMask(Protocol):
+    """A candidate mask, and the groups that it forms."""
+
+    @property
+    def mask(self) -> Mask:
+        """The fitted mask."""
+
+    @property
+    def groups(self) -> Integers:
+        """The number of the group of each value, shape (V,)."""
+
+    @property
+    def size(self) -> int:
+        """The number of groups."""
+
+
+class AttributeWithMasks(Protocol):
+    """An attribute with its candidate masks."""
+
+    @property
+    def name(self) -> str:
+        """The name of the column."""
+
+    @property
+    def role(self) -> Role:
+        """The role of the attribute."""
+
+    @property
+    def candidates(self) -> Sequence[CandidateMask]:
+        """The candidate masks, in the order of the policy."""
+
+
+class WithCandidates(Protocol):
+    """A summary of any format, with the candidate masks of its attributes."""
+
+    @property
+    def all_attributes(self) -> Sequence[AttributeWithMasks]:
+        """The attributes that have candidate masks."""
+
+
+def configurations_to_rank(
+    summary: WithCandidates,
+    policy: Policy | None,
+    request: RankRequest,
+    stated: Sequence[Configuration] = (),
+) -> list[Configuration]:
+    """Return the configurations to rank: those of the caller, else generated ones if the caller asks
+    for them, else those of the policy, else the `stated` ones, else 50 generated ones.
+
+    Raises
+    ------
+    PolicyError
+        The caller gives both configurations and a number to generate, or an empty list.
+    """
+    configurations, count = request.configurations, request.generate_count
+    if configurations is not None and count is not None:
+        raise PolicyError(
+            "You gave both configurations and a number of configurations to generate.",
+            hint="Give one of them.",
+        )
+    if configurations is not None:
+        explicit = listed_configurations(configurations)
+        if not explicit:
+            raise PolicyError("The list of configurations is empty.", hint="Give at least one.")
+        return list(explicit)
+    if count is None:
+        listed = () if policy is None else tuple(policy.configurations.values())
+        if listed or stated:
+            return list(listed or stated)
+    return generate(summary, DEFAULT_COUNT if count is None else count, seed=request.seed or 0)
+
+
+def combinations(summary: WithCandidates) -> int:
+    """Return how many configurations can be made by choosing one candidate mask for each
+    attribute.
+    """
+    return math.prod(len(a.candidates) for a in summary.all_attributes)
+
+
+def generate(summary: WithCandidates, count: int, *, seed: int = 0) -> list[Configuration]:
+    """Return different configurations: first those that mask least, then others drawn at random.
+
+    The first configuration masks every attribute least. The next ones coarsen all quasi-identifiers
+    step by step, and mask other attributes least. They make up at most a share `LADDER_SHARE` of
+    `count`. In all others, each mask is drawn uniformly from its attribute's candidates.
+
+    Parameters
+    ----------
+    summary
+        The summary with the candidate masks.
+    count
+        Number of configurations; fewer are returned if there are fewer combinations.
+    seed
+        The same seed draws the same configurations.
+
+    Raises
+    ------
+    PolicyError
+        `count` is below 1.
+    """
+    if seed < 0:
+        raise PolicyError(f"The seed {seed} is negative.", hint="Give a whole number from 0.")
+    if count < 1:
+        raise PolicyError(
+            f"{count} configurations cannot be generated.", hint="Ask for at least 1."
+        )
+    attributes = summary.all_attributes
+    total = combinations(summary)
+    random = np.random.default_rng(seed)
+    ladder = _ladder(attributes, max(1, int(count * LADDER_SHARE)))
+    if total <= 4 * count:
+        drawn = [_decode(number, attributes) for number in random.permutation(total).tolist()]
+        choices = list(dict.fromkeys([*ladder, *drawn]))[:count]
+    else:
+        choices = _distinct(attributes, count, random, ladder)
+    width = len(str(len(choices)))
+    return [
+        Configuration(
+            f"c{i + 1:0{width}d}",
+            {a.name: a.candidates[c].mask for a, c in zip(attributes, chosen, strict=True)},
+        )
+        for i, chosen in enumerate(choices)
+    ]
+
+
+def _ladder(attributes: Sequence[AttributeWithMasks], most: int) -> list[tuple[int, ...]]:
+    """Return at most `most` combinations, each as one candidate index per attribute: the least
+    masked one first, then ever coarser masks of the quasi-identifiers.
+    """
+    # From the candidate that shows the most values to the one that shows the fewest; ties as declared.
+    orders = [
+        np.argsort([-c.size for c in a.candidates], kind="stable").tolist() for a in attributes
+    ]
+    quasi = [a.role is Role.QUASI_IDENTIFIER for a in attributes]
+    longest = max((len(o) for o, q in zip(orders, quasi, strict=True) if q), default=1)
+    steps = min(most, longest)
+    return list(
+        dict.fromkeys(
+            tuple(
+                order[round(step * (len(order) - 1) / max(longest - 1, 1)) if masked else 0]
+                for order, masked in zip(orders, quasi, strict=True)
+            )
+            for step in range(steps)
+        )
+    )
+
+
+def _decode(number: int, attributes: Sequence[AttributeWithMasks]) -> tuple[int, ...]:
+    """Return the combination with this number, as one candidate index per attribute.
+
+    Combinations are numbered in mixed radix.
+    """
+    digits = []
+    for attribute in reversed(attributes):
+        number, digit = divmod(number, len(attribute.candidates))
+        digits.append(digit)
+    return tuple(reversed(digits))
+
+
+def _distinct(
+    attributes: Sequence[AttributeWithMasks],
+    count: int,
+    random: np.random.Generator,
+    ladder: Sequence[tuple[int, ...]],
+) -> list[tuple[int, ...]]:
+    sizes = [len(a.candidates) for a in attributes]
+    chosen = dict.fromkeys(ladder)
+    while len(chosen) < count:
+        chosen[tuple(int(random.integers(size)) for size in sizes)] = None
+    return list(chosen)
 
 
 @one_blas_thread
@@ -279,3 +475,210 @@ def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
             account = privacy_account({attribute.name: candidate.mask})
             notes += [] if account is None else account.notes
     return tuple(dict.fromkeys(notes))
+
+
+MISSING_LEAK = 0.9
+"""Smallest reported difference between the share of nulls in a class and in all other rows. The
+nulls alone then have an AUC of at least 0.95.
+"""
+
+
+def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
+    """Return a copy of the advice with the risks of its best release from which the rule does not
+    protect. The warnings of the advice begin with these risks.
+
+    Parameters
+    ----------
+    advice
+        A ranking.
+    released
+        The object that counts the rows of releases, with the policy.
+    """
+    risks = Later(lambda: _uncovered(advice, released))
+    if advice.best is not None and not _rows_known(advice.best, released):
+        risks.value  # noqa: B018 - the rows are read now, not when they may have changed
+    told = changed(advice, uncovered=later(lambda: risks.value[0]))
+    return with_first(told, lambda: (*risks.value[1], *risks.value[0].sentences))
+
+
+def _rows_known(best: Ranked, released: ReleasedRows) -> bool:
+    """Return whether the rows that the best release keeps are known without reading the table."""
+    plan, policy = released.plan, released.policy
+    if best.method is not None or released.source is None or policy is None:
+        return True
+    choice = Scorer(plan.summary).choose(best.configuration)
+    return codes_known(released.known, plan, policy, choice)
+
+
+def _uncovered(advice: Advice, released: ReleasedRows) -> tuple[Uncovered, tuple[str, ...]]:
+    """Return the risks of the best release from which the rule does not protect, and the warnings
+    about columns that repeat one of several labels.
+    """
+    summary = released.plan.summary
+    label = summary.label.column or None
+    missing = _missing_leaks(summary)
+    nothing = Outside(rows=None, unique_rows=None, label=label)
+    best = advice.best
+    if best is None or best.method is not None:
+        unmasked = {attribute.name: attribute.unmasked for attribute in summary.all_attributes}
+        leaks = _leaks(None, summary, unmasked)
+        return Uncovered.of(nothing, leaks.get(label, {}), missing), _of_others(label, leaks)
+    choice = Scorer(summary).choose(best.configuration)
+    leaks = _leaks(advice.utility, summary, choice)
+    outside = outside_of_release(released, choice)
+    if outside is None:
+        near = {
+            name: candidate.size
+            for name, candidate in choice.items()
+            if candidate.noise is None and candidate.size >= NEAR_KEY * summary.rows > 1
+        }
+        outside = replace(nothing, near_keys=near)
+    return Uncovered.of(outside, leaks.get(label, {}), missing), _of_others(label, leaks)
+
+
+def _leaks(
+    figure: UtilityFigure | None, summary: Summary, choice: Choice
+) -> dict[str | None, Mapping[str, float]]:
+    """Return, for each label, the columns that alone explain it, with the share of each.
+
+    `figure` is the utility of a release. If it was measured on the released rows, its columns are
+    returned, which the certificate names, too. Otherwise they are found on all rows under the masks
+    in `choice`.
+    """
+    measured = figure is not None and figure.rows is Rows.RELEASED
+    tasks = tasks_of(scorer_of(summary))
+    if not tasks:
+        own = figure.leaks if figure and measured else label_leaks(summary, choice)
+        return {summary.label.column or None: own}
+    return {
+        task.column: figure.labels[task.column].leaks
+        if figure and measured and task.column in figure.labels
+        else label_leaks(task.task.summary, task.choice(choice))
+        for task in tasks
+    }
+
+
+def _of_others(
+    label: str | None, leaks: Mapping[str | None, Mapping[str, float]]
+) -> tuple[str, ...]:
+    """Return a warning for each of several labels that columns repeat. `leaks` has these columns
+    by label; those of `label`, the column that `Uncovered` describes, are left out.
+    """
+    others = {column: own for column, own in leaks.items() if column != label}
+    return tuple(
+        text for column, own in others.items() for text in leak_sentences(own, str(column))
+    )
+
+
+def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None:
+    """Read the rows of a configuration's release, and find the risks from which the rule does not
+    protect.
+
+    Return None if the table is not available or too large, or if a mask draws noise.
+    """
+    source, policy = released.source, released.policy
+    if policy is None:
+        return None
+    codes = kept_codes(released.known, released.plan, policy, choice)
+    if codes is not None:
+        return _outside_of_codes(codes, released.plan.summary, policy, choice)
+    drawn = any(candidate.noise is not None for candidate in choice.values())
+    if source is None or drawn or source.rows > MOST_ROWS:
+        return None
+    originals = None
+    if released.stored(choice) is None:
+        originals = WithOriginals.of(source, released.masks(choice))
+    table = released.table(choice, originals)
+    added = () if originals is None else tuple(originals.masks)
+    outside = outside_of(
+        source,
+        [attribute.name for attribute in policy.quasi_identifiers],
+        table=table.drop(*added, *({WEIGHT} & set(table.columns))),
+        person=None if policy.person is None else PERSON,
+        label=policy.label.column or None,
+    )
+    implied = None if originals is None else originals.implied(table)
+    return None if outside is None else replace(outside, implied=implied)
+
+
+def _outside_of_codes(
+    codes: KeptCodes, summary: Summary, policy: Policy, choice: Choice
+) -> Outside:
+    """Return the risks that the rule does not cover, such as implied values, for a release whose
+    kept rows are given as codes. `choice` has the mask of each attribute.
+    """
+    names = dict.fromkeys((*summary.attributes, *policy.label.columns))
+    shown = {name: codes.masked.codes[name] for name in names}
+    values = {
+        name: len(codes.masked.values[name]) - codes.masked.values[name].null_count
+        for name in shown
+    }
+    hidden = {
+        name: (codes.original.codes[name], shown[name])
+        for name, candidate in choice.items()
+        if str(candidate.mask) != "identity"
+    }
+    quasi = [attribute.name for attribute in policy.quasi_identifiers]
+    outside = outside_of_codes(shown, values, quasi, summary.label.column or None)
+    return replace(outside, implied=find_implications(hidden, shown))
+
+
+def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
+    """Return the columns whose nulls alone reveal a class of the label."""
+    leaks = {}
+    for name, attribute in summary.attributes.items():
+        if not attribute.nulls or not len(attribute.values) or attribute.values[-1].is_valid:
+            continue
+        rows = attribute.joint.sum(axis=0)
+        null = attribute.joint[-1]
+        varying = np.flatnonzero((rows > 0) & (rows < rows.sum()))
+        within = null[varying] / rows[varying]
+        besides = (null.sum() - null[varying]) / (rows.sum() - rows[varying])
+        if not len(varying) or np.abs(within - besides).max() < MISSING_LEAK:
+            continue
+        place = int(np.abs(within - besides).argmax())
+        label_class = summary.label.classes[varying[place]]
+        leaks[name] = MissingLeak(label_class, float(within[place]), float(besides[place]))
+    return leaks
+
+
+def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Policy) -> Advice:
+    """Return a copy of the advice with reports on privacy before and after masking.
+
+    Aegis computes them from the frequency table on which it checks the rule, so a summary is
+    enough. A class with a single sensitive value is a risk to persons, so the warning about it
+    comes first.
+    """
+
+    def change() -> PrivacyChange:
+        scorer = Scorer(summary)
+        before = privacy_report(plan.classes(scorer.unmasked, policy.sensitive))
+        after = _after(advice, scorer, plan, policy)
+        return PrivacyChange(before, after, finest=not plan.as_it_is)
+
+    def said() -> tuple[str, ...]:
+        after = privacy.value.after
+        return () if advice.best is None or after is None else after.cautions
+
+    privacy = Later(change)
+    if summary.frequency is None:
+        privacy.value  # noqa: B018 - the engine counts the classes now
+    return with_first(changed(advice, privacy=later(lambda: privacy.value)), said)
+
+
+def _after(
+    advice: Advice, scorer: Scorer, plan: PrivacyPlan, policy: Policy
+) -> PrivacyReport | None:
+    """Return the privacy report of the best configuration, after its failing rows were suppressed.
+
+    If no configuration is admissible, return the report of the closest one without suppression;
+    None for an empty ranking.
+    """
+    ranked = advice.best or advice.closest
+    if ranked is None:
+        return None
+    if ranked.method is not None:
+        return ranked.method.report
+    masked = plan.classes(scorer.choose(ranked.configuration), policy.sensitive)
+    verdict = plan.rule.check(masked)
+    return privacy_report(masked.keep(verdict.kept_classes) if verdict.admissible else masked)

@@ -22,11 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from aegis.advisor.owner import check_owner_rule
-from aegis.advisor.plan import PrivacyPlan, require_same
+from aegis.advisor.plan import PrivacyPlan, check_owner_rule, require_same
 from aegis.arrays import Integers, Ints
 from aegis.errors import DataError, PolicyError
-from aegis.files import read_text
+from aegis.files import SILENT, Progress, read_text
 from aegis.masks import Mask, evaluate
 from aegis.policy import (
     Configuration,
@@ -36,9 +35,8 @@ from aegis.policy import (
     load_configurations,
     read_document,
 )
-from aegis.policy.joint import made_after, require_joint_rule, require_same_table
+from aegis.policy.terms import made_after, require_joint_rule, require_same_table
 from aegis.privacy import ClassTable, PrivacyRule, Verdict, joined, released_cells, traces
-from aegis.progress import SILENT, Progress
 from aegis.signing import sealed_digest
 from aegis.sources import open_table
 from aegis.summary import AttributeSummary, FrequencyTable, Summary, combine, summarize

@@ -9,13 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.advisor.advice import Advice
-from aegis.advisor.caveats import caveats_of, with_caveats
-from aegis.advisor.excluded_attributes import sets_aside
-from aegis.advisor.plan import plan_of
-from aegis.advisor.rank import as_it_is, as_released
-from aegis.advisor.ranked import Ranked
-from aegis.advisor.record_level import RecordLevel
+from aegis.advisor.advice import Advice, caveats_of, with_caveats
+from aegis.advisor.encodings import sets_aside
+from aegis.advisor.plan import as_it_is, as_released, plan_of
+from aegis.advisor.ranked import Ranked, RecordLevel
 from aegis.advisor.scoring import AttributeScore, ConfigurationScore, Scorer, utility_kept
 from aegis.advisor.utility import UtilityFigure
 from aegis.anonymizers import (
@@ -28,12 +25,12 @@ from aegis.anonymizers import (
     recipe_of,
 )
 from aegis.errors import DataError, PolicyError
+from aegis.files import Progress
 from aegis.measures import MEASURES, Measure
 from aegis.options import checks_types
 from aegis.policy import Configuration, Policy
 from aegis.privacy import Verdict
 from aegis.privacy import report as privacy_report
-from aegis.progress import Progress
 from aegis.sources import Source, open_table
 from aegis.summary import PERSON, Summary, count_classes, summarize
 

@@ -1,15 +1,39 @@
-"""Hold scores of configurations, and compute the share of the utility that they keep."""
+"""Hold scores of configurations, and what scores need besides counts.
+
+Hold scores of configurations, and compute the share of the utility that they keep.
+
+Score noise masks from expected counts, without drawing rows.
+
+The result is the score of the expected counts, not the expected score of drawn rows. Plug-in
+measures of the expected counts measure the information that passes through the noise. Corrected
+measures of single attributes also subtract the effect of chance in drawn rows, which expected
+counts do not have. So these measures are slightly too low. Pillai's trace and its held-out forms
+take into account that expected counts contain less chance (`Cooccurrence.chance`), and agree with
+the mean score of drawn rows. Noise cannot improve MI, chi-square, g3 and the plug-in trace. It can
+improve g1 and g2: they count rows with the same value, and noise spreads these rows over more
+values. So do not compare noise masks by g1 or g2.
+
+Weight the columns in a measure that predicts every column from the others.
+
+Columns that almost determine each other, such as an age and a year of birth, count once. Otherwise
+they would dominate the mean over columns. A column that cannot be predicted is left out, and the
+reason is stated.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
-from aegis.array_cache import OnDemand, remembered
-from aegis.measures import Measure
+from aegis.arrays import Floats, Integers, OnDemand, remembered
+from aegis.measures import Contingency, Measure
+from aegis.measures.checks import controlled_rounding
+from aegis.summary import AttributeSummary, Summary
 
 _ROUNDING = 1e-9
 """Utility counts as 0 up to this share of the value that a constant prediction reaches (rounding)."""
@@ -111,3 +135,140 @@ def utility_kept(
     if not whole > _ROUNDING * abs(worst):
         return None
     return min(max(100.0 * sign * (score - worst) / whole, 0.0), 100.0)
+
+
+_NOTHING = 1e-9
+"""Fewer expected rows than this count as 0: rounding can leave them for an impossible report."""
+
+
+class ExpectedContingency(Contingency):
+    """The number of rows by level and class that is expected under a noise mask, which need not be
+    an integer.
+    """
+
+    @cached_property
+    def n(self) -> Any:
+        """The number of rows that the table counts. Noise does not change it. If rows have weights,
+        it can have a fractional part.
+        """
+        total = float(self.row_totals @ self.multiplicity)
+        whole = round(total)
+        return whole if abs(total - whole) <= _NOTHING * max(total, 1.0) else total
+
+
+def contingency(expected: Floats, measure: Measure | None) -> Contingency:
+    """Convert expected counts to a contingency table from which `measure` can be computed.
+
+    Parameters
+    ----------
+    expected
+        Expected number of rows for each of R masked values and C classes, shape (R, C). The totals
+        of the classes are whole numbers.
+    measure
+        A measure with the flag `fractional` gets the counts unchanged. All other measures need
+        integers, for example those that permute rows, leave one row out, or count the rows of mixed
+        groups, and the measures of other packages. For them, the counts are rounded class by class,
+        so that the totals of the classes stay the same.
+    """
+    if measure is None or not measure.fractional:
+        return Contingency.of(controlled_rounding(expected))
+    table: Any = expected[expected.sum(axis=1) > _NOTHING]
+    table = table[:, table.any(axis=0)]
+    return ExpectedContingency(table, np.ones(len(table), dtype=np.int64))
+
+
+TWINS = 0.99
+"""Two columns count as one if each explains at least this share of the other's variance."""
+KEY = 0.5
+"""A column whose values have no order counts as a key if it has more distinct values per row than
+this.
+"""
+
+
+@dataclass(frozen=True)
+class ColumnRole:
+    """The weight of a column in the mean over all columns, and the reason for this weight.
+
+    Attributes
+    ----------
+    weight
+        Weight of the column in the mean over columns; 0 if the column is left out.
+    left_out
+        Why the column is left out; empty if it counts.
+    twins
+        Other columns that almost determine this column and are almost determined by it; they share
+        the weight.
+    """
+
+    weight: float
+    left_out: str = ""
+    twins: tuple[str, ...] = ()
+
+
+def column_roles(summary: Summary) -> Mapping[str, ColumnRole]:
+    """Return the weight of each attribute in the mean over all columns, computed from its unmasked
+    values.
+    """
+    why = {a.name: _left_out(a, summary.rows) for a in summary.attributes.values()}
+    counted = [name for name, reason in why.items() if not reason]
+    sets = {name: {name} for name in counted}
+    for first, second in combinations(counted, 2):
+        if sets[first] is not sets[second] and _twins(summary, first, second):
+            joined = sets[first] | sets[second]
+            sets.update(dict.fromkeys(joined, joined))
+    return {
+        name: ColumnRole(0.0, why[name])
+        if why[name]
+        else ColumnRole(
+            summary.attributes[name].weight / len(sets[name]),
+            twins=tuple(other for other in counted if other in sets[name] and other != name),
+        )
+        for name in summary.attributes
+    }
+
+
+def _left_out(attribute: AttributeSummary, rows: int) -> str:
+    """Return why a column of a table with `rows` rows cannot be predicted from the other columns,
+    such as "it is like a key"; empty if it can be.
+    """
+    if np.count_nonzero(attribute.counts) < 2:
+        return "it has one value"
+    if attribute.aside:
+        return "it has too many values"
+    if not attribute.kind.ordered and len(attribute.all_values) > KEY * rows:
+        return "it is like a key"
+    return ""
+
+
+def _twins(summary: Summary, first: str, second: str) -> bool:
+    """Return whether two columns almost determine each other, by their values or by the ranges of
+    their values.
+    """
+    names = summary.pairs.names
+    places = sorted((names.index(first), names.index(second)))
+    a, b, _, rows = summary.pairs.cells(places[0], places[1])
+    unmasked = [summary.attributes[names[place]].unmasked for place in places]
+    ways = [(unmasked[0].levels, unmasked[1].levels)]
+    ranges = [own.levels if own.ranges is None else own.ranges for own in unmasked]
+    if any(own.ranges is not None for own in unmasked):
+        ways.append((ranges[0], ranges[1]))
+    return any(_tell_each_other(x[a], y[b], rows.astype(np.float64)) for x, y in ways)
+
+
+def _tell_each_other(x: Integers, y: Integers, rows: Floats) -> bool:
+    table = np.zeros((int(x.max(initial=0)) + 1, int(y.max(initial=0)) + 1))
+    np.add.at(table, (x, y), rows)
+    return min(_explained(table), _explained(table.T)) > TWINS
+
+
+def _explained(table: Floats) -> float:
+    """Return Goodman and Kruskal's tau of a contingency table, in [0, 1].
+
+    Tau is the share of the variance of the column variable that the row variable explains.
+    """
+    n, rows, columns = table.sum(), table.sum(axis=1), table.sum(axis=0)
+    whole = n - float((columns**2).sum()) / max(n, 1.0)
+    if whole <= 0:
+        return 0.0
+    told = float((table[rows > 0] ** 2 / rows[rows > 0, None]).sum())
+    return float((told - float((columns**2).sum()) / n) / whole)

@@ -3,21 +3,174 @@
 A ranking compares masks on all rows. But a release suppresses rows, and readers of the release do
 not know the order of its ranges. So Aegis measures the utility of a release on the released rows,
 and states the same figure in an advice, a front, a report and the certificate.
+
+Measure how well the other columns of a release predict each column, on held-out rows.
+
+Choose the measure for rankings, searches and releases if the user names none.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aegis.advisor.column_figures import ColumnFigure
-from aegis.advisor.scores import utility_kept
-from aegis.measures import MEASURES, Measure
+import numpy as np
+
+from aegis.advisor.fold_counts import MOST_CLASSES
+from aegis.advisor.label_leaks import label_leaks
+from aegis.advisor.scores import ColumnRole, utility_kept
+from aegis.errors import PolicyError
+from aegis.measures import (
+    ASSOCIATION_MEASURE,
+    FALLBACK_MEASURE,
+    MEASURES,
+    SHARE_KEPT,
+    LabelKind,
+    Measure,
+    Need,
+    chosen_measure,
+)
 from aegis.policy.labels import MUCH_IN_ONE_ROW
+from aegis.summary import Summary
 from aegis.words import alike, counted, json_fields, jsonable, percent
+
+if TYPE_CHECKING:
+    from aegis.advisor.scoring import Choice, Scorer
+
+
+@dataclass(frozen=True)
+class ColumnFigure:
+    """How well the other columns predict one column, in a release and in the unmasked table.
+
+    Attributes
+    ----------
+    weight
+        Weight of the column in the mean: 0 if the column is left out. A column with twins has a
+        share of its weight in the policy.
+    score, unmasked
+        Score of the prediction by the measure, from 0 to 1, in the release and in the unmasked
+        table.
+    explained, unmasked_explained
+        Share of the variance of the shown values that the other columns explain on held-out rows.
+    left_out
+        Why the column does not count; empty if it counts.
+    twins
+        Other columns that almost determine this column and are almost determined by it. They and
+        this column together count as one column.
+    """
+
+    weight: float
+    score: float
+    unmasked: float
+    explained: float
+    unmasked_explained: float
+    left_out: str = ""
+    twins: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> float | None:
+        """How many percent of the column's unmasked score the release keeps, at most 100; None if
+        the unmasked score is 0.
+        """
+        return min(100 * self.score / self.unmasked, 100.0) if self.unmasked > 0 else None
+
+    @property
+    def role(self) -> ColumnRole:
+        """The weight of the column in the measure, and the reason for this weight."""
+        return ColumnRole(self.weight, self.left_out, self.twins)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {**json_fields(self), "kept": self.kept}
+
+    @classmethod
+    def from_dict(cls, entries: Mapping[str, Any]) -> ColumnFigure:
+        """Rebuild a figure from the JSON values of `to_dict`."""
+        known = {key: value for key, value in entries.items() if key != "kept"}
+        return cls(**known | {"twins": tuple(entries["twins"])})
+
+
+def columns_of(
+    scorer: Scorer, choice: Choice, measure: Measure, whole: Scorer
+) -> dict[str, ColumnFigure]:
+    """Return, for each column of a release, how well the other columns predict it.
+
+    The result is empty if the measure does not predict columns.
+
+    Parameters
+    ----------
+    scorer, choice
+        The scorer of the release, and the masks to score.
+    measure
+        The measure of the release.
+    whole
+        The scorer of the unmasked table, with whose scores the release is compared.
+    """
+    if Need.COLUMNS not in measure.needs:
+        return {}
+    released, unmasked = scorer.columns(choice), whole.columns(whole.unmasked)
+    figures = {}
+    for name, role in whole.column_roles.items():
+        score, explained = released.get(name, (0.0, 0.0))
+        before, before_explained = unmasked.get(name, (0.0, 0.0))
+        figures[name] = ColumnFigure(
+            role.weight, score, before, explained, before_explained, role.left_out, role.twins
+        )
+    return figures
+
+
+def stated_roles(columns: object) -> dict[str, ColumnRole]:
+    """Return the weight and the twins of each column from `columns`, the column figures in a
+    certificate. Twins are columns that almost determine each other.
+
+    The result is empty if `columns` does not have the form of such figures.
+    """
+    numbers = ("weight", "score", "unmasked", "explained", "unmasked_explained")
+    if not isinstance(columns, Mapping):
+        return {}
+    for own in columns.values():
+        if not isinstance(own, Mapping) or set(own) != {*numbers, "left_out", "twins", "kept"}:
+            return {}
+        if not isinstance(own["twins"], list) or not all(
+            isinstance(own[key], (int, float)) and math.isfinite(own[key]) for key in numbers
+        ):
+            return {}
+    return {name: ColumnFigure.from_dict(own).role for name, own in columns.items()}
+
+
+def columns_differ(
+    said: Mapping[str, Any], scorer: Scorer, measure: Measure
+) -> Iterator[tuple[str, object, object]]:
+    """Yield each figure in which a certificate and the released rows differ: its name, the stated
+    value and the recomputed value.
+
+    Parameters
+    ----------
+    said
+        The utility section of the certificate, with the figures of each column.
+    scorer
+        The scorer of the released rows.
+    measure
+        The measure of the certificate. Column figures are compared only if it predicts every
+        column.
+    """
+    if "value" in said:  # a certificate without this name is older than the figure, too
+        leaks = label_leaks(scorer.summary, scorer.unmasked)
+        yield "utility.leaks", said.get("leaks", {}), leaks
+    columns: Any = said.get("columns")
+    if Need.COLUMNS not in measure.needs:
+        return
+    if not stated_roles(columns):
+        yield "utility.columns", columns, "figures of each column"
+        return
+    for name, shown in scorer.columns(scorer.unmasked).items():
+        stated = columns.get(name, {})
+        for key, figure in zip(("score", "explained"), shown, strict=True):
+            yield f"utility.columns.{name}.{key}", stated.get(key), figure
+
 
 IN_WORDS = {"AUC": "AUC", "accuracy": "an accuracy of", "nats": "a log loss of", "R2": "R2"}
 """The words for a metric of models in a sentence, by the unit of its measure."""
@@ -420,3 +573,58 @@ class UtilityFigure:
             **({"columns": jsonable(self.columns)} if self.columns else {}),
             **({"leaks": dict(self.leaks)} if self.leaks else {}),
         }
+
+
+MOST_LEVELS = 2_000
+"""Largest number of encoded columns for which Aegis predicts an AUC of two classes, or an R2."""
+MOST_COLUMNS = 800
+"""Largest number of encoded columns for which Aegis predicts each attribute from the others."""
+
+
+def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[str, ...]]:
+    """Return the measure by which to rank: the first of `names` that is not None, or else the
+    default measure. The second result has a sentence if another measure must replace the default;
+    otherwise it is empty.
+
+    Raises
+    ------
+    PolicyError
+        The measure is unknown, or it needs a label and the table has none. Or the label is a number
+        whose R2 would take too long to predict.
+    """
+    if summary.several is not None:
+        return MEASURES.get(f"{SHARE_KEPT}({summary.several.serve})"), ()
+    chosen = chosen_measure(*names, label=summary.label.kind)
+    if (
+        any(names)
+        or not {Need.PARTS, Need.COLUMNS} & set(chosen.needs)
+        or (why := out_of_reach(summary)) is None
+    ):
+        return chosen, ()
+    if chosen.label is LabelKind.NUMBER:
+        raise PolicyError(
+            f"Aegis cannot predict an R2: {why}.",
+            hint="Give coarser masks or fewer attributes, or cut the number into classes: "
+            "`label: {column: NAME, bins: 5}`.",
+        )
+    none = chosen.label is LabelKind.NONE
+    other = MEASURES.get(ASSOCIATION_MEASURE if none else FALLBACK_MEASURE)
+    return other, (f"the measure is {other.name} instead of {chosen.name}: {why}",)
+
+
+def out_of_reach(summary: Summary) -> str | None:
+    """Return the reason why the expected metric of models would take too long to compute; None if
+    it would not.
+    """
+    if summary.pairs.folds is None:
+        return "the summary has no folds of the rows, so no rows can be held out"
+    classes = int(np.count_nonzero(summary.label.counts))
+    if classes > MOST_CLASSES:
+        return f"the label has {classes:,} classes, and the limit is {MOST_CLASSES}"
+    levels = sum(a.unmasked.n_columns for a in summary.attributes.values() if not a.aside)
+    if summary.label.kind is LabelKind.NONE:
+        many = f"the table has {levels:,} values, and the limit is {MOST_COLUMNS:,}"
+        return many if levels > MOST_COLUMNS else None
+    if levels**2 * max(classes, 2) > 2 * MOST_LEVELS**2:
+        return f"with {levels:,} values and {classes:,} classes it would take too long"
+    return None

@@ -2,14 +2,13 @@
 
 from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Grouped, Options, Style, TradeOff
 from aegis.anonymizers.encode import encode, encode_for
-from aegis.anonymizers.groups import RecordGroups
-from aegis.anonymizers.losses import InformationLoss, information_loss
-from aegis.anonymizers.options import OptionEntry, listed_options
+from aegis.anonymizers.groups import InformationLoss, RecordGroups, information_loss
+from aegis.anonymizers.method import OptionEntry, listed_options
 from aegis.anonymizers.recipe import Recipe, dump_recipe, load_recipe, recipe_of
-from aegis.anonymizers.record_table import RecordTable
 from aegis.anonymizers.records import (
     RecordAttribute,
     Records,
+    RecordTable,
     SensitiveAttribute,
     ValueTree,
 )

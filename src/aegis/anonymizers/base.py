@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aegis.anonymizers.groups import RecordGroups
-from aegis.anonymizers.losses import InformationLoss, information_loss
+from aegis.anonymizers.groups import InformationLoss, RecordGroups, information_loss
 from aegis.anonymizers.method import (
     MINIMUM_K,
     Method,
@@ -21,13 +20,13 @@ from aegis.anonymizers.method import (
     Outcome,
     at_least,
     fitting_groups,
+    typed,
     within,
 )
 from aegis.anonymizers.mondrian_cuts import mondrian
-from aegis.anonymizers.options import typed
 from aegis.anonymizers.records import Records
 from aegis.errors import InternalError, PolicyError
-from aegis.progress import SILENT, Progress
+from aegis.files import SILENT, Progress
 from aegis.registry import Registry
 from aegis.words import json_fields
 

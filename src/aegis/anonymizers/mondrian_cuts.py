@@ -11,7 +11,7 @@ import numpy as np
 
 from aegis.anonymizers.records import Codes, Records
 from aegis.arrays import Flags, Floats, Ints
-from aegis.progress import SILENT_STEP, Step
+from aegis.files import SILENT_STEP, Step
 
 
 class _Partitions:

@@ -4,6 +4,8 @@ Each quasi-identifier, of any kind, is a column of integer codes into its sorted
 in ascending order, ordinal values in their given order, and categories in the order of their
 hierarchy or, without a hierarchy, of their text. So ranges, medians and cuts all work on codes. A
 missing value has the last code.
+
+A table in memory with its encoded records, the input of the record-level methods.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from aegis.arrays import Floats, Ints
 from aegis.errors import DataError, InternalError
-from aegis.policy import AttributeKind
+from aegis.policy import AttributeKind, Policy
 from aegis.privacy.classes import check_levels
 from aegis.summary.frequency import combine
 
@@ -307,3 +310,45 @@ def distinct_rows(columns: list[Codes]) -> tuple[Ints, Ints]:
     number = np.empty(len(order), dtype=np.int64)
     number[order] = np.arange(len(order))
     return first[order].astype(np.int64), number[inverse]
+
+
+@dataclass(frozen=True, eq=False)
+class RecordTable:
+    """A table in memory, with its quasi-identifiers encoded as records.
+
+    Attributes
+    ----------
+    policy
+        Roles, hierarchies and the rule.
+    table
+        The columns of a release. Quasi-identifiers are unmasked; all other columns are as they will
+        be released.
+    records
+        The same rows, encoded.
+    unseen
+        For each masked column, the number of rows whose value its mask does not cover; such values
+        are shown as `*`.
+    notes
+        Sentences on how columns other than quasi-identifiers were changed.
+    carried
+        Mask of each column that is not a quasi-identifier, as text; `identity` if it is unchanged.
+    persons
+        The person of each row, shape (N,), numbered from 0; None if the policy does not count
+        persons.
+    shown
+        Mask of each masked quasi-identifier, as text.
+    """
+
+    policy: Policy
+    table: pa.Table
+    records: Records
+    unseen: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+    carried: Mapping[str, str] = field(default_factory=dict)
+    persons: Ints | None = None
+    shown: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def quasi(self) -> tuple[str, ...]:
+        """The names of the quasi-identifiers."""
+        return tuple(a.name for a in self.records.attributes)

@@ -11,22 +11,18 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from aegis.anonymizers.base import Grouped, Style
-from aegis.anonymizers.encode import encode_declared, roles_of
-from aegis.anonymizers.groups import RecordGroups
-from aegis.anonymizers.losses import information_loss
-from aegis.anonymizers.masked_values import least_mask, shown_by_masks
+from aegis.anonymizers.encode import encode_declared, least_mask, roles_of, shown_by_masks
+from aegis.anonymizers.groups import RecordGroups, information_loss
 from aegis.anonymizers.recipe import Recipe
-from aegis.anonymizers.record_table import RecordTable
-from aegis.anonymizers.records import Codes, Records
+from aegis.anonymizers.records import Codes, Records, RecordTable
 from aegis.anonymizers.release import build_release
-from aegis.arrays import Ints
-from aegis.blas import one_blas_thread
+from aegis.arrays import Ints, one_blas_thread
 from aegis.errors import DataError, PolicyError
+from aegis.files import SILENT, Progress
 from aegis.masking import check_classes, count_unseen, fit_masks, masked_table, refuse_unseen
 from aegis.masks import Mask
 from aegis.policy import Policy, Role, Unseen
 from aegis.privacy import PrivacyRule, Verdict
-from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
 from aegis.summary import PERSON
 from aegis.summary.codes import encode

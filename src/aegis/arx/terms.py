@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aegis.errors import PolicyError
-from aegis.privacy.sampling import sampled_privacy
+from aegis.privacy.dp import sampled_privacy
 
 Groups = tuple[str, ...]
 _NUMBER = r"([-+.\deE]+)"

@@ -1,4 +1,7 @@
-"""Print advice, for people and for programs."""
+"""Print advice, for people and for programs.
+
+Print what a search returns besides its ranking: proof, obstacles and trade-off front.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,178 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.cli.options import Format
 from aegis.cli.output import Output
-from aegis.cli.pages.search import objective_legend, search_sections
-from aegis.cli.pages.short import ShortPage
+from aegis.cli.screen import ShortPage
 from aegis.present import Finding, label_lines, label_words, mask_shown, score_words
-from aegis.words import counted
+from aegis.words import amount, counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
     from aegis.advisor import Advice, Ranked
-    from aegis.advisor.column_figures import ColumnFigure
+    from aegis.advisor.figures import Binding, Front, FrontPoint, Relaxation, SearchFigures
     from aegis.advisor.scores import AttributeScore
+    from aegis.advisor.utility import ColumnFigure
     from aegis.policy import Policy
+
+
+def search_sections(advice: Advice) -> Iterator[RenderableType]:
+    """Yield the sections on a search: the proof, what a finer configuration would violate, and the
+    front. A section is left out if there is nothing to show.
+    """
+    if advice.search is not None:
+        yield from _proof(advice.search, advice)
+    if advice.binding is not None and any(
+        relaxation.gain > 0 for relaxation in advice.binding.finer
+    ):
+        yield from _finer(advice.binding)
+    if advice.binding is not None and advice.binding.relaxations:
+        yield from _relaxations(advice.binding)
+    if advice.front is not None:
+        yield from _front(advice.front, advice)
+
+
+def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
+    from aegis.cli.output import figure, fixed, heading, pairs
+
+    rows = [
+        ("objective", search.objective + (", lower is better" if _lower(search) else "")),
+        ("combinations", _combinations(search, advice)),
+        ("result", _result(search)),
+    ]
+    if search.proven is not None:
+        rows.append(("proven", search.proven.words()))
+    if search.bound is not None:
+        rows.append(("best, bound", f"{fixed(search.best)}, {fixed(search.bound)}"))
+    done = f"{search.work.nodes:,} boxes split, {search.work.checked:,} class counts checked"
+    if advice.estimated is not None:
+        done = f"{search.work.checked:,} combinations scored"
+    rows.append(("work", f"{done}, {figure(search.work.seconds, 3)} s"))
+    yield heading("Search")
+    yield pairs((*rows, *(("note", note) for note in search.notes)))
+
+
+def _combinations(search: SearchFigures, advice: Advice) -> str:
+    """Return the number of searched combinations and, if it is below the total, the reason."""
+    if search.work.combinations == advice.combinations:
+        return amount(search.work.combinations)
+    return (
+        f"{amount(search.work.combinations)} that differ, of {amount(advice.combinations)}: masks that group "
+        "the values in the same way count once"
+    )
+
+
+def _lower(search: SearchFigures) -> bool:
+    from aegis.advisor.search.objectives import is_minimised
+
+    return is_minimised(search.objective)
+
+
+def _result(search: SearchFigures) -> str:
+    from aegis.cli.output import figure
+
+    if search.best is None:
+        if not search.complete:
+            return "stopped before anything admissible was found; whether there is any is not known"
+        return "proven: no combination meets the rule"
+    if not search.tells_masks_apart:
+        return "scores cannot distinguish masks on this table; nothing is proven"
+    if search.optimal:
+        if search.preferred:
+            return "the highest score of all combinations is proven; the first one counts as equal to it"
+        return "proven best of all combinations"
+    if search.gap is None or search.bound is None:
+        return "the best that was found" + ("" if search.proven else "; nothing is proven")
+    percent = f"{100 * search.gap:,.0f}" if search.gap >= 1 else figure(100 * search.gap, 3)
+    return f"the best that was found; at most {percent} % better is possible"
+
+
+def _finer(binding: Binding) -> Iterator[RenderableType]:
+    from aegis.cli.output import Column, heading, number, table_of
+
+    yield heading("Why no finer?")
+    yield table_of(
+        [relaxation for relaxation in binding.finer if relaxation.gain > 0],
+        (Column("attribute", wraps=True), lambda r: r.attribute),
+        (Column("next finer mask", wraps=True), lambda r: mask_shown(r.mask)),
+        (number("gain"), lambda r: signed(r.gain)),
+        (number("failing rows"), lambda r: f"{r.rows_failing:,}" if r.violations else "none"),
+        (number("allowed"), lambda r: f"{r.allowed_rows:,}"),
+    )
+
+
+def _relaxations(binding: Binding) -> Iterator[RenderableType]:
+    from aegis.cli.output import heading, pairs
+
+    yield heading("What a weaker rule would gain")
+    yield pairs((relaxation.change, _gain(relaxation)) for relaxation in binding.relaxations)
+
+
+def _gain(relaxation: Relaxation) -> str:
+    from aegis.cli.output import fixed
+
+    if not relaxation.shows:
+        return "nothing" if relaxation.proven else "nothing that was found"
+    proof = "" if relaxation.proven else ", not proven"
+    masks = ", ".join(f"{name} {mask_shown(mask)}" for name, mask in relaxation.masks.items())
+    return f"{signed(relaxation.gain)}, to {fixed(relaxation.score)}{proof}" + (
+        f", with {masks}" if masks else ""
+    )
+
+
+def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
+    from aegis.cli.output import (
+        Column,
+        figure,
+        fixed,
+        heading,
+        line,
+        number,
+        percent,
+        share,
+        table_of,
+    )
+
+    rows = advice.summary["rows"]
+    by_objective = any(point.objective is not None for point in front.points)
+    yield heading(f"The best configuration by {front.parameter}")
+    yield table_of(
+        front.points,
+        (number(front.parameter), lambda point: figure(point.value)),
+        (number("objective"), lambda point: fixed(point.objective)) if by_objective else None,
+        (number("score"), lambda point: fixed(point.score)),
+        (number("kept"), lambda point: percent(point.utility_kept)),
+        (number("min. class"), lambda point: f"{point.smallest_class:,}"),
+        (number("suppressed"), lambda point: share(point.suppressed_rows, rows)),
+        (Column("", wraps=True), lambda point: _remark(point, knee=point.value == front.knee)),
+    )
+    yield line(f"\n{objective_legend(advice)}score: {advice.measure}.", style="dim")
+
+
+def objective_legend(advice: Advice) -> str:
+    """Return a line that explains the objective column; empty if the objective is the measure."""
+    search = advice.search
+    if search is None or search.objective == advice.measure:
+        return ""
+    best = "lowest" if _lower(search) else "highest"
+    return f"objective: {search.objective}, {best} first: the search went by it.\n"
+
+
+def _remark(point: FrontPoint, *, knee: bool) -> str:
+    if point.score is None:
+        return "none admissible" if point.proven else "none found in time"
+    said = ["recommended knee"] if knee else []
+    said += ["dominated"] if point.dominated else []
+    said += [] if point.proven else ["not proven"]
+    return ", ".join(said)
+
+
+def signed(change: float) -> str:
+    """Return a change with an explicit sign."""
+    from aegis.cli.output import fixed
+
+    text = fixed(change)
+    return f"+{text}" if change > 0 else text
 
 
 FIXED = (
@@ -168,7 +330,7 @@ def _label(summary: Mapping[str, Any]) -> str:
 
 
 def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[RenderableType]:
-    from aegis.cli.tables import pairs
+    from aegis.cli.output import pairs
     from aegis.measures import MEASURES
 
     summary = advice.summary
@@ -229,7 +391,7 @@ def _are(count: int) -> str:
 
 def _shortfalls(advice: Advice, shown: Sequence[Ranked]) -> Iterator[RenderableType]:
     """Yield sentences on why the first entry is first, and why entries do not meet the rule."""
-    from aegis.cli.tables import heading, line, pairs
+    from aegis.cli.output import heading, line, pairs
 
     if advice.search is not None and advice.search.preferred is not None:
         why = advice.search.preferred
@@ -245,7 +407,7 @@ def _shortfalls(advice: Advice, shown: Sequence[Ranked]) -> Iterator[RenderableT
 
 
 def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
-    from aegis.cli.tables import Column, fixed, heading, line, number, share, table_of
+    from aegis.cli.output import Column, fixed, heading, line, number, share, table_of
     from aegis.measures import MEASURES
 
     places = _places(advice, top)
@@ -293,7 +455,7 @@ def _pud(advice: Advice) -> str:
 
 def _baseline(advice: Advice) -> str:
     """Return words on the score to which deviations refer; empty if the utility states another one."""
-    from aegis.cli.tables import fixed
+    from aegis.cli.output import fixed
 
     figure = advice.utility
     if figure is not None and fixed(figure.reference) != fixed(advice.unmasked):
@@ -317,7 +479,7 @@ def _no_classes(shown: list[Ranked]) -> str:
 
 def _estimated(ranked: Ranked) -> tuple[str, str]:
     """Return the estimated deviation and its bounds as texts."""
-    from aegis.cli.tables import fixed
+    from aegis.cli.output import fixed
 
     estimate = ranked.estimate
     if estimate is None:
@@ -338,7 +500,7 @@ def _estimate_legend(advice: Advice) -> str:
 
 def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
     """Yield the estimate for each attribute."""
-    from aegis.cli.tables import Column, fixed, heading, number, table_of
+    from aegis.cli.output import Column, fixed, heading, number, table_of
 
     estimate = ranked.estimate
     if estimate is None:
@@ -374,7 +536,7 @@ def _below(ranks: list[str]) -> str:
 
 def _score(ranked: Ranked, highest: Ranked | None) -> str:
     """Return the score, with a mark if it does not differ significantly from the highest one."""
-    from aegis.cli.tables import fixed
+    from aegis.cli.output import fixed
 
     if ranked.tied_with_best is None:
         return fixed(ranked.score)
@@ -383,7 +545,7 @@ def _score(ranked: Ranked, highest: Ranked | None) -> str:
 
 def _certainty(advice: Advice) -> str:
     """Return words on the standard error of the first score and on the mark of ties."""
-    from aegis.cli.tables import fixed
+    from aegis.cli.output import fixed
 
     first = advice.ranking[0] if advice.ranking else None
     if first is None or first.stderr is None:
@@ -403,7 +565,7 @@ def _verdict(ranked: Ranked) -> Text:
 
 
 def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
-    from aegis.cli.tables import heading, line
+    from aegis.cli.output import heading, line
 
     figure, words = advice.stated_utility(best), Finding.of(advice, best)
     yield heading(f"Best: {words.title}")
@@ -422,7 +584,7 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
 def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     """Yield the masks of the best configuration, with the measure of each attribute before and after."""
     from aegis.advisor import utility_kept
-    from aegis.cli.tables import Column, fixed, line, number, percent, table_of
+    from aegis.cli.output import Column, fixed, line, number, percent, table_of
     from aegis.measures import MEASURES
 
     measure, masks = MEASURES.get(advice.measure), best.shown
@@ -462,7 +624,7 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
 
 def _learnt(figure: ColumnFigure) -> tuple[str, str, str]:
     """Return how well the other columns predict a column: unmasked, masked, and the share that is kept."""
-    from aegis.cli.tables import percent
+    from aegis.cli.output import percent
 
     if figure.left_out:
         return "–", "–", "–"
@@ -474,7 +636,7 @@ def label_sections(advice: Advice) -> Iterator[RenderableType]:
     """Yield a table of the labels under the best configuration. If there is only one label, yield
     nothing.
     """
-    from aegis.cli.tables import Column, fixed, heading, line, number, percent, table_of
+    from aegis.cli.output import Column, fixed, heading, line, number, percent, table_of
 
     lines = label_lines(advice)
     if not lines:
@@ -506,7 +668,7 @@ def change_sections(advice: Advice) -> Iterator[RenderableType]:
 
     If scores are not estimates, yield nothing.
     """
-    from aegis.cli.tables import Column, heading, number, table_of
+    from aegis.cli.output import Column, heading, number, table_of
 
     if advice.estimated is None or not advice.estimated.changes:
         return
@@ -524,7 +686,7 @@ def change_sections(advice: Advice) -> Iterator[RenderableType]:
 
 def method_sections(advice: Advice) -> Iterator[RenderableType]:
     """Yield a table of the record-level releases and their losses, if there are any."""
-    from aegis.cli.tables import Column, fixed, heading, line, number, table_of
+    from aegis.cli.output import Column, fixed, heading, line, number, table_of
 
     releases = [(r.name, r.method) for r in advice.ranking if r.method is not None]
     if not releases:

@@ -11,14 +11,15 @@ from aegis.cli.advice import print_advice, print_short
 from aegis.cli.files import (
     REPORT,
     YAML,
+    Opening,
     check_outputs,
     is_bundle,
     next_step,
+    opens_table,
     shown,
     unused,
     written,
 )
-from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     After,
     Configurations,
@@ -38,8 +39,7 @@ from aegis.cli.options import (
     With,
     split_names,
 )
-from aegis.cli.output import PrintOptions
-from aegis.cli.progress import reporting
+from aegis.cli.output import PrintOptions, reporting
 from aegis.errors import PolicyError
 from aegis.files import TABLE_FORMATS, format_of
 from aegis.options import option
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
     from aegis import Study
     from aegis.advisor import Advice, Ranked
+    from aegis.files import Progress
     from aegis.policy import Configuration, Policy
-    from aegis.progress import Progress
     from aegis.sources import Source
     from aegis.summary import Summary
 

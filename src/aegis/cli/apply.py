@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from aegis.cli.files import (
     JSON,
+    Opening,
     check_outputs,
     next_step,
+    opens_table,
     written,
     written_dict,
 )
-from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     After,
     ConfigurationName,
@@ -26,8 +27,7 @@ from aegis.cli.options import (
     Table,
     split_names,
 )
-from aegis.cli.output import Output, PrintOptions
-from aegis.cli.progress import reporting
+from aegis.cli.output import Output, PrintOptions, reporting
 from aegis.errors import PolicyError, member
 from aegis.files import TABLE_FORMATS
 from aegis.options import option
@@ -37,7 +37,7 @@ from aegis.words import counted
 if TYPE_CHECKING:
     from aegis.policy import Configuration, Located, Policy
     from aegis.release import Release
-    from aegis.release.weighing import KeptWeight
+    from aegis.release.writing import KeptWeight
     from aegis.signing import PrivateKey
 
 SCHEMA = 1
@@ -242,7 +242,7 @@ def choose(
 
 def _cautions(release: Release, policy: Policy) -> list[str]:
     """Return the cautions on the page of the release's certificate, and warnings about its file."""
-    from aegis.present.cautions import cautions_of, release_document
+    from aegis.present.finding import cautions_of, release_document
 
     said = cautions_of(release_document(release, policy))
     return [*said, *(text for text in release.warnings if text not in said)]
@@ -254,7 +254,7 @@ def _print(
     data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
     if shell.as_data(data) or shell.quiet:
         return
-    from aegis.cli.tables import heading, line, pairs
+    from aegis.cli.output import heading, line, pairs
 
     shell.show(
         line(
@@ -267,7 +267,7 @@ def _print(
 
 
 def _facts(release: Release) -> list[tuple[str, str]]:
-    from aegis.cli.tables import percent, share
+    from aegis.cli.output import percent, share
 
     figures = [
         ("configuration", release.configuration.name),
@@ -296,7 +296,7 @@ def _facts(release: Release) -> list[tuple[str, str]]:
 
 def _weight(weight: KeptWeight) -> list[tuple[str, str]]:
     """Return figures on the weight of suppressed rows, and on how many people could be found."""
-    from aegis.cli.tables import portion
+    from aegis.cli.output import portion
 
     figures = [("weight suppressed", portion(weight.suppressed_share))]
     if weight.expected is not None and weight.largest is not None:
@@ -311,7 +311,7 @@ def _weight(weight: KeptWeight) -> list[tuple[str, str]]:
 
 
 def _privacy(release: Release, policy: Policy) -> list[tuple[str, str]]:
-    from aegis.cli.tables import share
+    from aegis.cli.output import share
 
     report = release.audit.report
     met = [(str(criterion), "met") for criterion in policy.privacy.criteria]

@@ -25,7 +25,7 @@ def measures(incomplete: str) -> list[str]:
 
 def objectives(incomplete: str) -> list[str]:
     """Offer the names of search objectives that complete what the user has typed."""
-    from aegis.advisor.search.request import objective_names
+    from aegis.advisor.search.search import objective_names
 
     return _starting(objective_names(), incomplete)
 
@@ -57,9 +57,9 @@ def _columns_of(path: Path) -> list[str]:
 
     from aegis.errors import AegisError
     from aegis.files import format_of
-    from aegis.sources.delimited.header import names_of
+    from aegis.sources.delimited.files import names_of
     from aegis.sources.dialect import Reading, decide
-    from aegis.sources.rewriting import opened
+    from aegis.sources.records import opened
 
     try:
         if not path.is_file():

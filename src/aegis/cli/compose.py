@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aegis.cli.opening import DEFAULT, Opening, opens_table
+from aegis.cli.files import DEFAULT, Opening, opens_table
 from aegis.cli.options import Format, FormatOption, PolicyFile, Quiet, RuleOverride, VerifyKey
-from aegis.cli.output import Output
-from aegis.cli.progress import reporting
+from aegis.cli.output import Output, reporting
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def _print(shell: Output, composition: Composition) -> None:
     if shell.format is Format.CSV:
         shell.figures(figures)
         return
-    from aegis.cli.tables import Column, line, number, table
+    from aegis.cli.output import Column, line, number, table
 
     rows = (
         [name, "meets it" if v.admissible else "breaks it", f"{v.suppressed_rows:,}"]

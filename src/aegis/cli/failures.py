@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, requires
 
-from aegis.cli.logs import LOG
-from aegis.cli.output import clean, print_error, print_note, write_json
-from aegis.cli.streams import write
+from aegis.cli.output import LOG, clean, print_error, print_note, write, write_json
 from aegis.errors import AegisError, InternalError, is_of_memory
 
 INTERRUPTED = 130

@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli import completion
-from aegis.cli.files import YAML, check_outputs, next_step, unused, written
-from aegis.cli.opening import DEFAULT, Opening, opens_table
+from aegis.cli.files import (
+    DEFAULT,
+    YAML,
+    Opening,
+    check_outputs,
+    next_step,
+    opens_table,
+    unused,
+    written,
+)
 from aegis.cli.options import Force, Quiet, Table, output_file
-from aegis.cli.output import Output
-from aegis.cli.progress import reporting
-from aegis.cli.streams import write
+from aegis.cli.output import Output, reporting, write
 from aegis.words import counted
 
 if TYPE_CHECKING:
@@ -115,7 +121,7 @@ def _named(names: Sequence[str]) -> str:
 
 def _roles(proposed: ProposedPolicy) -> Iterator[RenderableType]:
     """Yield the attributes of each role, and what the rule still lacks."""
-    from aegis.cli.tables import heading, line, pairs
+    from aegis.cli.output import heading, line, pairs
     from aegis.policy import Role
 
     policy = proposed.policy

@@ -84,7 +84,7 @@ class RegistryListing:
         cells = ([_cell(entry[key]) for key in header] for entry in entries)
         if shell.as_data({"schema": SCHEMA, "entries": entries}, header, cells):
             return
-        from aegis.cli.tables import Column, line, table
+        from aegis.cli.output import Column, line, table
 
         columns = [Column(key, wraps=key == self.shown[-1]) for key in self.shown]
         rows = ([_short(key, entry[key]) for key in self.shown] for entry in entries)
@@ -97,7 +97,7 @@ def _print_entry(shell: Output, entry: dict[str, Any], example: str) -> None:
     cells = [_cell(value) for value in entry.values()]
     if shell.as_data({"schema": SCHEMA, "entries": [entry]}, list(entry), [cells]):
         return
-    from aegis.cli.tables import heading, line, pairs
+    from aegis.cli.output import heading, line, pairs
 
     plain = {key: value for key, value in entry.items() if key not in ("parameters", "example")}
     shell.show(

@@ -1,8 +1,25 @@
-"""Run `aegis VERB`; each verb calls a public function."""
+"""Run `aegis VERB`; each verb calls a public function.
+
+Shorten the help of a command: explain the most important options, and only list the names of the
+others.
+
+`--help` explains at most ten options, and lists the names of the others in groups. `--help-all`
+explains all options. A command names its most important options in `FIRST`; by default, these are
+the options that belong to no shared group.
+
+Start a process for one command faster, by not loading modules that it does not need.
+
+In half of the time of a short command, Python loads modules. This module does not change what a
+command does. Only `main` and `process` of `aegis.cli.main` call its functions, because they run
+nothing else in the process.
+"""
 
 from __future__ import annotations
 
 import atexit
+import copy
+import functools
+import gc
 import inspect
 import os
 import sys
@@ -11,34 +28,387 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import PathFinder
+from importlib.util import LazyLoader, find_spec, module_from_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from types import ModuleType
+from typing import Annotated, Any, Protocol
 
 import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from aegis._version import __version__
-from aegis.blas import guard_loading
-from aegis.cli import logs, startup, streams
-from aegis.cli.defaults import has_defaults, read_defaults
+from aegis.arrays import addresses_limited, guard_loading
+from aegis.cli import output
 from aegis.cli.failures import INTERRUPTED, fail, fail_to_show, written_before
 from aegis.cli.listing import LISTINGS
+from aegis.cli.options import has_defaults, read_defaults, with_numbers_checked
 from aegis.cli.output import Output
-from aegis.cli.panels import (
-    ALIASES,
-    EXAMPLES_HEAD,
-    PanelGroup,
-    command_class,
-    with_help_all,
-)
-from aegis.cli.parameters import with_numbers_checked
 from aegis.errors import PackageWarning, PolicyError, RenamedWarning
-from aegis.files import recording
-from aegis.interrupts import is_interrupt, watching
-from aegis.limits import addresses_limited
-from aegis.registry import Extensions
+from aegis.files import is_interrupt, recording, watching
+from aegis.registry import Extensions, entry_points
 
-if TYPE_CHECKING:
-    from types import ModuleType
+_OBJECTS = 300_000
+"""New objects between two searches for cycles of garbage: loading modules makes 150,000 that stay."""
+_GROUPS = (
+    "masks",
+    "measures",
+    "privacy_models",
+    "anonymizers",
+    "estimates",
+    "objectives",
+    "search_strategies",
+)
+"""Entry points by which packages of others add to Aegis."""
+_COMPILERS = "ibis.backends.sql.compilers"
+_LAPACK = "scipy.linalg.lapack"
+_ROUTINES = "scipy.linalg._flapack"
+
+_own_process = False
+
+
+def configure_process() -> None:
+    """Configure this process for one command, with less garbage collection and without plug-ins of
+    pydantic.
+
+    BLAS, which is not loaded yet, will use one thread (see `aegis.arrays`), unless the environment
+    sets a number.
+    """
+    global _own_process
+    _own_process = True
+    gc.set_threshold(_OBJECTS, 20, 100)
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def end_process(codes: Sequence[int]) -> None:
+    """End the process immediately with an exit code; do nothing if `codes` is empty.
+
+    Normally, Python frees hundreds of modules object by object, which takes as long as importing
+    Ibis. Call this function last.
+    """
+    for code in codes:
+        output.flush()
+        os._exit(code)
+
+
+def before_tables() -> None:
+    """Prevent PyArrow and SciPy from loading modules that no command uses.
+
+    At its first conversion, PyArrow loads pandas, if pandas is installed, to check for a Series.
+    This takes as long as all imports of Aegis. No command makes a Series, but packages that extend
+    Aegis might. SciPy loads all modules of NumPy, including one that compiles Fortran, and all of
+    its own linear algebra, although Aegis needs only one routine of LAPACK.
+    """
+    if not _own_process or "pyarrow" in sys.modules or "numpy" in sys.modules:
+        return
+    _load_when_used("numpy.f2py")
+    _compile_for_one_engine()
+    _factorise_alone()
+    if "pandas" not in sys.modules and not _added_to():
+        import pyarrow as pa
+
+        absent = _Absent()
+        sys.meta_path.insert(0, absent)
+        try:
+            pa.array([0])
+        finally:
+            sys.meta_path.remove(absent)
+
+
+class _Absent(MetaPathFinder):
+    """An import hook that pretends that pandas is not installed."""
+
+    def find_spec(self, name: str, path: object, target: object = None) -> None:  # noqa: ARG002
+        """Raise an error for pandas; leave all other modules to other finders."""
+        if name == "pandas":
+            raise ModuleNotFoundError(name=name)
+
+
+def _added_to() -> bool:
+    """Return whether installed packages extend Aegis, apart from optional parts of Aegis itself."""
+    return any(
+        not point.value.startswith("aegis.")
+        for group in _GROUPS
+        for point in entry_points(group=f"aegis.{group}")
+    )
+
+
+def _load_when_used(name: str) -> None:
+    """Replace a module by a lazy one, which is executed when one of its names is first used."""
+    package, _, last = name.rpartition(".")
+    spec = find_spec(name)
+    if spec is None or spec.loader is None:
+        return
+    spec.loader = LazyLoader(spec.loader)
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    setattr(sys.modules[package], last, module)
+    spec.loader.exec_module(module)
+
+
+def _compile_for_one_engine() -> None:
+    """Make Ibis load only the compiler of the used engine, instead of those of twenty engines.
+
+    Ibis's package of compilers imports all compilers, each with the tokens of an SQL dialect. This
+    function makes the package import a compiler on first use.
+    """
+    import ibis.backends.sql
+
+    if _COMPILERS in sys.modules:
+        return
+    spec = find_spec(_COMPILERS)
+    if spec is None:
+        return
+    spec.loader = _OnDemand()
+    package = module_from_spec(spec)
+    sys.modules[_COMPILERS] = package
+    spec.loader.exec_module(package)
+    ibis.backends.sql.compilers = package
+
+
+def _factorise_alone() -> None:
+    """Make LAPACK available without `scipy.linalg`, which takes 20 times as long to load.
+
+    The compiled routines are put into an empty `scipy.linalg.lapack`. If another name of this
+    module is used, the module is executed, which loads all of `scipy.linalg`.
+    """
+    import scipy
+
+    folder = [str(Path(path, "linalg")) for path in scipy.__path__]
+    routines, whole = (PathFinder.find_spec(name, folder) for name in (_ROUTINES, _LAPACK))
+    if "scipy.linalg" in sys.modules or not (
+        routines and routines.loader and whole and whole.loader
+    ):
+        return
+    if addresses_limited():
+        return  # what guards the loading of a BLAS sees packages alone
+    load_routines, load_whole = routines.loader.exec_module, whole.loader.exec_module
+    module = module_from_spec(whole)
+    sys.modules[_LAPACK] = module
+
+    def of_lapack(name: str) -> Any:
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(name)
+        compiled = sys.modules.get(_ROUTINES)
+        if compiled is None:
+            compiled = sys.modules[_ROUTINES] = module_from_spec(routines)
+            load_routines(compiled)
+        if hasattr(compiled, name):
+            vars(module)[name] = getattr(compiled, name)  # so that this is called once for each
+            return vars(module)[name]
+        del module.__getattr__
+        load_whole(module)
+        vars(import_module("scipy.linalg"))["lapack"] = module
+        return getattr(module, name)
+
+    module.__getattr__ = of_lapack  # type: ignore[method-assign]
+
+
+class _OnDemand(Loader):
+    """A loader of a package that imports its modules when they are first used."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the package a function that imports a module when one of its names is first used."""
+
+        def of_engine(name: str) -> Any:
+            own = name.removesuffix("Compiler")
+            try:
+                compiler_module = import_module(f"{module.__name__}.{own.lower()}")
+            except ModuleNotFoundError as error:
+                raise AttributeError(name) from error
+            return compiler_module if own == name else getattr(compiler_module, name)
+
+        module.__getattr__ = of_engine  # type: ignore[method-assign]
+
+
+MOST = 10
+"""Number of options that `--help` explains."""
+SHOWN_EXAMPLES = 4
+"""Number of examples that `--help` shows."""
+EXAMPLES_HEAD = "\n\nExamples:\n\n"
+_HELP_ALL = "help_all"
+_READING = "How the table is read"
+_SYNTAX = ("encoding", "delimiter", "quote", "escape", "header")
+_VALUES = ("decimal", "thousands", "units", "null", "dates", "text", "numbers", "sheet")
+_SHARED: Mapping[str, tuple[str, ...]] = {
+    "Where the table is": ("table_name", "memory_limit", "engine", "master"),
+    "What is printed": ("format", "quiet", "force", "seed", "top", "explain", "no_values"),
+    "What is ranked": ("configurations", "generate", "search", "methods", "resume", "proxy"),
+    "How it is ranked": ("measure", "merit", "models", "objective", "prefer", "estimate", "exact"),
+    "What the rule covers": ("after", "leave_out", "population", "person", "rule_override"),
+    "Signatures": ("sign", "verify_key", "key_file"),
+    _READING: _SYNTAX + _VALUES,
+}
+"""Groups of options that several commands have, by the parameter that they fill."""
+_PANELS = {name: panel for panel, names in _SHARED.items() for name in names}
+ALIASES = {
+    "check": "audit",
+    "verify": "audit",
+    "audit-summary": "leak",
+    "audit-together": "compose",
+}
+"""Other names for commands whose names are hard to guess."""
+_OTHER_OPTIONS = {
+    "merit": "--metric",
+    "methods": "--methods",
+    "after": "--earlier-release",
+    "like": "--same-groups-as",
+    "know": "--known",
+}
+"""Other words for options that nobody guesses, by the parameter that they fill."""
+
+
+def panel_of(name: str) -> str | None:
+    """Return the group of an option that several commands share; None if it has no group."""
+    return _PANELS.get(name)
+
+
+class PanelCommand(TyperCommand):
+    """A command whose `--help` explains the most important options and only lists the names of the
+    others.
+    """
+
+    first: tuple[str, ...] = ()
+
+    def __init__(self, name: str | None, **given: Any) -> None:
+        super().__init__(name, **given)
+        _name_plainly(self.params)
+        options = [each for each in self.params if isinstance(each, TyperOption)]
+        if all(each.name != _HELP_ALL for each in options):
+            return
+        foremost = self._foremost()
+        self.params.sort(key=lambda each: _place(each, foremost))
+        for each in options:
+            if each.name not in foremost and each.rich_help_panel is None:
+                each.rich_help_panel = panel_of(each.name or "") or "More"
+
+    def _foremost(self) -> tuple[str, ...]:
+        """Return the names of the options that come first."""
+        if self.first:
+            return (*self.first, _HELP_ALL)
+        own = (
+            each.name
+            for each in self.params
+            if isinstance(each, TyperOption)
+            and each.rich_help_panel is None
+            and panel_of(each.name or "") is None
+        )
+        return (*tuple(name for name in own if name)[:MOST], _HELP_ALL)
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option `--help`, displayed as a switch."""
+        return _switch(super().get_help_option(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help. `--help-all` explains all options, `--help` only the most important ones."""
+        whole = bool(ctx.meta.get(_HELP_ALL))
+        shown = self if whole else self._short()
+        TyperCommand.format_help(shown, ctx, formatter)
+
+    def _short(self) -> PanelCommand:
+        """Return the command with few examples and its first options; the others only as names."""
+        short = copy.copy(self)
+        short.params = [each for each in self.params if getattr(each, "rich_help_panel", 0) is None]
+        text, head, examples = (self.help or "").partition(EXAMPLES_HEAD)
+        short.help = text + head + "\n".join(examples.splitlines()[:SHOWN_EXAMPLES])
+        short.epilog = "\n\n".join(self._others()) or None
+        return short
+
+    def _others(self) -> Iterator[str]:
+        panels: dict[str, list[str]] = {}
+        for each in self.params:
+            panel = getattr(each, "rich_help_panel", None)
+            if panel is not None:
+                panels.setdefault(panel, []).append(_long(each))
+        if panels:
+            yield "[bold]More options[/bold], explained by --help-all"
+        for panel in sorted(panels, key=lambda panel: panel == _READING):
+            yield f"[bold]{panel}[/bold]: {', '.join(panels[panel])}"
+
+
+def _long(option: Any) -> str:
+    """Return the first long name of an option."""
+    names: list[str] = option.opts
+    return next(name for name in names if name.startswith("--"))
+
+
+class PanelGroup(TyperGroup):
+    """The group of all commands; its switches are displayed without a type."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        _name_plainly(self.params)
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option `--help`, displayed as a switch."""
+        return _switch(super().get_help_option(ctx))
+
+
+def command_class(first: tuple[str, ...]) -> type[PanelCommand]:
+    """Return the class of a command whose help explains these options first."""
+    return type("PanelCommand", (PanelCommand,), {"first": first})
+
+
+def _place(parameter: Any, foremost: Sequence[str]) -> int:
+    """Return the sort position of a parameter: arguments, then first options, then others."""
+    if not isinstance(parameter, TyperOption):
+        return -1
+    return foremost.index(parameter.name) if parameter.name in foremost else len(foremost)
+
+
+def _switch(option: Any) -> Any:
+    """Return the option; if it is a switch, its help shows no type."""
+    if option is not None and option.is_flag and option.metavar is None:
+        option.metavar = ""
+    return option
+
+
+def _name_plainly(params: list[Any]) -> None:
+    """Hide the type of switches in the help, and accept the alternative names of options."""
+    for each in params:
+        if isinstance(each, TyperOption):
+            _switch(each)
+            if each.name in _OTHER_OPTIONS and _OTHER_OPTIONS[each.name] not in each.opts:
+                each.opts.append(_OTHER_OPTIONS[each.name])
+
+
+def _show_all(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        context.meta[_HELP_ALL] = True
+        typer.echo(context.get_help(), color=context.color)
+        context.exit()
+
+
+def with_help_all(command: Callable[..., None]) -> Callable[..., None]:
+    """Add an option `--help-all` to a command that has many options."""
+    signature = inspect.signature(command, eval_str=True)
+    if len(signature.parameters) <= MOST + 1:
+        return command
+
+    @functools.wraps(command)
+    def explained(**given: Any) -> None:
+        del given[_HELP_ALL]
+        command(**given)
+
+    more = inspect.Parameter(
+        _HELP_ALL, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_HelpAll
+    )
+    explained.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), more]
+    )
+    explained.__annotations__ = {**command.__annotations__, _HELP_ALL: _HelpAll}
+    return explained
+
+
+_HelpAll = Annotated[
+    bool,
+    typer.Option(
+        "--help-all", is_eager=True, callback=_show_all, help="Explain all options, then exit."
+    ),
+]
+
 
 ABOUT = """Keep the most predictive value of a table under a privacy rule.
 
@@ -208,7 +578,7 @@ def start(
     ] = None,
 ) -> None:
     """Show the help when no command is given."""
-    logs.listen(context.obj or (), verbose=verbose, file=log_file)
+    output.listen(context.obj or (), verbose=verbose, file=log_file)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -239,15 +609,15 @@ def run(arguments: Sequence[str]) -> int:
     arguments
         The words after `aegis` on the command line.
     """
-    streams.start()
-    with logs.until_the_end(), watching(), _warnings_told(), recording() as made:
+    output.start()
+    with output.until_the_end(), watching(), _warnings_told(), recording() as made:
         code = _run(arguments, made)
-        logs.LOG.info("exit code %d", code)
-        streams.flush()
-        why = streams.lost()
+        output.LOG.info("exit code %d", code)
+        output.flush()
+        why = output.lost()
         if code == 0 and why is not None:
             code = fail_to_show(why, arguments, made)
-            streams.flush()
+            output.flush()
         return code
 
 
@@ -301,7 +671,7 @@ def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
             default_map=read_defaults(command),
         )
     except BrokenPipeError as error:  # of what a library prints
-        streams.lose(sys.stdout, error)
+        output.lose(sys.stdout, error)
         code = 0
     except (KeyboardInterrupt, typer.Abort) as error:
         if isinstance(
@@ -314,7 +684,7 @@ def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
             return fail(error, arguments, made)
         code = INTERRUPTED
     if code == INTERRUPTED:
-        streams.write(sys.stderr, f"{' '.join(('Interrupted.', *written_before(made)))}\n")
+        output.write(sys.stderr, f"{' '.join(('Interrupted.', *written_before(made)))}\n")
     return int(code or 0)
 
 
@@ -323,7 +693,7 @@ def process() -> None:
     of `aegis`.
     """
     codes: list[int] = []
-    atexit.register(startup.end, codes)  # registered first, so that it is called last
+    atexit.register(end_process, codes)  # registered first, so that it is called last
     try:
         main()
     except SystemExit as ended:
@@ -333,8 +703,8 @@ def process() -> None:
 
 def main() -> None:
     """Run the command line and raise `SystemExit`."""
-    startup.start()
-    streams.open_missing()
+    configure_process()
+    output.open_missing()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

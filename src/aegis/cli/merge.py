@@ -59,7 +59,7 @@ def command(
     label_classes = list(figures["classes"].items())
     if shell.as_data({"schema": SCHEMA} | figures | made, ("class", "rows"), label_classes):
         return
-    from aegis.cli.tables import line
+    from aegis.cli.output import line
 
     shell.show(line(f"Merged {len(summaries)}: {counted(merged.rows, 'row')} in all"))
     shell.say(*written([output]))

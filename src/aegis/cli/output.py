@@ -1,23 +1,198 @@
-"""Print results to standard output, and everything else to standard error."""
+"""Print results, tables, progress and logs.
+
+Print results to standard output, and everything else to standard error.
+
+Format tables for people: aligned, readable in 80 columns, and never cut outside a terminal.
+
+Show progress bars on standard error; they disappear when the work is done.
+
+Handle standard output and standard error that are closed, full or have no reader.
+
+If results cannot be displayed, the work is not undone. A stream that fails is redirected to the
+null device, the command continues, and `run` reports the failure at the end.
+
+Log a run: its steps and how many seconds they took, its warnings, and the exit code.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
+import logging
+import math
 import os
+import re
+import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from io import StringIO
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from aegis.cli.logs import LOG
+from aegis import words
+from aegis._version import __version__
 from aegis.cli.options import Force, Format, FormatOption, Quiet, Seed
-from aegis.cli.streams import write
+from aegis.files import SILENT, Progress, Step, check
 from aegis.words import finite
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
+    from rich.table import Table
+    from rich.text import Text
+
+LOG = logging.getLogger("aegis.run")
+"""The logger of runs. Messages are written only if the user asks for a log."""
+LOG.propagate = False
+LOG.addHandler(logging.NullHandler())  # else warnings would go to standard error
+_ours: list[logging.Handler] = []
+"""The handlers that this module has added to the logger; a program may add others."""
+
+
+def listen(arguments: Sequence[str], *, verbose: bool, file: Path | None) -> None:
+    """Start logging: to standard error, to the end of a file, or to both.
+
+    Parameters
+    ----------
+    arguments
+        The command line, which is logged first, without passwords.
+    verbose
+        Whether to log to standard error.
+    file
+        The log file, which may already exist.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    form = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    if file is not None:
+        _attach(logging.FileHandler(file, encoding="utf-8"), form)
+    if verbose:
+        _attach(logging.StreamHandler(sys.stderr), form)
+    if listening():
+        LOG.setLevel(logging.INFO)
+        LOG.info("aegis %s: %s", __version__, shlex.join(map(_shown, arguments)))
+
+
+def _shown(word: str) -> str:
+    """Remove the password from a word of the command line."""
+    if "://" not in word:
+        return word
+    from aegis.sources.urls import shown_url
+
+    return shown_url(word)
+
+
+def _attach(handler: logging.Handler, form: logging.Formatter) -> None:
+    handler.setFormatter(form)
+    LOG.addHandler(handler)
+    _ours.append(handler)
+
+
+def listening() -> bool:
+    """Whether the run is logged."""
+    return bool(_ours)
+
+
+def verbose() -> bool:
+    """Whether the log goes to standard error; progress bars are then off."""
+    return any(type(handler) is logging.StreamHandler for handler in _ours)
+
+
+@contextmanager
+def until_the_end() -> Iterator[None]:
+    """Stop logging at the end of the context."""
+    try:
+        yield
+    finally:
+        while _ours:
+            handler = _ours.pop()
+            LOG.removeHandler(handler)
+            handler.close()
+        LOG.setLevel(logging.NOTSET)
+
+
+class LoggedProgress:
+    """Progress that logs each step and how many seconds it took."""
+
+    def __init__(self, inner: Progress) -> None:
+        self._inner = inner
+
+    @contextmanager
+    def step(self, title: str, total: float | None = None) -> Iterator[Step]:
+        """Open a step, and log how long it took, or that it failed."""
+        started = time.perf_counter()
+        try:
+            with self._inner.step(title, total) as step:
+                yield step
+        except BaseException:
+            LOG.info("%s: not finished after %.2f s", title, time.perf_counter() - started)
+            raise
+        LOG.info("%s: %.2f s", title, time.perf_counter() - started)
+
+
+_LOST: ContextVar[OSError | None] = ContextVar("lost", default=None)
+
+
+def lost() -> OSError | None:
+    """Return why standard output has failed since `start`; None if it has not failed."""
+    return _LOST.get()
+
+
+def start() -> None:
+    """Forget that an earlier run could not write to standard output."""
+    _LOST.set(None)
+
+
+def write(file: IO[str], text: str) -> None:
+    """Write text. If the stream fails, drop this text and all later text."""
+    try:
+        file.write(text)
+        file.flush()
+    except OSError as error:
+        lose(file, error)
+
+
+def flush() -> None:
+    """Write buffered text now, so that writing cannot fail when Python exits."""
+    for file in (sys.stdout, sys.stderr):
+        write(file, "")
+
+
+def lose(file: IO[str], error: OSError) -> None:
+    """Redirect a stream to the null device. If it is standard output, remember the error."""
+    if file is sys.stdout and _LOST.get() is None:
+        _LOST.set(error)
+    with suppress(OSError, ValueError):  # a stream of a program, without a number
+        with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - a device, not a file
+            os.dup2(nowhere.fileno(), file.fileno())
+        file.flush()
+
+
+def open_missing() -> None:
+    """Redirect streams that the shell has closed (>&-) to the null device, with the file
+    descriptors of these streams.
+
+    Otherwise, the next file that is opened, perhaps a release, would get such a descriptor, and
+    libraries would print into the file.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the least number that is free
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - until the process ends
+
 
 UNLIMITED = 100_000
 """The width of a page in files and pipes, in characters; it is so large that nothing is wrapped or
@@ -241,3 +416,311 @@ class RunOptions(PrintOptions):
 
     seed: Seed = 0
     force: Force = False
+
+
+T = TypeVar("T")
+NOTHING = "-"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Attributes
+    ----------
+    title
+        Heading of the column.
+    right
+        Whether cells are aligned to the right, as numbers are.
+    wraps
+        Whether cells may wrap if the page is narrow.
+    """
+
+    title: str
+    right: bool = False
+    wraps: bool = False
+
+
+def number(title: str) -> Column:
+    """Return a column of numbers."""
+    return Column(title, right=True)
+
+
+def table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """Return a table without a frame, with a line below its headings."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    for column in columns:
+        made.add_column(
+            column.title,
+            justify="right" if column.right else "left",
+            no_wrap=not column.wraps,
+            overflow="fold",
+        )
+    for row in rows:
+        made.add_row(
+            *(_cell_type()(clean(cell)) if isinstance(cell, str) else cell for cell in row)
+        )
+    return made
+
+
+def table_of(
+    entries: Iterable[T], *columns: tuple[Column, Callable[[T], str | Text]] | None
+) -> Table:
+    """Return a table with a row for each entry. Each column comes with the text of an entry; columns
+    that are None are left out.
+    """
+    shown = [column for column in columns if column is not None]
+    rows = ([text(entry) for _, text in shown] for entry in entries)
+    return table([column for column, _ in shown], rows)
+
+
+def break_name(text: str, width: int) -> list[str]:
+    """Break a text into lines. A word that is longer than a line, such as the name of a column, is
+    broken after a sign that separates its parts, if it has one.
+
+    Examples
+    --------
+    >>> break_name("truncate(unit=quarter)", 20)
+    ['truncate(unit=', 'quarter)']
+    >>> break_name("a mask", 5)
+    ['a', 'mask']
+    """
+    from rich.cells import cell_len, chop_cells
+
+    lines = [""]
+    for word in re.findall(r"\s*\S+", text):
+        fits = cell_len(word.strip()) <= width
+        for piece in [word] if fits else re.findall(r"\s*[^_.,(=/\s-]*[_.,(=/-]?", word):
+            if cell_len(lines[-1] + piece) <= width:
+                lines[-1] += piece
+                continue
+            head, *rest = chop_cells(piece.lstrip(), width)
+            lines += [head, *rest]
+    return [line for line in lines if line] or [""]
+
+
+@cache
+def _cell_type() -> type[Text]:
+    """Return the type of cells that `break_name` breaks if the column is narrow."""
+    from rich.containers import Lines
+    from rich.text import Text
+
+    class Cell(Text):
+        def wrap(self, console: Console, width: int, **options: Any) -> Lines:
+            if options.get("no_wrap"):
+                return super().wrap(console, width, **options)
+            return Lines(Text(line) for line in break_name(self.plain, width))
+
+    return Cell
+
+
+def pairs(rows: Iterable[tuple[str, str]]) -> Table:
+    """Return a table of names and their values, in two columns without headings."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table.grid(padding=(0, 2))
+    made.add_column(no_wrap=True)
+    made.add_column(overflow="fold")
+    for name, value in rows:
+        made.add_row(Text(clean(name)), Text(clean(value)))
+    return made
+
+
+def heading(text: str) -> RenderableType:
+    """Return the heading of a section, with an empty line above it."""
+    from rich.text import Text
+
+    return Text(f"\n{clean(text)}", style="bold")
+
+
+def line(text: str, *, style: str = "") -> RenderableType:
+    """Return one paragraph, in which control characters are escaped."""
+    from rich.text import Text
+
+    return Text("\n".join(map(clean, text.split("\n"))), style=style)
+
+
+def figure(value: float | None, digits: int = 5) -> str:
+    """Return a number as text with `digits` significant digits; `-` for None and NaN."""
+    if value is None or math.isnan(value):
+        return NOTHING
+    return f"{value:.{digits}g}"
+
+
+def fixed(value: float | None, decimals: int = 4) -> str:
+    """Return a number as text with a fixed number of decimals, so that a column of numbers is easy
+    to compare.
+    """
+    if value is None or math.isnan(value):
+        return NOTHING
+    if value and (abs(value) < 0.5 * 10**-decimals or abs(value) >= 1e15):
+        return f"{value:.3g}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}" if abs(value) >= 100_000 else f"{value:,.1f}"
+    return f"{value:.{decimals}f}"
+
+
+def percent(value: float | None, decimals: int = 1) -> str:
+    """Return a percentage; `-` for None and NaN."""
+    return NOTHING if value is None or math.isnan(value) else words.percent(value, decimals)
+
+
+def share(part: int, whole: int) -> str:
+    """Return a number of rows with its share of all rows, such as `312 (1.0 %)`."""
+    return f"{part:,} ({words.portion(part / whole)})" if whole else f"{part:,}"
+
+
+def portion(value: float | None) -> str:
+    """Return a share or a risk in [0, 1] as a percentage; `-` for None and NaN."""
+    return NOTHING if value is None or math.isnan(value) else words.portion(value)
+
+
+class _BarStep:
+    """A step that is shown as a bar."""
+
+    def __init__(self, bars: Bars, task: TaskID) -> None:
+        self._bars = bars
+        self._task = task
+
+    def advance(self, amount: float = 1) -> None:
+        """Add to the finished units of work."""
+        self._bars.advance(self._task, amount)
+
+    def note(self, text: str) -> None:
+        """Show `text` next to the bar."""
+        self._bars.update(self._task, note=clean(text))
+
+
+class TerminalProgress:
+    """Progress with one bar per running step."""
+
+    def __init__(self, bars: Bars) -> None:
+        self._bars = bars
+
+    @contextmanager
+    def step(self, title: str, total: float | None = None) -> Iterator[Step]:
+        """Open a step of `total` units of work. Its bar disappears at the end of the step."""
+        task = self._bars.add_task(title, total=total, note="")
+        try:
+            yield _BarStep(self._bars, task)
+        finally:
+            self._bars.remove_task(task)
+
+
+class Interruptible:
+    """Progress that raises `KeyboardInterrupt` at the end of a step, if a library has swallowed the
+    interrupt.
+    """
+
+    def __init__(self, shown: Progress) -> None:
+        self._shown = shown
+
+    @contextmanager
+    def step(self, title: str, total: float | None = None) -> Iterator[Step]:
+        """Open a step. If an interrupt arrives during the step, raise `KeyboardInterrupt` at its
+        end.
+        """
+        with self._shown.step(title, total) as step:
+            yield step
+        check()
+
+
+class QueryClock:
+    """Computes the finished share and the remaining time of the query that the engine runs.
+
+    Parameters
+    ----------
+    done
+        Function that returns the finished share of the query; None if it is unknown.
+    now
+        Function that returns the time in seconds.
+    """
+
+    def __init__(
+        self, done: Callable[[], float | None], now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._done = done
+        self._now = now
+        self._share = 0.0
+        self._started = now()
+
+    def text(self) -> str:
+        """Return a text such as "query 40 %, 0:12 left"; empty if the query is new or its progress
+        is unknown.
+        """
+        share, now = self._done(), self._now()
+        if share is None or share < self._share:
+            # Another query: what it has done so far was done since now at the earliest.
+            self._share, self._started = share or 0.0, now
+            return ""
+        self._share = share
+        elapsed = now - self._started
+        if elapsed < SHOWN_AFTER:
+            return ""
+        return f"query {share:.0%}, {_clock(elapsed * (1 - share) / share)} left".replace("%", " %")
+
+
+SHOWN_AFTER = 2.0
+"""Number of seconds after which the progress of a query is shown."""
+
+
+def _query_progress() -> float | None:
+    """Return the finished share of the engine's query; None if no engine is loaded."""
+    sources = sys.modules.get("aegis.sources")
+    return None if sources is None else sources.query_progress()
+
+
+@contextmanager
+def reporting(*, quiet: bool) -> Iterator[Progress]:
+    """Yield the progress of one command, which shows bars on a terminal and nothing elsewhere."""
+    if quiet or verbose() or not sys.stderr.isatty():
+        yield _heard(SILENT)
+        return
+    with _bars() as bars:
+        yield _heard(TerminalProgress(bars))
+
+
+def _heard(progress: Progress) -> Progress:
+    """Return progress that raises interrupts and, if requested, logs steps."""
+    return Interruptible(LoggedProgress(progress) if listening() else progress)
+
+
+def _bars() -> Bars:
+    """Return the bars, with times and, below them, the note of the running step."""
+    from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
+    from rich.progress import Progress as Bars
+    from rich.text import Text
+
+    class Bar(BarColumn):
+        def render(self, task: Task) -> Any:
+            return Text("") if task.total is None else super().render(task)
+
+    class Times(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            left = task.time_remaining
+            rest = "" if task.total is None or left is None else f", {_clock(left)} left"
+            return Text(_clock(task.elapsed or 0.0) + rest)
+
+    class Noted(Bars):
+        def get_renderables(self) -> Iterator[Any]:
+            yield from super().get_renderables()
+            notes = [task.fields["note"] for task in self.tasks if task.fields["note"]]
+            shown = [note for note in (*notes[-1:], clock.text()) if note]
+            if shown:
+                line = f"  {', '.join(shown)}"
+                yield Text(line, style="dim", no_wrap=True, overflow="ellipsis")
+
+    clock = QueryClock(_query_progress)
+    title = TextColumn("{task.description}", markup=False)
+    return Noted(title, Bar(bar_width=16), Times(), console=console(sys.stderr), transient=True)
+
+
+def _clock(seconds: float) -> str:
+    """Return a time as minutes and seconds, with hours if it is longer than an hour."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aegis.cli.files import REPORT, YAML, check_outputs, is_bundle, shown, written
-from aegis.cli.opening import Opening, opens_table
+from aegis.cli.files import (
+    REPORT,
+    YAML,
+    Opening,
+    check_outputs,
+    is_bundle,
+    opens_table,
+    shown,
+    written,
+)
 from aegis.cli.options import (
     Configurations,
     Force,
@@ -25,8 +33,7 @@ from aegis.cli.options import (
     VerifyKey,
     split_names,
 )
-from aegis.cli.output import Output
-from aegis.cli.progress import reporting
+from aegis.cli.output import Output, reporting
 from aegis.errors import DataError, PolicyError
 from aegis.options import option
 

@@ -8,23 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aegis.cli.files import (
+    Opening,
     check_outputs,
     is_bundle,
     next_step,
+    opens_table,
     read_summary,
     unused,
     written,
     written_dict,
 )
-from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     ExactPairs,
     PolicyFile,
     Table,
     VerifyKey,
 )
-from aegis.cli.output import Output, RunOptions, clean
-from aegis.cli.progress import reporting
+from aegis.cli.output import Output, RunOptions, clean, reporting
 from aegis.errors import PolicyError
 from aegis.files import BUNDLE
 from aegis.options import option
@@ -180,7 +180,7 @@ def _print(
     data = {"schema": SCHEMA} | figures | {"files": written_dict([output])}
     if shell.as_data(data, names, rows):
         return
-    from aegis.cli.tables import Column, line, number, table
+    from aegis.cli.output import Column, line, number, table
 
     columns = (
         Column(names[0], wraps=True),

@@ -1,8 +1,15 @@
 """Apply masks to a table: fit them, build the masked query, draw noise, suppress rows."""
 
-from aegis.masking.crowd import masked_population
-from aegis.masking.fitting import count_unseen, fit_masks, refuse_unseen
-from aegis.masking.masked import ORDERED_ROWS, CheckedClasses, check_classes, masked_table
+from aegis.masking.masked import (
+    ORDERED_ROWS,
+    CheckedClasses,
+    check_classes,
+    count_unseen,
+    fit_masks,
+    masked_population,
+    masked_table,
+    refuse_unseen,
+)
 from aegis.masking.noised import draw, draw_columns, noise_of, seeded_noise
 
 __all__ = [

@@ -1,24 +1,160 @@
-"""Build the masked table as a query, with or without the rows of classes that fail a rule."""
+"""Build the masked table as a query, with or without the rows of classes that fail a rule.
+
+Mask the population, with which classes are compared, in the same way as a release.
+
+Add true values to the rows of a release, to measure how well they predict hidden columns.
+
+Fit masks to a table, and count the rows with values that the masks do not cover.
+
+Speed up a mask's expression by computing its result once for each value of the column.
+
+An engine needs twenty times as long to format a text from integers, such as "[20, 30[", as to
+choose among constants. If a column has few values, Aegis computes the text of each value once, and
+the engine looks it up. Parquet stores such a column as a dictionary. There, the engine looks up
+each entry of the dictionary in a map once. For other sources, the engine chooses the text by
+bisection. Null, and any value that is not listed, still gets the mask's expression.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import ibis
+import ibis.expr.operations as ops
 import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
 
-from aegis.errors import InternalError
-from aegis.masking import looked_up
-from aegis.masks import Hierarchy, Mask, join_lookups, lookup_of
+from aegis.errors import DataError, InternalError
+from aegis.masks import (
+    Hierarchy,
+    Kind,
+    Mask,
+    NoiseMask,
+    ValueCounts,
+    evaluate,
+    join_lookups,
+    lookup_of,
+)
+from aegis.masks.categories import mapped
+from aegis.policy import Policy
 from aegis.privacy import PrivacyRule, Verdict
+from aegis.privacy.inference import Implication, find_implications
 from aegis.sources import Source
+from aegis.sources.lookup import look_up
 from aegis.sources.source import ROW_NUMBER
-from aegis.summary.classes import PERSON, WEIGHT, CountedClasses, ShownColumns, count_classes
+from aegis.summary.classes import (
+    PERSON,
+    ROWS,
+    WEIGHT,
+    CountedClasses,
+    ShownColumns,
+    count_classes,
+    same_class,
+)
+from aegis.summary.coded_rows import count_by, fetch_codes, fits, stored_rows
+from aegis.summary.codes import sorted_values
 from aegis.summary.leaves import ShownLeaves
-from aegis.summary.person_classes import same_class
+from aegis.summary.outside import comparable, people_of
+
+MANY_ROWS = 1_000_000
+"""Smallest number of rows for which Aegis first lists the values of a column."""
+MOST_VALUES = 512
+"""Largest number of values that a column may have if its texts are looked up."""
+MOST_IN_MAP = 128
+"""Largest number of values in a map, because the engine searches a map from its start."""
+_FEW_ROWS = 2_000_000
+"""Up to this many rows, one query lists the values of all columns."""
+_TRIAL_ROWS = 100_000
+"""Number of rows on which Aegis tests whether a column has few values."""
+
+
+def expressions(
+    source: Source,
+    columns: Mapping[str, ir.Column],
+    masks: Mapping[str, Mask],
+    *,
+    rows: int = MANY_ROWS,
+) -> dict[str, ir.Value]:
+    """Return, for each column, an expression that computes its masked values. If possible, this is
+    a faster expression with the same results.
+
+    Parameters
+    ----------
+    source
+        The table; it runs the queries that list the values.
+    columns
+        Columns of the table, by name.
+    masks
+        A fitted mask for each column.
+    rows
+        Smallest number of rows for which Aegis lists the values.
+    """
+    made = {name: mask.expression(columns[name]) for name, mask in masks.items()}
+    if source.rows < rows or not source.engine.in_process:
+        return made
+    wanted = [n for n, mask in masks.items() if _gains(source, columns[n], mask, made[n])]
+    for name, values in _values(source, wanted).items():
+        made[name] = _chosen(source, columns[name], masks[name], values, made[name])
+    return made
+
+
+def _gains(source: Source, column: ir.Column, mask: Mask, plain: ir.Value) -> bool:
+    """Return whether it is faster to look up the masked texts of a column than to compute them by
+    the expression `plain`.
+    """
+    kind = column.type()
+    quicker = kind.is_integer() or (kind.is_string() and source.is_parquet)
+    own = plain.op()  # a constant requires no value, and the column itself no text
+    of_values = bool(own.find(ops.Field)) and not isinstance(own, ops.Field)
+    return mask.deterministic and quicker and plain.type().is_string() and of_values
+
+
+def _chosen(
+    source: Source, column: ir.Column, mask: Mask, values: pa.Array, plain: ir.Value
+) -> ir.Value:
+    """Return an expression that looks up the masked text of each of these values. For any other
+    value, and if a lookup is not possible, it uses the expression `plain`.
+    """
+    [grouping] = evaluate([mask], values)
+    if grouping.size == 1 or grouping.shown.null_count:
+        return plain
+    shown = grouping.shown.take(grouping.codes.tolist()).to_pylist()
+    if source.is_parquet and len(values) <= MOST_IN_MAP:
+        return look_up(column, values.to_pylist(), shown, plain)
+    if not column.type().is_integer():
+        return plain
+    targets = {str(value): text for value, text in zip(values.to_pylist(), shown, strict=True)}
+    return column.isnull().ifelse(plain, mapped(column, targets, plain))
+
+
+def _values(source: Source, names: Sequence[str]) -> dict[str, pa.Array]:
+    """Return the distinct values of each column that has only few of them, ascending and without
+    null. Columns with many values are left out.
+    """
+    held = stored_rows(source, names)
+    if held is not None:
+        known = {n: own.drop_null() for n, own in held.values.items()}
+        return {n: own for n, own in known.items() if 0 < len(own) <= MOST_VALUES}
+    few = names
+    if names and source.rows > _FEW_ROWS:
+        few = _few(source.table.select(*names).limit(_TRIAL_ROWS), names, source)
+    if not few:
+        return {}
+    table = source.table
+    lists = {f"v{i}": table[name].collect(distinct=True) for i, name in enumerate(few)}
+    listed = source.collect(table.aggregate(**lists))
+    values = {n: listed[f"v{i}"].combine_chunks().flatten() for i, n in enumerate(few)}
+    return {n: own.drop_null().sort() for n, own in values.items() if 0 < len(own) <= MOST_VALUES}
+
+
+def _few(trial: ir.Table, names: Sequence[str], source: Source) -> list[str]:
+    """Return the columns that have few values in `trial`, the first rows of the table."""
+    counts = {f"v{i}": trial[name].nunique() for i, name in enumerate(names)}
+    [counted] = source.collect(trial.aggregate(**counts)).to_pylist()
+    return [name for i, name in enumerate(names) if counted[f"v{i}"] <= MOST_VALUES]
+
 
 ORDERED_ROWS = 2_000_000
 """Largest number of rows whose order is kept when rows are suppressed."""
@@ -65,7 +201,7 @@ def masked_table(
             columns[name] = joined.masked(name, mask)
         else:
             rest[name] = mask
-    columns |= looked_up.expressions(source, {n: joined.table[n] for n in rest}, rest)
+    columns |= expressions(source, {n: joined.table[n] for n in rest}, rest)
     if person is not None:
         source.require(person, where="the policy's person")
         columns[PERSON] = joined.table[person]
@@ -207,3 +343,173 @@ def _check_after(
     last = counted.after(rule, releases)
     left_out = last.left_out if last.left_out.num_rows and names else None
     return CheckedClasses(source, table, last.verdict, names, left_out, last.table.rows)
+
+
+def masked_population(
+    policy: Policy, source: Source | None, masks: Mapping[str, Mask | None]
+) -> Source | None:
+    """Return the population from which the table's rows come, with the masks applied to its
+    quasi-identifiers.
+
+    Return None if there is no population, or if the rule does not depend on one.
+    """
+    people = people_of(policy, source)
+    if people is None:
+        return None
+    shown: dict[str, Mask | None] = {a.name: masks.get(a.name) for a in policy.quasi_identifiers}
+    for name in shown:
+        people.require(name, where="in the population")
+    for counts in (ROWS, WEIGHT):
+        shown.setdefault(counts, None)  # says how many persons a row represents, where it is there
+    return Source(masked_table(people, shown), people.origin)
+
+
+_PREFIX = "aegis original"
+
+
+@dataclass(frozen=True)
+class WithOriginals:
+    """A table with an extra unmasked copy of each column that a mask hides.
+
+    Attributes
+    ----------
+    source
+        The table.
+    columns
+        For each column that is hidden by a mask, the name of its copy; the copies are not released.
+    known
+        Whether Aegis could add the copies. It can if the rows are in this process, are few enough,
+        and have no noise.
+    """
+
+    source: Source
+    columns: Mapping[str, str] = field(default_factory=dict)
+    known: bool = False
+
+    @classmethod
+    def of(cls, source: Source, masks: Mapping[str, Mask | None]) -> WithOriginals:
+        """Add an unmasked copy of each column that `masks` hide. If this is not possible, return
+        the table unchanged.
+        """
+        schema = source.table.schema()
+        hidden = {
+            name: f"{_PREFIX} {place} {name}"
+            for place, (name, mask) in enumerate(masks.items())
+            if mask is not None and str(mask) != "identity" and Kind.of(schema[name]) is not None
+        }
+        drawn = any(isinstance(mask, NoiseMask) for mask in masks.values())
+        if drawn or not fits(source, source.rows, len(masks) + len(hidden)):
+            return cls(source)
+        wide = source.with_copies({new: old for old, new in hidden.items()})
+        return cls(wide, hidden, known=True)
+
+    @property
+    def masks(self) -> dict[str, Mask | None]:
+        """The masks of the added columns: None for each, because these columns stay unmasked."""
+        return dict.fromkeys(self.columns.values())
+
+    def implied(self, released: ir.Table) -> tuple[Implication, ...] | None:
+        """Return which released columns predict the true values of hidden columns; None if this
+        cannot be measured.
+
+        `released` has the masked rows of the release, with the copies of hidden columns.
+        """
+        if not self.known:
+            return None
+        added = set(self.columns.values())
+        shown = [name for name in comparable(released) if name not in added]
+        codes = fetch_codes(self.source, released.select(*shown, *added))
+        hidden = {
+            name: (codes[original], codes[name])
+            for name, original in self.columns.items()
+            if name in shown
+        }
+        return find_implications(hidden, {name: codes[name] for name in shown})
+
+
+def fit_masks(
+    source: Source, masks: Mapping[str, Mask | None], shared_rows: int
+) -> dict[str, Mask | None]:
+    """Fit all masks that are not fitted yet to this table, and check that every mask fits its column.
+
+    Parameters
+    ----------
+    source
+        The table.
+    masks
+        The mask of each column; None shows the column as it is.
+    shared_rows
+        Smallest number of rows that must share each bound that a mask learns from the table, such
+        as the end of a range.
+    """
+    source.refuse_other_table(masks)
+    fitted: dict[str, Mask | None] = {}
+    for name, mask in masks.items():
+        column = source.require(name, where="named in the policy")
+        kind = Kind.of(column.type())
+        if mask is None:
+            fitted[name] = None
+            continue
+        if kind is None:
+            raise DataError(
+                f"Attribute {name!r} has type {column.type()}, and no mask supports this type.",
+                hint="Convert it to a number, text, date or boolean.",
+            )
+        mask.check(kind, name)
+        if not mask.fitted:
+            mask = mask.fit(_value_counts(source, column, kind, shared_rows))
+        fitted[name] = mask
+    return fitted
+
+
+def _value_counts(source: Source, column: ir.Column, kind: Kind, shared_rows: int) -> ValueCounts:
+    table = source.table
+    counted = source.collect(table.group_by(v=column).aggregate(n=table.count()))
+    values, order = sorted_values(counted["v"].combine_chunks())
+    counts = counted["n"].to_numpy().astype(np.int64)[order]
+    return ValueCounts(kind, values, counts, shared_rows)
+
+
+def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, int]:
+    """Return, for each attribute, how many rows have a value that the attribute's mask does not
+    cover.
+    """
+    table = source.table
+    unseen = {}
+    for name, mask in masks.items():
+        if lookup_of(mask, table[name].type()) is not None:
+            rows = _not_found(source, name, mask)
+            if rows:
+                unseen[name] = rows
+            continue
+        known = mask.known(table[name]) if mask is not None else None
+        if known is None:
+            continue
+        unknown = (~known).fill_null(False)
+        unknown_rows = source.collect(count_by(source, table, {"unknown": unknown})).to_pylist()
+        rows = sum(row["n"] for row in unknown_rows if row["unknown"])
+        if rows:
+            unseen[name] = int(rows)
+    return unseen
+
+
+def _not_found(source: Source, name: str, mask: Mask | None) -> int:
+    """Return how many rows have a value (not null) that the lookup table of a mask does not
+    contain. `name` is the column.
+    """
+    joined = join_lookups(source, source.table, {name: mask})
+    absent = joined.table[name].notnull() & joined.looked_up[name].isnull()
+    counted = source.collect(joined.table.aggregate(n=absent.sum().cast("int64")))
+    return int(counted["n"][0].as_py() or 0)
+
+
+def refuse_unseen(unseen: Mapping[str, int]) -> None:
+    """Raise `DataError` if masks do not cover all values. `unseen` has the number of rows with such
+    values by column, as `count_unseen` returns it.
+    """
+    if unseen:
+        listed = ", ".join(f"{name} ({count:,} rows)" for name, count in unseen.items())
+        raise DataError(
+            f"The table has values that its masks do not cover: {listed}.",
+            hint="Add them to the hierarchy or groups, or write `unseen: suppress` in the policy to release them as '*'.",
+        )

@@ -3,21 +3,47 @@
 All other properties of a mask follow from this expression. Evaluated on the distinct values of a
 column, it shows which values the mask treats in the same way. Compiled by Ibis, it is the mask's
 SQL. Computed by the engine, it masks a table. So groups, SQL and masked table cannot disagree.
+
+Check mask parameters when a mask is constructed.
+
+Each check returns the parameter in its normal form. Otherwise it raises `PolicyError`, which names
+the mask, the parameter, the given value and the allowed values.
+
+Define the two extreme masks: show everything, show nothing.
+
+The interface of noise masks: equal values may be masked differently, with known probabilities.
+
+A noise mask has no expression that an engine could run. Instead it states its *channel*: for each
+distinct value of a column, the distribution of the masked value over a finite list of *reports*
+(algorithms.md, "Masking functions"). Aegis computes expected joint counts, scores and
+reconstructions from the channel without any draw. `draw` masks rows with the same distribution.
+
+Numbers are shown on a grid: the noisy number moves to the nearest grid point, and numbers beyond
+the ends move to the ends. Both steps are part of the channel. Null and NaN do not change, so that
+noise never creates or hides a missing value.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
+from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import ibis
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from aegis.arrays import Ints
-from aegis.errors import InternalError, PolicyError
+from aegis.arrays import Flags, Floats, Ints
+from aegis.errors import InternalError, PolicyError, choices
+from aegis.privacy import PrivacyAccount, PrivacyLoss
+from aegis.words import brief
 
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
@@ -257,3 +283,392 @@ class Mask(ABC):
                 f"Mask {str(self)!r} of attribute {attribute!r} does not fit a column of {kind}.",
                 hint=f"It works on: {allowed}.",
             )
+
+
+MOST_SCALED = 2**50
+"""Largest width, step or origin, in units of its last decimal place; all bounds up to it are exact.
+"""
+MOST_DIGITS = 12
+"""Largest number of decimal places of a width, step or origin."""
+MOST_WHOLE = 2**31 - 1
+"""Largest whole number of a parameter that has no limit of its own."""
+LARGEST = 1e300
+"""Largest number; sums and products of larger numbers might not be finite."""
+
+
+def wrong(mask: str, parameter: str, given: object, allowed: str) -> PolicyError:
+    """Return the error for a parameter of the mask called `mask` whose value `given` is not
+    allowed.
+    """
+    return PolicyError(
+        f"Mask {mask!r}: parameter {parameter!r} is {brief(given)}.", hint=f"Allowed: {allowed}."
+    )
+
+
+def whole(
+    mask: str, parameter: str, given: object, *, at_least: int = 0, at_most: int | None = None
+) -> int:
+    """Return `given`, the value of a mask's parameter, if it is an int from `at_least` to
+    `at_most`; otherwise raise `PolicyError`. True and 2.0 are refused.
+    """
+    large = isinstance(given, int) and given > MOST_WHOLE
+    top = "" if at_most is None and not large else f" and at most {at_most or MOST_WHOLE}"
+    allowed = f"a whole number, at least {at_least}{top}"
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise wrong(mask, parameter, given, allowed)
+    if given < at_least or given > (MOST_WHOLE if at_most is None else at_most):
+        raise wrong(mask, parameter, given, allowed)
+    return given
+
+
+def number(mask: str, parameter: str, given: object, *, positive: bool = False) -> int | float:
+    """Return `given`, the value of a mask's parameter, if it is a finite int or float (above 0 if
+    `positive`); otherwise raise `PolicyError`.
+    """
+    allowed = "a number above 0" if positive else "a finite number"
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise wrong(mask, parameter, given, allowed)
+    # Compared before anything is computed: a whole number may be too large for a float.
+    if not -LARGEST <= given <= LARGEST:
+        raise wrong(mask, parameter, given, f"{allowed}, at most {LARGEST:g}")
+    if positive and given <= 0:
+        raise wrong(mask, parameter, given, allowed)
+    return given
+
+
+def exact(mask: str, parameter: str, given: object, *, positive: bool = False) -> int | float:
+    """Return `given`, the value of a mask's parameter, if it is a number with so few decimal places
+    that interval bounds are exact; otherwise raise `PolicyError`.
+    """
+    checked = number(mask, parameter, given, positive=positive)
+    digits = decimals(checked)
+    if digits > MOST_DIGITS or abs(checked) * 10**digits > MOST_SCALED:
+        raise wrong(
+            mask,
+            parameter,
+            given,
+            f"at most {MOST_DIGITS} decimal places, and at most {MOST_SCALED} in units of the last",
+        )
+    return checked
+
+
+def one_of(mask: str, parameter: str, given: object, allowed: Sequence[str]) -> str:
+    """Return `given`, the value of a mask's parameter, if it is one of `allowed`; otherwise raise
+    `PolicyError`.
+    """
+    if not isinstance(given, str) or given not in allowed:
+        raise PolicyError(
+            f"Mask {mask!r}: parameter {parameter!r} is {brief(given)}.",
+            hint=choices(str(given), allowed),
+        )
+    return given
+
+
+def either(mask: str, example: str, **given: object) -> None:
+    """Raise `PolicyError` unless exactly one of two parameters of the mask called `mask` has a
+    value; `example` shows how to write it.
+    """
+    missing = [value is None for value in given.values()]
+    if all(missing) or not any(missing):
+        raise PolicyError(
+            f"Mask {mask!r} takes {' or '.join(map(repr, given))};"
+            f" {'neither' if all(missing) else 'both'} given.",
+            hint=f"For example {example}.",
+        )
+
+
+def together(what: str, hint: str, **given: object) -> None:
+    """Raise `PolicyError` unless both or neither of two parameters have a value. `what` names the
+    mask, and `hint` says what to write.
+    """
+    if len({value is None for value in given.values()}) > 1:
+        raise PolicyError(
+            f"{what} takes {' and '.join(map(repr, given))} together; one given.", hint=hint
+        )
+
+
+def text(mask: str, parameter: str, given: object) -> str:
+    """Return `given`, the value of a mask's parameter, if it is a text that is not empty; otherwise
+    raise `PolicyError`.
+    """
+    if not isinstance(given, str) or not given:
+        raise wrong(mask, parameter, given, "a text that is not empty")
+    return given
+
+
+def edges(mask: str, given: object) -> tuple[int | float, ...]:
+    """Return `given` if it is a list of cut points, that is, finite numbers in strictly ascending
+    order; otherwise raise `PolicyError`.
+    """
+    allowed = "a list of numbers in ascending order, none twice"
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise wrong(mask, "edges", given, allowed)
+    cuts = tuple(number(mask, "edges", cut) for cut in given)
+    if any(left >= right for left, right in pairwise(cuts)):
+        raise wrong(mask, "edges", list(cuts), allowed)
+    return cuts
+
+
+def as_fraction(value: object) -> Fraction:
+    """Return a number as an exact fraction; a float is read in its shortest decimal form."""
+    if isinstance(value, (int, Decimal)):
+        return Fraction(value)
+    if isinstance(value, float):
+        return Fraction(repr(value))
+    raise InternalError(f"{value!r} is not a number.")
+
+
+def plain(value: Fraction) -> int | float:
+    """Return `value` as an int if it is whole, else as the nearest float."""
+    return int(value) if value.denominator == 1 else float(value)
+
+
+def decimals(value: float) -> int:
+    """Return how many decimal places the shortest decimal form of `value` has."""
+    if isinstance(value, int) or value.is_integer():
+        return 0
+    exponent = Decimal(repr(float(value))).normalize().as_tuple().exponent
+    return max(0, -int(exponent))
+
+
+def number_text(value: float) -> str:
+    """Return a number as text without exponent: 5, 0.25, -3."""
+    return str(int(value)) if decimals(value) == 0 else format(Decimal(repr(float(value))), "f")
+
+
+def scaled_text(value: int, digits: int) -> str:
+    """Return `value` * 10**-digits as text with `digits` decimal places."""
+    return format(Decimal(value).scaleb(-digits), "f")
+
+
+@dataclass(frozen=True)
+class Identity(Mask):
+    """Shows each value as it is; null stays null."""
+
+    name: ClassVar[str] = "identity"
+    summary: ClassVar[str] = "Shows each value as it is."
+    fits: ClassVar[frozenset[Kind]] = frozenset(Kind)
+    example: ClassVar[str] = "identity"
+    keeps_kind: ClassVar[bool] = True
+
+    def expression(self, column: ir.Column) -> ir.Value:
+        """Return `column` itself."""
+        return column
+
+
+@dataclass(frozen=True)
+class Suppress(Mask):
+    """Shows "*" for every value and for null, so that no values can be distinguished."""
+
+    name: ClassVar[str] = "suppress"
+    summary: ClassVar[str] = 'Shows "*" instead of every value, also instead of null.'
+    fits: ClassVar[frozenset[Kind]] = frozenset(Kind)
+    example: ClassVar[str] = "suppress"
+
+    def expression(self, column: ir.Column) -> ir.Value:  # noqa: ARG002 - nothing of it is shown
+        """Return the constant "*"."""
+        return ibis.literal(SUPPRESSED)
+
+    def shows(self, text: str) -> bool:
+        """Return whether a text is "*"."""
+        return text == SUPPRESSED
+
+
+MOST_REPORTS = 4096
+"""Largest number of values that a noise mask on numbers or categories may show."""
+_CELLS = 1 << 22
+"""Number of entries of a channel that are in memory at once."""
+
+
+@dataclass(frozen=True)
+class NoiseMask(Mask):
+    """A mask that draws masked values at random, by default independently for each row."""
+
+    deterministic: ClassVar[bool] = False
+    ordered: ClassVar[bool] = False
+    """Whether reports are sorted by value, so that neighbouring reports are close values."""
+    exact_randomness: ClassVar[bool] = False
+    """Whether OpenDP draws the rows from the machine's own source of randomness.
+
+    No seed can reproduce such a draw, because anyone who knew the seed could remove the noise.
+    """
+
+    def expression(self, column: ir.Column) -> ir.Value:  # noqa: ARG002 - nothing is computed of it
+        """Raise `PolicyError`, because rows are drawn by `draw` and no query can compute them."""
+        raise PolicyError(
+            f"Mask {str(self)!r} draws its values at random, so it cannot be written as a query.",
+            hint="Use `aegis apply`: it draws the values.",
+        )
+
+    def told_apart(self, column: ir.Column) -> ir.Value:
+        """Return the column itself, because any two values may be masked differently."""
+        return column
+
+    @abstractmethod
+    def reports(self, data: ValueCounts) -> pa.Array:
+        """Return all R reports (noisy values) that are possible for `data`, shape (R,), null last.
+
+        Raises
+        ------
+        InternalError
+            The mask is not fitted.
+        """
+
+    @abstractmethod
+    def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
+        """Return the probability that value i is shown as report j (a noisy value), for V values
+        and R reports, shape (V, R), or only the lines for some values.
+
+        Parameters
+        ----------
+        data
+            Distinct values of the column and their counts, null last.
+        rows
+            The values whose lines are returned.
+        """
+
+    @abstractmethod
+    def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
+        """Return the masked value of each row of a column, in the type of `reports` (the possible
+        noisy values).
+
+        Parameters
+        ----------
+        column
+            The values of n rows, shape (n,). If a mask draws each row independently, a draw for the
+            whole column gives the same result as draws for its consecutive parts.
+        random
+            Source of randomness, unless the mask has `exact_randomness`.
+        """
+
+    def loss(self, attribute: str) -> PrivacyLoss | None:  # noqa: ARG002 - most promise nothing
+        """Return the local differential privacy that the mask guarantees for the column
+        `attribute`; None if it guarantees none.
+        """
+        return None
+
+
+def learnt_field(what: str) -> Any:
+    """Return a dataclass field for a parameter that `fit` learns from the data if the policy does
+    not give it. `what` describes the parameter.
+    """
+    return described(f"{what}. By default, Aegis learns it from the data", None)
+
+
+def channel_blocks(
+    mask: NoiseMask, data: ValueCounts, reports: int
+) -> Iterator[tuple[slice, Floats]]:
+    """Yield the channel of a noise mask (the probability of each of R reports, or noisy values, for
+    each of V values) in blocks of values, each with the slice of its values. So the whole matrix is
+    never in memory. `reports` is R.
+    """
+    size = max(1, _CELLS // max(reports, 1))
+    for start in range(0, len(data.values), size):
+        rows = slice(start, min(start + size, len(data.values)))
+        yield rows, mask.channel(data, rows)
+
+
+def privacy_account(
+    masks: Mapping[str, Mask | None], with_nulls: Mapping[str, int] | None = None
+) -> PrivacyAccount | None:
+    """Return the privacy guarantee of all noise masks together; None if no mask guarantees
+    anything.
+
+    Parameters
+    ----------
+    masks
+        For each released column its mask, or None if the column is not masked.
+    with_nulls
+        For each column the number of rows with null; they are counted because missing values are
+        shown without noise.
+    """
+    losses, exact = [], []
+    for name, mask in masks.items():
+        loss = mask.loss(name) if isinstance(mask, NoiseMask) else None
+        if loss is None:
+            exact.append(name)
+            continue
+        losses.append(loss)
+        if loss.learnt is not None:
+            exact.append(f"{name} (which values occur)")
+        if (with_nulls or {}).get(name):
+            exact.append(f"{name} (whether it is null)")
+    return PrivacyAccount(tuple(losses), tuple(exact)) if losses else None
+
+
+@dataclass(frozen=True)
+class NumberGrid:
+    """The `size` evenly spaced numbers `start`, `start + step`, ..., as exact decimal numbers."""
+
+    start: Fraction
+    step: Fraction
+    size: int
+
+    @classmethod
+    def between(cls, mask: str, lower: float, upper: float, step: float) -> NumberGrid:
+        """Return the numbers `lower`, `lower + step`, ... up to at most `upper`. Raise
+        `PolicyError`, which names `mask`, if there are too many.
+        """
+        low, high, by = map(as_fraction, (lower, upper, step))
+        size = (high - low) // by + 1
+        if size > MOST_REPORTS:
+            raise wrong(
+                mask,
+                "resolution",
+                step,
+                f"steps that make at most {MOST_REPORTS:,} values from {lower:g} to {upper:g}; "
+                f"this makes {size:,}",
+            )
+        return cls(low, by, int(size))
+
+    @property
+    def whole(self) -> bool:
+        """Whether all numbers of the grid are whole numbers."""
+        return self.start.denominator == 1 and self.step.denominator == 1
+
+    @property
+    def points(self) -> Floats:
+        """The numbers of the grid, shape (size,), as the nearest 64-bit floats."""
+        scale = int(np.lcm(self.start.denominator, self.step.denominator))
+        first, by = int(self.start * scale), int(self.step * scale)
+        return np.array([(first + by * i) / scale for i in range(self.size)])
+
+    def nearest(self, numbers: Floats) -> Ints:
+        """Return, for each number, the index of the nearest number of the grid; halves round up."""
+        points = self.points
+        cuts = (points[1:] + points[:-1]) / 2
+        return np.searchsorted(cuts, numbers, side="right").astype(np.int64)
+
+
+def nice_step(at_least: float) -> Fraction:
+    """Return the smallest number that is at least `at_least` and 1, 2 or 5 times a power of ten."""
+    exponent = int(np.floor(np.log10(at_least))) if at_least > 0 else 0
+    exponent = max(exponent, -MOST_DIGITS)
+    for factor in (1, 2, 5, 10):
+        step = Fraction(factor) * Fraction(10) ** exponent
+        if step >= Fraction(at_least) * (1 - Fraction(1, 10**9)):
+            return step
+    raise InternalError(f"No step of 1, 2, 5, 10 times 1e{exponent} reaches {at_least}.")
+
+
+def floats(values: pa.Array) -> Floats:
+    """Return a column of numbers as floats, null as NaN."""
+    numbers: Floats = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def take(reports: pa.Array, index: Ints, missing: Flags | None = None) -> pa.Array:
+    """Return the entry of `reports` at each position in `index`, and null where `missing` is true."""
+    # Built from a buffer: Arrow imports pandas to convert a NumPy array.
+    chosen = np.ascontiguousarray(index, dtype=np.int64)
+    places = pa.Array.from_buffers(pa.int64(), len(chosen), [None, pa.py_buffer(chosen)])
+    shown = reports.take(places)
+    if missing is None or not missing.any():
+        return shown
+    return pc.if_else(pa.array(missing.tolist(), pa.bool_()), pa.scalar(None, shown.type), shown)
+
+
+def is_null(values: pa.Array) -> Flags:
+    """Return, for each of the n entries, whether it is null, shape (n,); NaN is not null."""
+    null: Flags = pc.is_null(values).to_numpy(zero_copy_only=False)
+    return null

@@ -7,20 +7,22 @@ from dataclasses import MISSING, dataclass
 from typing import Any
 
 from aegis.errors import PolicyError
-from aegis.masks.base import Kind, Mask
+from aegis.masks.base import Identity, Kind, Mask, Suppress
 from aegis.masks.categories import Group, KeepFrequent
-from aegis.masks.compose import Compose
-from aegis.masks.dates import Truncate
-from aegis.masks.hierarchy import Hierarchy
-from aegis.masks.intervals import Bucketize, EqualWidth, Quantiles
-from aegis.masks.level import Level
+from aegis.masks.grouping import Compose
+from aegis.masks.hierarchy import Hierarchy, Level
 from aegis.masks.noise.categories import Pram, RandomisedResponse, Shuffle
-from aegis.masks.noise.dates import DateNoise
-from aegis.masks.noise.numbers import AddUniform, Geometric, Laplace, ScaleUniform
-from aegis.masks.numeric import BottomCode, EraseDigits, Round, TopCode
-from aegis.masks.plain import Identity, Suppress
-from aegis.masks.text import Blur
-from aegis.masks.tokenise import Tokenise
+from aegis.masks.noise.numbers import AddUniform, DateNoise, Geometric, Laplace, ScaleUniform
+from aegis.masks.numeric import (
+    BottomCode,
+    Bucketize,
+    EqualWidth,
+    EraseDigits,
+    Quantiles,
+    Round,
+    TopCode,
+)
+from aegis.masks.text import Blur, Tokenise, Truncate
 from aegis.registry import Registry
 
 

@@ -1,20 +1,403 @@
-"""Define masks that show a coarser number."""
+"""Define masks that show a coarser number.
+
+Define masks that show the interval in which a number falls.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil, log10
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import ibis
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from aegis.arrays import Floats, Ints
 from aegis.errors import PolicyError
-from aegis.masks import arithmetic, parameters
-from aegis.masks.arithmetic import Grid
-from aegis.masks.base import Kind, Mask, described
-from aegis.masks.intervals import NUMERIC
+from aegis.masks import arithmetic, base
+from aegis.masks.arithmetic import LEARNS, Grid, roundest, shared_range
+from aegis.masks.base import Kind, Mask, ValueCounts, described
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+
+NUMERIC = frozenset({Kind.INTEGER, Kind.NUMBER})
+MOST_BINS = 1000
+MOST_MOVED = 20
+"""Rounding a cut point moves at most one in this many rows of an interval."""
+
+
+@dataclass(frozen=True)
+class Bucketize(Mask):
+    """Shows intervals of equal width, [start, start + width).
+
+    For the value v, start is floor((v - origin) / width) * width + origin. Intervals are shown as
+    text, "[20, 30[", with as many decimal places as width and origin have. With `show: lower`, the
+    mask shows only the lower bound, as a number.
+
+    Integers with an integer width are exact over the full range of their type. All other numbers
+    are computed as 64-bit floats, with a tolerance that puts 0.3 into [0.3, 0.4[
+    (`arithmetic.quotient`). Such numbers share two outer intervals, "]-inf, a[" and "[b, inf[", if
+    they are more than 2**53 units of the last decimal place from 0. NaN and the infinities are
+    separate values, shown as "NaN", "inf" and "-inf". With `show: lower` they stay as they are, and
+    the lower bound of a 64-bit integer is never below the smallest value of its type.
+
+    Reference: "bucketize" of the AEGIS paper (Laskar et al., SIGMOD 2025).
+    """
+
+    name: ClassVar[str] = "bucketize"
+    shows_intervals: ClassVar[bool] = True
+    summary: ClassVar[str] = (
+        "Shows an interval of fixed width instead of a number, such as [30, 40[."
+    )
+    fits: ClassVar[frozenset[Kind]] = NUMERIC
+    example: ClassVar[str] = "{bucketize: {width: 10}}"
+
+    width: int | float = described("width of an interval, above 0")
+    origin: int | float = described("a number at which one of the intervals starts", 0)
+    show: str = described('"interval" ("[20, 30[") or "lower" (the number 20)', "interval")
+
+    def __post_init__(self) -> None:
+        base.exact(self.name, "width", self.width, positive=True)
+        base.exact(self.name, "origin", self.origin)
+        base.one_of(self.name, "show", self.show, ("interval", "lower"))
+        grid = Grid.of(self.width, self.origin)
+        if grid.width > base.MOST_SCALED or grid.outermost < 1:
+            raise base.wrong(
+                self.name, "width", self.width, "fewer decimal places in width and origin together"
+            )
+
+    def output_kind(self, kind: Kind) -> Kind:
+        """Return text for intervals; for lower bounds a number, or an integer if width and origin
+        are whole.
+        """
+        if self.show == "interval":
+            return Kind.TEXT
+        return (
+            kind
+            if kind is Kind.INTEGER and Grid.of(self.width, self.origin).digits == 0
+            else Kind.NUMBER
+        )
+
+    def expression(self, column: ir.Column) -> ir.Value:
+        """Return the interval, or its lower bound, of each number."""
+        grid = Grid.of(self.width, self.origin)
+        dtype = column.type()
+        if grid.digits == 0 and dtype.is_integer():
+            value = arithmetic.widened(column)
+            shown = self._whole(value, grid, wide=dtype.nbytes == 8)
+        elif grid.digits == 0 and dtype.is_decimal():
+            outer = _outer(grid, (arithmetic.SAFE_INT64 - grid.origin) // grid.width)
+            value, inside = arithmetic.floor_decimal(column, *outer)
+            shown = self._whole(value, grid, wide=False)
+            if inside is not None:
+                shown = self._fallback(column, shown, inside, outer, 0)
+        else:
+            shown = self._floating(column, grid)
+        return arithmetic.keep_null(column, shown)
+
+    def shows(self, text: str) -> bool:
+        """Return whether a text is an interval of the mask, an outer interval, NaN or an infinity."""
+        if text in ("NaN", "nan", "inf", "-inf"):
+            return True
+        grid = Grid.of(self.width, self.origin)
+        if self.show == "lower":
+            low = _number(text)
+            return low is not None and _on_grid(low, grid) is not None
+        left, _, right = text.removesuffix("[").partition(", ")
+        low, high = _number(left[1:]), _number(right)
+        if left == "]-inf" or right == "inf":
+            return all(n is None or _on_grid(n, grid) is not None for n in (low, high))
+        if low is None or high is None or left[:1] != "[" or not text.endswith("["):
+            return False
+        start, end = _on_grid(low, grid), _on_grid(high, grid)
+        return start is not None and end is not None and end - start == grid.width
+
+    def _whole(self, value: ir.IntegerValue, grid: Grid, *, wide: bool) -> ir.Value:
+        """Return the mask's expression for integers. `grid` holds the interval bounds; `wide` means
+        that the integers may be near the ends of the 64-bit range.
+        """
+        rest = arithmetic.remainder(value, grid.width, grid.origin)
+        least, most = arithmetic.limits(value.type())
+        if self.show == "lower":
+            start = (rest + least).cast(value.type())
+            safe = ibis.ifelse(value < start, start, value) if wide else value
+            return arithmetic.settled(safe - rest, value.type())
+        low = value - rest
+        text = arithmetic.interval(low.cast("string"), (low + grid.width).cast("string"))
+        if not wide:
+            return text
+        far = value.cast("decimal(38,0)") - rest.cast("decimal(38,0)")
+        return ibis.ifelse(
+            value.between(
+                arithmetic.constant(least + grid.width, value),
+                arithmetic.constant(most - grid.width, value),
+            ),
+            text,
+            arithmetic.interval(far.cast("string"), (far + grid.width).cast("string")),
+        )
+
+    def _floating(self, column: ir.NumericValue, grid: Grid) -> ir.Value:
+        outer = _outer(grid, grid.outermost)
+        low, high = (bound / grid.scale for bound in outer)
+        inside = arithmetic.numbers_that(column, (column >= low) & (column < high))
+        safe = ibis.ifelse(inside, column, ibis.literal(0).cast(column.type()))
+        start = arithmetic.quotient(safe, grid) * grid.width + grid.origin
+        if self.show == "lower":
+            shown = start.cast("float64")
+            if grid.scale > 1:
+                shown = shown / grid.scale
+        else:
+            shown = arithmetic.interval(
+                arithmetic.scaled_text(start, grid.digits),
+                arithmetic.scaled_text(start + grid.width, grid.digits),
+            )
+        return self._fallback(column, shown, inside, outer, grid.digits)
+
+    def _fallback(
+        self,
+        column: ir.NumericValue,
+        shown: ir.Value,
+        inside: ir.BooleanValue,
+        outer: tuple[int, int],
+        digits: int,
+    ) -> ir.Value:
+        """Return `shown`, the masked values, where `inside` is true. Return other numbers as the
+        outermost intervals, such as [1000, inf[, and NaN and infinities as they are.
+
+        `outer` has the lower and upper bound beyond which these intervals extend, as integers in
+        units of 10**-`digits`.
+        """
+        low, high = outer
+        floating = column.type().is_floating()
+        number = column.cast("float64")
+        if self.show == "lower":
+            cases = [(inside, shown.cast("float64"))]
+            if floating:
+                cases.append((number.isnan() | number.isinf(), number))
+            return ibis.cases(
+                *cases,
+                (number > 0, float(high / 10**digits)),
+                else_=ibis.literal(float("-inf")),
+            )
+        texts: list[tuple[Any, Any]] = [(inside, shown)]
+        if floating:
+            infinity = ibis.ifelse(number > 0, "inf", "-inf")
+            texts += [(number.isnan(), "NaN"), (number.isinf(), infinity)]
+        return ibis.cases(
+            *texts,
+            (number > 0, f"[{base.scaled_text(high, digits)}, inf["),
+            else_=f"]-inf, {base.scaled_text(low, digits)}[",
+        )
+
+
+def _number(text: str) -> Fraction | None:
+    """Parse a text as a finite number; return None if it is not one."""
+    try:
+        return Fraction(Decimal(text))
+    except (ArithmeticError, ValueError):
+        return None
+
+
+def _on_grid(number: Fraction, grid: Grid) -> int | None:
+    """Return an interval bound in units of the last decimal place; None if no interval of the grid
+    starts at `number`.
+    """
+    scaled = number * grid.scale
+    whole = scaled.denominator == 1 and (int(scaled) - grid.origin) % grid.width == 0
+    return int(scaled) if whole else None
+
+
+def _outer(grid: Grid, cells: int) -> tuple[int, int]:
+    """Return the bounds that are `cells` intervals below and above the origin, in scaled units."""
+    return -cells * grid.width + grid.origin, cells * grid.width + grid.origin
+
+
+@dataclass(frozen=True)
+class _Cuts(Mask):
+    """Base class of masks that show the interval between two cut points (`edges`) that contains a
+    number.
+    """
+
+    count: int = described("number of intervals, at least 2")
+    edges: tuple[int | float, ...] | None = described(
+        "cut points between the intervals. Aegis learns them from the data", None
+    )
+
+    fits: ClassVar[frozenset[Kind]] = NUMERIC
+    shows_intervals: ClassVar[bool] = True
+    fitted_by: ClassVar[str | None] = "edges"
+
+    def __post_init__(self) -> None:
+        base.whole(self.name, "count", self.count, at_least=2, at_most=MOST_BINS)
+        if self.edges is not None:
+            cuts = base.edges(self.name, self.edges)
+            if len(cuts) >= self.count:
+                raise base.wrong(
+                    self.name, "edges", list(cuts), f"at most {self.count - 1} cut points"
+                )
+            object.__setattr__(self, "edges", cuts)
+
+    def shows(self, text: str) -> bool | None:
+        """Return whether a text is one of the intervals, or NaN."""
+        return None if self.edges is None else text == "NaN" or text in _labels(self.edges)
+
+    def expression(self, column: ir.Column) -> ir.Value:
+        """Return the interval of each number as text; raise `InternalError` before fitting."""
+        self.require_fitted()
+        edges = self.edges or ()
+        starts = [_edge(column, edge) for edge in edges]
+        shown = arithmetic.by_bisection(column, starts, [ibis.literal(t) for t in _labels(edges)])
+        if column.type().is_floating():
+            shown = ibis.ifelse(column.isnan(), "NaN", shown)
+        return arithmetic.keep_null(column, shown)
+
+
+def _labels(edges: tuple[int | float, ...]) -> Iterator[str]:
+    """Yield the texts of the intervals between `edges`, open at both ends."""
+    texts = [base.number_text(edge) for edge in edges]
+    for low, high in zip([None, *texts], [*texts, None], strict=True):
+        opening = "]-inf" if low is None else f"[{low}"
+        yield f"{opening}, {'inf' if high is None else high}["
+
+
+def _edge(column: ir.NumericValue, edge: float) -> ir.Value:
+    """Return a cut point as a literal; for an integer column as an integer, so that no digits are lost."""
+    if column.type().is_integer():
+        low, high = arithmetic.limits(column.type())
+        if low <= ceil(edge) <= high:
+            return arithmetic.constant(ceil(edge), column)
+    return ibis.literal(float(edge))
+
+
+def _digits(numbers: Floats) -> int:
+    """Return the number of decimal places of finite numbers, at most as many as a 64-bit float
+    represents.
+    """
+    largest = float(np.abs(numbers).max(initial=1.0))
+    most = max(15 - ceil(log10(largest)), 0)
+    few = (d for d in range(most) if np.array_equal(np.round(numbers, d), numbers))
+    return next(few, most)
+
+
+def _finite(data: ValueCounts) -> tuple[pa.Array, Ints]:
+    """Return the values that are neither null, NaN nor infinite, ascending, and their counts."""
+    finite = pc.fill_null(pc.is_finite(data.values), False)
+    return data.values.filter(finite), data.counts[finite.to_numpy(zero_copy_only=False)]
+
+
+@dataclass(frozen=True)
+class EqualWidth(_Cuts):
+    """Shows which of `count` intervals of equal width, between two bounds, contains the value.
+
+    Fitting sets `edges`, the count - 1 inner cut points. The outer intervals have no outer end, so
+    every later value falls into an interval; the infinities do, too. NaN is shown as "NaN". A
+    column without two different finite values gets one interval.
+
+    The cut points reveal the bounds. So a bound is the smallest or the largest value itself only if
+    at least 11 rows have this value, or k rows if the rule requires a k above 11. Otherwise the
+    bound is rounded outward to a bound that at least this many rows share (`aegis.masks.arithmetic`).
+
+    Reference: equal-width generalisation of the AEGIS paper (Laskar et al., SIGMOD 2025).
+    """
+
+    name: ClassVar[str] = "equal_width"
+    summary: ClassVar[str] = (
+        "Divides the range of a column into intervals of equal width, and shows the interval."
+    )
+    example: ClassVar[str] = "{equal_width: {count: 5}}"
+    learns: ClassVar[str | None] = LEARNS
+
+    def _learn(self, data: ValueCounts) -> EqualWidth:
+        """Return the mask with the cut points of `data`."""
+        values, counts = _finite(data)
+        if len(values) < 2:
+            return EqualWidth(self.count, ())
+        numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        low, high = shared_range(numbers, counts, data.shared_rows)
+        span = high - low
+        scale = 10 ** _digits(numbers)
+        even = (low + span * i / self.count for i in range(1, self.count))
+        # Rounded up to the digits of the column: the same values are below, and the text is short.
+        cuts = (base.plain(Fraction(ceil(cut * scale), scale)) for cut in even)
+        return EqualWidth(self.count, tuple(dict.fromkeys(cuts)))
+
+
+@dataclass(frozen=True)
+class Quantiles(_Cuts):
+    """Shows intervals with about equally many rows.
+
+    Fitting sets `edges`. For each j = 1 .. count - 1, the exact cut is the value for which the
+    share of rows below it is nearest to j / count (the smaller value if two are equally near). It
+    is never the smallest value of the column. Duplicate cuts are dropped, so a frequent value may
+    cause fewer intervals. Null, NaN and the infinities do not count. The outer intervals have no
+    outer end; NaN is shown as "NaN".
+
+    The cut point is the roundest number near the exact cut, so that it reveals no value of the
+    table. Because of this rounding, at most one in 20 rows of an interval (of `rows / count` rows)
+    falls into another interval, and no interval becomes empty.
+    """
+
+    name: ClassVar[str] = "quantiles"
+    summary: ClassVar[str] = (
+        "Divides a column into intervals with about equally many rows, and shows the interval."
+    )
+    example: ClassVar[str] = "{quantiles: {count: 4}}"
+    learns: ClassVar[str | None] = (
+        "cut points that are learnt are the roundest numbers for which at most one row in 20 of an "
+        "interval changes sides"
+    )
+
+    def _learn(self, data: ValueCounts) -> Quantiles:
+        """Compute the cut points of `data`."""
+        values, counts = _finite(data)
+        below, total = np.cumsum(counts) - counts, int(counts.sum())
+        if len(values) < 2:
+            return Quantiles(self.count, ())
+        # Whole numbers throughout, so that ties are ties: rows below * count against j * rows.
+        goals, shares = np.arange(1, self.count) * total, below * self.count
+        above = np.clip(np.searchsorted(shares, goals), 1, len(shares) - 1)
+        before = np.maximum(above - 1, 1)
+        nearest = np.where(goals - shares[before] <= shares[above] - goals, before, above)
+        exact = list(dict.fromkeys(nearest.tolist()))
+        return Quantiles(self.count, tuple(_rounded(values, below, exact, total // self.count)))
+
+
+def _rounded(
+    values: pa.Array, below: Ints, exact: Sequence[int], rows: int
+) -> Iterator[int | float]:
+    """Yield, for each exact cut point, a round number near it.
+
+    Parameters
+    ----------
+    values, below
+        The distinct values, ascending, and the number of rows below each.
+    exact
+        Places of the exact cuts among the values, ascending.
+    rows
+        Number of rows that an interval should have.
+    """
+
+    def at(place: int) -> Fraction:
+        return base.as_fraction(values[place].as_py())
+
+    start = 0
+    for place, following in pairwise([*exact, len(values)]):
+        moved = rows // MOST_MOVED
+        low = int(np.searchsorted(below, below[place] - moved, side="left")) - 1
+        high = int(np.searchsorted(below, below[place] + moved, side="right")) - 1
+        low, high = max(low, start), min(high, following - 1)
+        edge = roundest(at(low), at(high), at(place))
+        yield edge
+        # The next cut lies above the first value of its interval, so that none is empty.
+        start = bisect_left(range(high), base.as_fraction(edge), lo=low, key=at)
 
 
 @dataclass(frozen=True)
@@ -41,15 +424,15 @@ class Round(Mask):
 
     def __post_init__(self) -> None:
         example = "{round: {step: 5}} or {round: {digits: 2}}"
-        parameters.either(self.name, example, step=self.step, digits=self.digits)
+        base.either(self.name, example, step=self.step, digits=self.digits)
         if self.step is not None:
-            parameters.exact(self.name, "step", self.step, positive=True)
+            base.exact(self.name, "step", self.step, positive=True)
         if self.digits is not None:
-            parameters.whole(self.name, "digits", self.digits, at_least=1, at_most=15)
+            base.whole(self.name, "digits", self.digits, at_least=1, at_most=15)
 
     def output_kind(self, kind: Kind) -> Kind:
         """Return `kind`, or a number if whole numbers are rounded to a fractional step."""
-        whole = self.step is None or parameters.decimals(self.step) == 0
+        whole = self.step is None or base.decimals(self.step) == 0
         return kind if whole else Kind.NUMBER
 
     def expression(self, column: ir.Column) -> ir.Value:
@@ -153,12 +536,12 @@ class _Coding(Mask):
     keeps_kind: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        parameters.number(self.name, "at", self.at)
+        base.number(self.name, "at", self.at)
 
     def check(self, kind: Kind, attribute: str) -> None:
         """Raise `PolicyError` if the mask does not fit, or would turn whole numbers into fractions."""
         super().check(kind, attribute)
-        if kind is Kind.INTEGER and parameters.decimals(self.at):
+        if kind is Kind.INTEGER and base.decimals(self.at):
             raise PolicyError(
                 f"Mask {str(self)!r} of attribute {attribute!r}: the column holds whole numbers.",
                 hint="Give a whole number as 'at'.",
@@ -167,7 +550,7 @@ class _Coding(Mask):
     def expression(self, column: ir.Column) -> ir.Value:
         """Return the number, or the bound if the number is beyond it; NaN and null stay unchanged."""
         dtype = column.type()
-        if dtype.is_integer() and not parameters.decimals(self.at):
+        if dtype.is_integer() and not base.decimals(self.at):
             return self._whole(column)
         value = column.cast("float64") if dtype.is_floating() else column
         bound = _bound(value, self.at)
@@ -194,7 +577,7 @@ def _bound(column: ir.NumericValue, at: float) -> ir.NumericValue:
     if dtype.is_decimal():
         scale = dtype.scale or 0
         room = (dtype.precision or 38) - scale
-        if parameters.decimals(at) <= scale and len(str(int(abs(at)))) <= room:
+        if base.decimals(at) <= scale and len(str(int(abs(at)))) <= room:
             return ibis.literal(at).cast(dtype)
     return ibis.literal(float(at))
 
@@ -241,7 +624,7 @@ class EraseDigits(Mask):
     digits: int = described("how many digits, 1 to 18")
 
     def __post_init__(self) -> None:
-        parameters.whole(self.name, "digits", self.digits, at_least=1, at_most=18)
+        base.whole(self.name, "digits", self.digits, at_least=1, at_most=18)
 
     def expression(self, column: ir.Column) -> ir.Value:
         """Return the number with its last digits erased."""

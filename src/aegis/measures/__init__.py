@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from aegis.measures.association import Contingency
 from aegis.measures.by_fold import PartCounts
 from aegis.measures.catalog import FALLBACK_MEASURE
-from aegis.measures.contingency import Contingency
-from aegis.measures.cooccurrence import Coding, Cooccurrence, Need, OrderedCounts
-from aegis.measures.counted import PENALTIES, UNPOOLED
-from aegis.measures.discriminant import naive_bayes, out_of_fold
-from aegis.measures.expected_merit import Expected, Learner, Merit, merit_name
-from aegis.measures.held_out import held_out_traces, pooled_losses
-from aegis.measures.pillai import fit_pillai, pillai_trace
-from aegis.measures.record import (
+from aegis.measures.cooccurrence import (
     ASSOCIATION_MEASURE,
     DEFAULT_MEASURE,
     MEASURES,
+    PENALTIES,
     SHARE_KEPT,
+    UNPOOLED,
+    Coding,
+    Cooccurrence,
     Direction,
     LabelKind,
     Margins,
     Measure,
+    Need,
+    OrderedCounts,
     Scope,
     Trace,
     chosen_measure,
     get,
     measures_of,
 )
+from aegis.measures.discriminant import naive_bayes, out_of_fold
+from aegis.measures.held_out import held_out_traces, pooled_losses
+from aegis.measures.merits import Expected, Learner, Merit, merit_name
+from aegis.measures.pillai import fit_pillai, pillai_trace
 
 __all__ = [
     "ASSOCIATION_MEASURE",

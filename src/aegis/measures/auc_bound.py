@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aegis.measures.alike import reachable_alike
 from aegis.measures.by_fold import (
     OWN_COVARIANCES,
     PartCounts,
@@ -21,8 +20,9 @@ from aegis.measures.by_fold import (
     side,
     told_apart,
 )
-from aegis.measures.normal import cumulative
+from aegis.measures.numerics import cumulative
 from aegis.measures.pillai import whitened
+from aegis.measures.several import reachable_alike
 
 _ROUNDING = 1e-9
 

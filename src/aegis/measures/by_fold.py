@@ -15,10 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from aegis.array_cache import RememberedArrays
-from aegis.arrays import Flags, Floats, Ints
+from aegis.arrays import Flags, Floats, Ints, RememberedArrays
 from aegis.errors import InternalError
-from aegis.measures.cholesky import factor, solve
+from aegis.measures.numerics import factor, solve
 
 OWN_COVARIANCES = 16
 """Up to this number of scored classes, each class has its own covariance; if there are more, all

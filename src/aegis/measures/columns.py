@@ -5,28 +5,34 @@ The rows are divided into K folds. For each fold, ridge regression on the rows o
 predicts each column from all other columns. A single inverse matrix gives the coefficients for all
 columns, and a product with the counts of the held-out fold gives the squared errors on this fold
 (theory.md, section 3).
+
+Measure the association among all columns, for tables without a label.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aegis.array_cache import remembered
-from aegis.arrays import Array, Floats
+from aegis.arrays import Array, Floats, remembered
 from aegis.errors import InternalError
 from aegis.measures.by_fold import PartCounts, ShownLevels, side, with_and_without
-from aegis.measures.cholesky import inverted
-from aegis.measures.cooccurrence import ColumnCounts, Need
-from aegis.measures.record import UNLABELLED_MEASURE, LabelKind, Measure, Scope
+from aegis.measures.cooccurrence import (
+    UNLABELLED_MEASURE,
+    ColumnCounts,
+    LabelKind,
+    Measure,
+    Need,
+    Scope,
+)
+from aegis.measures.numerics import inverted
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
-
 
 PENALTIES = (10.0, 100.0, 1000.0)
 """Ridge penalties, in rows. Each column is predicted with the penalty that is best for it."""
@@ -178,7 +184,7 @@ def column_figures(counts: Cooccurrence) -> ColumnFigures:
     spread = seen * (1 - seen / np.maximum(variants @ rows, 1.0)[:, None])
     saved = spread[:, None] - np.tensordot(variants, errors, (1, 0))  # (1 + K, P, R)
     ratio = saved / np.maximum(seen, 1e-300)[:, None] * (seen > 0)[:, None]
-    starts = np.cumsum([0, *(len(one) for own in groups for one in own)])[:-1]
+    starts = np.cumsum([0, *(len(grouping) for own in groups for grouping in own)])[:-1]
     finest = np.cumsum([0, *map(len, groups)])[:-1]
     by_grouping = np.maximum(np.add.reduceat(ratio, starts, axis=2), 0.0)
     by_penalty: Floats = np.maximum.reduceat(by_grouping, finest, axis=2)  # (1 + K, P, m)
@@ -269,3 +275,53 @@ HELD_OUT_ANY = Measure(
     without_parts=_without_parts,
     label=LabelKind.NONE,
 )
+
+
+def pair_contingency(block: Array, told_apart: tuple[float, float] | None = None) -> float:
+    """Return the squared contingency coefficient of two columns, corrected for chance.
+
+    Pearson's mean square contingency of two columns is
+
+        phi^2 = sum_ab n_ab^2 / (n_a n_b) - 1,
+
+    where n_ab rows have the values a and b. If one column is permuted at random, the mean of phi^2
+    is (K_a - 1) (K_b - 1) / (N - 1), where K_a and K_b are the numbers of values (Bartlett, 1937).
+    Let x be phi^2 minus this mean. The result is x / (1 + |x|). Without the correction, this is
+    Pearson's C^2 = phi^2 / (1 + phi^2), which no coarsening of either column can raise. C^2 has no
+    divisor that depends on the number of values, so tables under different masks can be compared.
+    The result is below 1, and below 0 only by chance. It is 0 if a column has only one value, or if
+    there are no rows.
+
+    Parameters
+    ----------
+    block
+        Number of rows by the values of both columns, shape (K_a, K_b); the expected number if a
+        mask adds noise.
+    told_apart
+        If a mask adds noise, two effective numbers of values that replace K_a and K_b. Each is the
+        sum of p_a P(r | a)^2 / p_r over the true values a and the reported values r of the column.
+        None if there is no noise.
+    """
+    counts = np.asarray(block, dtype=np.float64)
+    rows, columns = counts.sum(axis=1), counts.sum(axis=0)
+    n = float(rows.sum())
+    if told_apart is None:
+        told_apart = float(np.count_nonzero(rows)), float(np.count_nonzero(columns))
+    if n <= 1 or min(told_apart) <= 1:
+        return 0.0
+    shown = counts[rows > 0][:, columns > 0]
+    rows, columns = rows[rows > 0], columns[columns > 0]
+    phi_squared = float(((shown / rows[:, None]) * (shown / columns)).sum()) - 1
+    beyond = phi_squared - (told_apart[0] - 1) * (told_apart[1] - 1) / (n - 1)
+    return beyond / (1 + abs(beyond))
+
+
+def mean_contingency(counts: Cooccurrence) -> float:
+    """Return the mean of `pair_contingency` over all pairs of attributes, or 0 if there are fewer
+    than two attributes.
+
+    The label is ignored.
+    """
+    bounds = [slice(*counts.offsets[i : i + 2]) for i in range(counts.attributes)]
+    values = [pair_contingency(counts.total[a, b]) for a, b in combinations(bounds, 2)]
+    return float(np.mean(values)) if values else 0.0

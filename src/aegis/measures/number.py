@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aegis.array_cache import remembered
-from aegis.arrays import Floats
+from aegis.arrays import Floats, remembered
 from aegis.errors import InternalError, PolicyError
 from aegis.measures.by_fold import PartCounts, Response, side, with_and_without
-from aegis.measures.cholesky import solved
-from aegis.measures.cooccurrence import Coding, Need
-from aegis.measures.expected_merit import R2, STANDS_FOR, Learner, OfModels, learners_of
+from aegis.measures.cooccurrence import Coding, LabelKind, Measure, Need, Scope, Trace
+from aegis.measures.merits import R2, STANDS_FOR, Learner, OfModels, learners_of
+from aegis.measures.numerics import solved
 from aegis.measures.pillai import whitened
-from aegis.measures.record import LabelKind, Measure, Scope, Trace
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence

@@ -14,7 +14,7 @@ import numpy as np
 
 from aegis.arrays import Flags, Floats
 from aegis.measures.by_fold import told_apart, with_and_without
-from aegis.measures.normal import quantile
+from aegis.measures.numerics import quantile
 
 BELIEVED = 100.0
 """Ridge penalty, in rows: a cell with this many rows keeps half of its effect beyond the sum of

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aegis.arrays import Array, Floats, Ints
-from aegis.measures.counted import UNPOOLED
+from aegis.measures.cooccurrence import UNPOOLED
 from aegis.measures.pillai import adjusted_trace
 from aegis.measures.pillai import explained as trace_of
 

@@ -14,8 +14,8 @@ from aegis.policy import Configuration, LabelTask
 from aegis.summary import Information
 
 if TYPE_CHECKING:
-    from aegis.advisor.estimates import Estimate
-    from aegis.papers.estimates.reconstructed_joint import JointEstimate
+    from aegis.advisor.ranked import Estimate
+    from aegis.papers.estimates.deviation import JointEstimate
     from aegis.papers.evaluation import Evaluation
     from aegis.study import Study
 
@@ -92,7 +92,7 @@ def proxy(study: Study, advice: Advice, models: Sequence[str]) -> Advice:
     trees with interactions of pairs, boosted trees are trained.
     """
     from aegis.measures import Learner
-    from aegis.papers.evaluation.proxy import train_proxy
+    from aegis.papers.evaluation.evaluate import train_proxy
 
     trained = tuple(Learner.GBDT if model == Learner.PAIRS else model for model in models)
     return train_proxy(
@@ -142,8 +142,11 @@ def reconstruct(
     """Estimate the joint counts of an attribute and the label from masked values, and a measure of
     them. None chooses the default of each argument; see `estimate_joint`.
     """
-    from aegis.papers.estimates.deviation import DEFAULT_METHOD
-    from aegis.papers.estimates.reconstructed_joint import estimate_joint, measure_of_attributes
+    from aegis.papers.estimates.deviation import (
+        DEFAULT_METHOD,
+        estimate_joint,
+        measure_of_attributes,
+    )
 
     measure_of_attributes(measure)
     if know is not None:

@@ -18,11 +18,12 @@ from aegis.policy.load import (
     load_policy,
     measure_of_choice,
     parse_value,
+    policy_digest,
+    policy_mapping,
     read_document,
     read_mapping,
     write_mapping,
 )
-from aegis.policy.mapping import policy_digest, policy_mapping
 from aegis.policy.model import (
     Attribute,
     AttributeKind,

@@ -1,19 +1,181 @@
 """Describe the best entry of an advice in plain words: its utility, the masks of its columns, and
 the proof.
+
+Describe the utility that a release keeps for each of several labels, in words and as a table.
+
+List what people should read before they rely on a release, in the same order for the terminal
+and all pages.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from aegis.present.labels import labels_kept, score_words
-from aegis.words import counted, percent, predicted
+from aegis.advisor.label_leaks import leak_sentences
+from aegis.advisor.utility import UtilityFigure
+from aegis.errors import DataError
+from aegis.policy import Policy
+from aegis.policy.load import policy_mapping
+from aegis.privacy.report import FORMER_NOTES, same_values
+from aegis.release.auditing import UNPROTECTED
+from aegis.release.released import Released, seed_note
+from aegis.release.writing import not_released
+from aegis.summary.outside import Outside
+from aegis.words import counted, percent, predicted, short
 
 if TYPE_CHECKING:
     from aegis.advisor import Advice, Ranked
     from aegis.advisor.figures import SearchFigures
-    from aegis.advisor.utility import UtilityFigure
+    from aegis.advisor.several import ServedLabel
+
+NAMED = 5
+"""Largest number of labels that a sentence names: those that lose the most."""
+
+
+@dataclass(frozen=True)
+class LabelLine:
+    """The utility of the recommended configuration for one of several labels.
+
+    Attributes
+    ----------
+    label, measure, weight
+        The label's column, its measure, and its weight in the mean over labels.
+    value, reference
+        The score of the release, and the score of the unmasked table.
+    utility_kept
+        Percent of the utility that the release keeps; None if the unmasked table has no utility.
+    alone
+        Percent of the utility that the best configuration for this label alone would keep, on all
+        rows.
+    price
+        How many percentage points this label loses, on all rows, because the configuration also
+        serves other labels.
+    proven
+        Whether `alone` is proven to be the highest value that an admissible configuration reaches.
+    headline
+        A sentence without its full stop: the score that models are expected to reach, or the
+        measure of the release and of the table. None if this was not measured on the released rows.
+    """
+
+    label: str
+    measure: str
+    weight: float
+    value: float
+    reference: float
+    utility_kept: float | None
+    alone: float | None
+    price: float | None
+    proven: bool
+    headline: str | None
+
+    @classmethod
+    def of(cls, advice: Advice, served: ServedLabel) -> LabelLine:
+        """Return the figures of one of several labels: on the released rows if these were measured,
+        otherwise on all rows, as in `served`.
+        """
+        utility = None if advice.best is None else advice.best.utility
+        figure = None if utility is None else utility.labels.get(served.label)
+        value, reference, percentage = served.score, served.reference, served.utility_kept
+        if figure is not None:
+            value, reference, percentage = figure.value, figure.reference, figure.utility_kept
+        return cls(
+            label=served.label,
+            measure=served.measure,
+            weight=served.weight,
+            value=value,
+            reference=reference,
+            utility_kept=percentage,
+            alone=served.alone,
+            price=served.price,
+            proven=served.proven,
+            headline=None if figure is None else _headline(figure),
+        )
+
+
+def label_lines(advice: Advice) -> tuple[LabelLine, ...]:
+    """Return the figures of each of several labels under the best configuration; empty for one label."""
+    return tuple(LabelLine.of(advice, served) for served in advice.labels)
+
+
+def labels_kept(advice: Advice) -> str:
+    """Return a sentence, without its full stop, on the utility kept for each label, with the
+    smallest first.
+    """
+    lines = sorted(
+        label_lines(advice), key=lambda line: (line.utility_kept is None, line.utility_kept or 0.0)
+    )
+    named = [
+        f"{percent(line.utility_kept)} of {line.label}{_alone(line)}"
+        for line in lines[:NAMED]
+        if line.utility_kept is not None
+    ]
+    more = f", and a larger share of {len(lines) - NAMED:,} others" if len(lines) > NAMED else ""
+    return f"It keeps {', '.join(named)}{more}"
+
+
+def _alone(line: LabelLine) -> str:
+    """Return a text on how much more utility of the label could be kept, on all rows, if it were
+    the only label.
+    """
+    if line.price is None or line.price < 0.1:
+        return ""
+    return f" ({line.price:.1f} points less than if it were the only label)"
+
+
+def _headline(figure: UtilityFigure) -> str:
+    """Return the expected metric or the scores of one label as a sentence without its full stop."""
+    from aegis.advisor.utility import IN_WORDS  # loads NumPy, which no help needs
+    from aegis.measures import MEASURES
+
+    in_words = MEASURES.get(figure.measure).unit in IN_WORDS
+    return figure.expected(None) if in_words else figure.detail
+
+
+def score_words(summary: Mapping[str, Any], figure: UtilityFigure) -> str:
+    """Return a sentence, without its full stop, on the score of a release and the score of the
+    table with which it is compared. `summary` describes the label.
+
+    Examples
+    --------
+    >>> from aegis.advisor.utility import UtilityFigure
+    >>> score_words({}, UtilityFigure("held-out-auc", 0.9081, 0.9169))
+    'Held-out-auc 0.91 of 0.92 unmasked'
+    >>> score_words({"label_rounded": ["0", "9"]}, UtilityFigure("held-out-target-coded", 0.02, 0.03))
+    'The masks explain about 2.0 % of the variance of the rounded number, of 3.0 % unmasked'
+    """
+    if not summary.get("label_rounded"):
+        return figure.detail[:1].upper() + figure.detail[1:]
+    own, reference = (percent(100 * max(share, 0.0)) for share in (figure.value, figure.reference))
+    return (
+        f"The masks explain about {own} of the variance of the rounded number, of {reference} "
+        f"{figure.reference_name.short}"
+    )
+
+
+def label_words(summary: Mapping[str, Any]) -> str:
+    """Return a description of the label of a summary, such as "2 classes".
+
+    Parameters
+    ----------
+    summary
+        The result of `Summary.to_dict`, or of its equivalent for an estimated summary.
+
+    Examples
+    --------
+    >>> label_words({"classes": {"no": 3, "yes": 2}})
+    '2 classes'
+    >>> label_words({"classes": {}, "label_number": {"mean": 1250.5, "deviation": 320.25}})
+    'a mean of 1,250 and a standard deviation of 320.2'
+    """
+    if bounds := summary.get("label_rounded"):
+        return f"a number, rounded at random to {bounds[0]} or {bounds[1]}"
+    number = summary.get("label_number")
+    if number is None:
+        return counted(len(summary["classes"]), "class", "classes")
+    return f"a mean of {short(number['mean'])} and a standard deviation of {short(number['deviation'])}"
+
 
 UNCHANGED, DROPPED = "identity", "suppress"
 IN_WORDS = {UNCHANGED: "unchanged", DROPPED: "suppressed"}
@@ -249,3 +411,102 @@ class ExpectedFigure:
             value=f"{figure.value:.{figure.digits}f}",
             note=f"of models{figure.plus_minus}; {reference}{figure.errors}{figure.why_better}",
         )
+
+
+def cautions_of(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the warnings in a release's certificate (`document`) that people should read before
+    they rely on the release.
+
+    They come in this order: reasons why the rule protects less than its name says, risks to
+    persons, limits of the use, and notes on how the figures were measured.
+
+    Raises
+    ------
+    DataError
+        The certificate states a utility that cannot be read.
+    """
+    return tuple(dict.fromkeys((*_of_rule(document), *_of_persons(document), *_of_use(document))))
+
+
+def release_document(release: Released, policy: Policy) -> Mapping[str, Any]:
+    """Return the certificate of a release. If it has none, return the part of a certificate that
+    needs no digests.
+    """
+    if release.certificate is not None:
+        return release.certificate
+    known = {key: value for key, value in release.to_dict().items() if value is not None}
+    return known | {"policy": policy_mapping(policy)}
+
+
+def outside_stated(document: Mapping[str, Any]) -> Outside | None:
+    """Return the risks that a release's rule does not cover, as its certificate (`document`) states
+    them; None if the certificate states none.
+    """
+    outside = document["privacy"].get("outside")
+    if not isinstance(outside, Mapping):
+        return None
+    return Outside.from_dict(outside, _label_column(document))
+
+
+def utility_stated(utility: Mapping[str, Any]) -> UtilityFigure:
+    """Return the utility of a release from the values in its certificate."""
+    try:
+        return UtilityFigure.from_dict(utility)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            "The certificate states a utility that cannot be read.",
+            hint="Give what `aegis apply --certificate` wrote.",
+        ) from error
+
+
+def nothing_to_predict(column: str) -> str:
+    """Return a warning that nothing can be predicted, because the released label has fewer than two
+    classes.
+    """
+    return (
+        f"the label {column} shows fewer than two classes in the released rows: there "
+        "is nothing to predict, and the certificate states no utility"
+    )
+
+
+def _label_column(document: Mapping[str, Any]) -> Any:
+    """Return the label's column that the policy in a certificate states."""
+    label = document["policy"].get("label")
+    return label.get("column") if isinstance(label, Mapping) else label
+
+
+def _of_rule(document: Mapping[str, Any]) -> Iterator[str]:
+    privacy, override = document["privacy"], document.get("rule_override")
+    if privacy.get("rule") and not privacy.get("quasi_identifiers"):
+        yield UNPROTECTED
+    if isinstance(override, Mapping):
+        yield str(override.get("sentence"))
+
+
+def _of_persons(document: Mapping[str, Any]) -> Iterator[str]:
+    privacy, outside = document["privacy"], outside_stated(document)
+    unit = "rows" if privacy.get("person") is None else "persons"
+    if outside is not None:
+        yield from outside.sentences
+    yield from same_values(privacy.get("homogeneous_rows") or {}, unit)
+    if seeded := document.get("seeded_noise"):
+        yield seed_note(seeded)
+    account = privacy.get("differential_privacy")
+    if isinstance(account, Mapping):
+        yield from account.get("notes") or ()
+
+
+def _of_use(document: Mapping[str, Any]) -> Iterator[str]:
+    utility, label = document.get("utility"), _label_column(document)
+    if utility and "reference_name" in utility:
+        figure = utility_stated(utility)
+        for name, own in {str(label): figure, **figure.labels}.items():
+            yield from leak_sentences(own.leaks, name)
+        yield from figure.caveats(int(document.get("suppressed_rows") or 0))
+    weight = document["policy"].get("weight")
+    if weight is not None and weight in (document.get("dropped_columns") or ()):
+        yield not_released(weight)
+    if label and "utility" in document and utility is None:
+        yield nothing_to_predict(str(label))
+    for note in document["privacy"].get("notes") or ():
+        yield FORMER_NOTES.get(note, note)

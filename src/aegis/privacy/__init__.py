@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aegis.privacy.classes import ClassTable, SensitiveCounts
+from aegis.privacy.classes import ClassTable, KnownPersons, Persons, SensitiveCounts
 from aegis.privacy.dp import PrivacyAccount, PrivacyLoss
 from aegis.privacy.model import (
     Comparison,
@@ -13,10 +13,8 @@ from aegis.privacy.model import (
     Window,
 )
 from aegis.privacy.payoff_models import MODELS
-from aegis.privacy.persons import KnownPersons, Persons
 from aegis.privacy.report import PrivacyReport, report
-from aegis.privacy.rule import PrivacyRule, Verdict
-from aegis.privacy.strength import Strength, missing, strength
+from aegis.privacy.rule import PrivacyRule, Strength, Verdict, missing, strength
 from aegis.privacy.traces import joined, released_cells, traces
 
 __all__ = [

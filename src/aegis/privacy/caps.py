@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from aegis.privacy.closeness import TOLERANCE
+from aegis.privacy.diversity import TOLERANCE
 from aegis.privacy.histograms import Bounds, ShareCaps, splits
 from aegis.privacy.model import Criterion
 

@@ -13,7 +13,7 @@ import numpy as np
 from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import InternalError, PolicyError, member
 from aegis.privacy.classes import ClassTable, SensitiveCounts
-from aegis.privacy.closeness import TOLERANCE
+from aegis.privacy.diversity import TOLERANCE
 from aegis.privacy.histograms import Bounds, Histograms, ShareCaps
 from aegis.registry import Registry
 from aegis.words import brief

@@ -28,20 +28,18 @@ from aegis.privacy.caps import (
     recursive_caps,
 )
 from aegis.privacy.classes import ClassTable
-from aegis.privacy.closeness import (
+from aegis.privacy.diversity import (
     TOLERANCE,
+    distinct_values,
+    effective_values,
     enhanced_gain,
     equal_distance,
     hierarchical_distance,
+    largest_share,
     log_ratio,
     ordered_distance,
-    relative_gain,
-)
-from aegis.privacy.diversity import (
-    distinct_values,
-    effective_values,
-    largest_share,
     recursive_ratio,
+    relative_gain,
 )
 from aegis.privacy.model import (
     MODELS,

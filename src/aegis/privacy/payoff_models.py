@@ -16,7 +16,7 @@ import numpy as np
 
 from aegis.arrays import Floats
 from aegis.privacy.classes import ClassTable, Counts
-from aegis.privacy.closeness import TOLERANCE
+from aegis.privacy.diversity import TOLERANCE
 from aegis.privacy.model import (
     Comparison,
     Criterion,

@@ -16,19 +16,17 @@ import numpy as np
 
 from aegis.arrays import Ints
 from aegis.privacy.classes import ClassTable, SensitiveCounts
-from aegis.privacy.closeness import (
-    enhanced_gain,
-    equal_distance,
-    hierarchical_distance,
-    log_ratio,
-    ordered_distance,
-    relative_gain,
-)
 from aegis.privacy.diversity import (
     distinct_values,
     effective_values,
+    enhanced_gain,
+    equal_distance,
+    hierarchical_distance,
     largest_share,
+    log_ratio,
+    ordered_distance,
     recursive_ratio,
+    relative_gain,
 )
 from aegis.words import finite, joined, json_fields, jsonable
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from aegis.arrays import Flags
 from aegis.privacy.classes import ClassTable
-from aegis.privacy.closeness import TOLERANCE
+from aegis.privacy.diversity import TOLERANCE
 from aegis.privacy.model import (
     Comparison,
     Criterion,

@@ -17,8 +17,8 @@ from aegis.anonymizers.groups import RecordGroups, extent
 from aegis.anonymizers.method import labelled
 from aegis.anonymizers.records import RecordAttribute, Records
 from aegis.arrays import Floats, Ints
+from aegis.files import SILENT_STEP, Step
 from aegis.policy import AttributeKind
-from aegis.progress import SILENT_STEP, Step
 
 
 @dataclass(frozen=True)

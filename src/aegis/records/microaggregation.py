@@ -12,7 +12,7 @@ from aegis.anonymizers.base import Anonymizer, Options, Style, at_least
 from aegis.anonymizers.method import labelled
 from aegis.anonymizers.records import Codes
 from aegis.arrays import Floats, Ints
-from aegis.progress import SILENT_STEP, Step
+from aegis.files import SILENT_STEP, Step
 from aegis.records.space import Space
 
 COMPACT_AT = 8

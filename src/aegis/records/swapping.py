@@ -16,13 +16,17 @@ from functools import partial
 import numpy as np
 
 from aegis.anonymizers.base import Anonymizer, Method, Options, Outcome, Style, within
-from aegis.anonymizers.groups import RecordGroups, squared_distances
-from aegis.anonymizers.losses import InformationLoss, relative_deviation
+from aegis.anonymizers.groups import (
+    InformationLoss,
+    RecordGroups,
+    relative_deviation,
+    squared_distances,
+)
 from aegis.anonymizers.records import Codes, RecordAttribute, Records, distinct_rows
 from aegis.arrays import Floats, Ints
 from aegis.errors import PolicyError
+from aegis.files import Progress
 from aegis.policy import AttributeKind
-from aegis.progress import Progress
 
 _TRIES = 32
 """Number of random draws for a free partner before the search lists all free partners."""

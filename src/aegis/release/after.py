@@ -9,7 +9,7 @@ from aegis.errors import PolicyError
 from aegis.masking import fit_masks
 from aegis.masks import Mask, NoiseMask
 from aegis.policy import Configuration, Policy
-from aegis.policy.joint import made_after, require_joint_rule, require_same_table
+from aegis.policy.terms import made_after, require_joint_rule, require_same_table
 from aegis.sources import Source
 from aegis.summary.classes import ShownColumns
 

@@ -20,10 +20,10 @@ from aegis.anonymizers import (
     read_records,
 )
 from aegis.errors import InternalError, NoAdmissibleConfiguration, PolicyError
+from aegis.files import SILENT, Progress
 from aegis.masking import ORDERED_ROWS
 from aegis.options import asked, checks_types
 from aegis.policy import Policy, as_policy
-from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
 from aegis.release.released import SEEDED, Released, refuse_other_classes, refuse_unplanned
 from aegis.release.writing import ReleasePlan, check_destination, release_rows

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
-from aegis.files import record
+from aegis.files import SILENT, Progress, record
 from aegis.masking import (
     check_classes,
     count_unseen,
@@ -23,9 +23,9 @@ from aegis.masking import (
     refuse_unseen,
     seeded_noise,
 )
+from aegis.masking.masked import WithOriginals
 from aegis.masking.masked_codes import masked_batches
 from aegis.masking.noised import DrawnTable
-from aegis.masking.originals import WithOriginals
 from aegis.options import asked, checks_types
 from aegis.policy import (
     Configuration,
@@ -38,26 +38,29 @@ from aegis.policy import (
 )
 from aegis.privacy import PrivacyAccount, PrivacyRule
 from aegis.privacy.diversity import distinct_values
-from aegis.progress import SILENT, Progress
 from aegis.release.after import WithEarlier
 from aegis.release.auditing import Audit, audit
-from aegis.release.choice import (
-    configuration_to_apply,
-    hidden_columns,
-    learnt_bounds,
-    release_masks,
-)
 from aegis.release.released import Released, refuse_other_classes, refuse_unplanned, seed_note
 from aegis.release.sql.query import create_statements, require_database
-from aegis.release.weighing import KeptWeight, kept_weight, not_released
-from aegis.release.writing import ReleasePlan, check_destination, release_rows
+from aegis.release.writing import (
+    KeptWeight,
+    ReleasePlan,
+    check_destination,
+    configuration_to_apply,
+    hidden_columns,
+    kept_weight,
+    learnt_bounds,
+    not_released,
+    release_masks,
+    release_rows,
+)
 from aegis.requests import ApplyOptions, ApplyRequest, Form
 from aegis.sources import Source, open_named, open_table, transaction
 from aegis.summary import PERSON, count_classes
+from aegis.summary.attributes import check_noise
 from aegis.summary.classes import WEIGHT
 from aegis.summary.coded_rows import holding
 from aegis.summary.leaves import shown_leaves
-from aegis.summary.noise import check_noise
 from aegis.words import brief, json_fields
 
 if TYPE_CHECKING:  # so `checks_types` leaves the configuration to `configuration_to_apply`

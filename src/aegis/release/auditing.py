@@ -11,19 +11,17 @@ from typing import Any
 import numpy as np
 
 from aegis.errors import PolicyError
+from aegis.files import SILENT, Progress
 from aegis.masks import Mask, NoiseMask, privacy_account
 from aegis.options import checks_types
 from aegis.policy import Configuration, Policy, as_policy
 from aegis.privacy import ClassTable, PrivacyAccount, PrivacyReport, PrivacyRule, report
-from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
 from aegis.summary import count_classes
-from aegis.summary.classes import CountedClasses
+from aegis.summary.classes import CountedClasses, PersonClasses
 from aegis.summary.coded_rows import CodedRows, read_rows, stored_rows
 from aegis.summary.leaves import ShownLeaves, leaves_by_hierarchy
-from aegis.summary.outside import Outside, comparable, outside_of
-from aegis.summary.person_classes import PersonClasses
-from aegis.summary.population import people_of
+from aegis.summary.outside import Outside, comparable, outside_of, people_of
 from aegis.words import json_fields
 
 AUDIT_VERSION = 1

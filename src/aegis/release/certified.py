@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from aegis.advisor import Scorer, utility_kept
-from aegis.advisor.column_figures import columns_differ, stated_roles
-from aegis.advisor.rank import as_it_is, tells_classes_apart
-from aegis.advisor.utility import Reference, Rows, UtilityFigure
+from aegis.advisor.plan import as_it_is, tells_classes_apart
+from aegis.advisor.utility import Reference, Rows, UtilityFigure, columns_differ, stated_roles
 from aegis.errors import AegisError, DataError, InternalError
+from aegis.files import SILENT, Progress
 from aegis.masking import noise_of
 from aegis.masks import Mask, parse_mask
 from aegis.measures import MEASURES, Measure
@@ -38,31 +38,34 @@ from aegis.policy import (
 )
 from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.privacy.report import FORMER_NOTES
-from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit, audit_rows
-from aegis.release.certified_labels import OF_INPUT, labels_differ
 from aegis.release.certified_policy import (
     certified_population,
+    incomparable,
     mask_parameters,
     names_hierarchies,
+    original_differs,
     without_files,
 )
-from aegis.release.choice import learnt_bounds
-from aegis.release.fitting import odd_values
-from aegis.release.mismatch import (
+from aegis.release.possible import (
     NOTHING,
+    OF_INPUT,
     CertificateCheck,
     Mismatch,
     alike,
     as_json,
     differing,
+    impossible,
+    impossible_losses,
+    is_count,
+    is_number,
+    labels_differ,
     names_in,
     stated_fields,
     without,
 )
-from aegis.release.possible import impossible, impossible_losses, is_count, is_number
 from aegis.release.released import CERTIFICATE_VERSION, with_hidden
-from aegis.release.with_original import incomparable, original_differs
+from aegis.release.writing import learnt_bounds, odd_values
 from aegis.signing import SEAL, PublicKey, Signature, sealed_digest, verify_seal
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize

@@ -1,15 +1,22 @@
-"""Read policy and masks from a certificate, without the hierarchy files to which it refers."""
+"""Read policy and masks from a certificate, without the hierarchy files to which it refers.
+
+Compare a certificate with the original table of its release.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from aegis.masking import masked_population
 from aegis.masks import Mask
 from aegis.policy import Policy
-from aegis.sources import Source
+from aegis.release.possible import Mismatch, alike, differing
+from aegis.release.released import utility_of
+from aegis.sources import DIGESTED, Source
+from aegis.words import jsonable
 
 
 def names_hierarchies(policy: Mapping[str, Any]) -> bool:
@@ -53,3 +60,81 @@ def mask_parameters(spec: Any, path: str = "") -> set[tuple[str, str]]:
             leaf for k, value in spec.items() for leaf in mask_parameters(value, f"{path}.{k}")
         } or {(path, "")}
     return {(path, json.dumps(spec, default=str))} if path else {(f".{spec}", "")}
+
+
+def incomparable(said: Mapping[str, Any], source: Source) -> str:
+    """Return why the digests of a certificate and of a table cannot be compared; empty if they can.
+
+    `said` is the entry `input` or `output` of the certificate.
+    """
+    files, ordered, unordered = DIGESTED
+    stated = str(said.get("sha256_of", files))
+    if stated == source.digest_of and (stated != ordered or source.engine.in_process):
+        return ""
+    if source.digest_of == ordered:
+        return "rows that are in no file have no digest"
+    return f"it is a digest of {stated}" + ", see --engine spark" * (stated == unordered)
+
+
+def original_differs(
+    document: Mapping[str, Any], original: Source, output: Source, policy: Policy | None
+) -> Iterator[Mismatch]:
+    """Yield each field for which the certificate and the original table have different values.
+
+    Parameters
+    ----------
+    document
+        The certificate.
+    original, output
+        The table before masking, and the released file.
+    policy
+        The policy of the release, under which the utility is measured; None if the certificate has
+        no policy.
+    """
+    said = document["input"]
+    shown: dict[str, Any] = {"rows": original.rows}
+    if original.dialect is not None:
+        shown["dialect"] = jsonable(original.dialect)
+    for key in ("rows", "dialect"):
+        for what, stated, measured in differing(said.get(key), shown.get(key), f"input.{key}"):
+            yield Mismatch(what, stated, measured)
+    utility = document.get("utility")
+    if policy is None or not isinstance(utility, Mapping) or "value" not in utility:
+        return
+    if policy.weight or policy.person:
+        return  # the released file shows neither the weights nor the persons of its rows
+    labels = utility.get("labels")
+    policy = _measured_as(labels, policy) if isinstance(labels, Mapping) else policy
+    figure = utility_of(original, output, policy, measure=str(utility.get("measure")))
+    measured = {} if figure is None else figure.to_dict()
+    for name, own in measured.get("labels", {}).items():
+        said_of = labels.get(name) if isinstance(labels, Mapping) else None
+        if isinstance(said_of, Mapping):  # where it is missing, `check_certificate` says so
+            yield from _utility_differs(f"utility.labels.{name}", said_of, own)
+    yield from _utility_differs("utility", utility, measured)
+
+
+def _measured_as(labels: Mapping[str, Any], policy: Policy) -> Policy:
+    """Return the policy with the measures that the certificate states for several labels."""
+    if policy.label.several is None:
+        return policy
+    tasks = []
+    for task in policy.tasks:
+        said = labels.get(task.label.column)
+        stated = said.get("measure") if isinstance(said, Mapping) else None
+        tasks.append(replace(task, measure=task.measure if stated is None else str(stated)))
+    several = replace(policy.label.several, tasks=tuple(tasks))
+    return replace(policy, label=replace(policy.label, several=several), measure=None)
+
+
+def _utility_differs(
+    what: str, said: Mapping[str, Any], shown: Mapping[str, Any]
+) -> Iterator[Mismatch]:
+    for key, measured in shown.items():
+        if key in ("reference", "kept", "stderr", "lost_classes", "reference_rmse", "columns"):
+            stated = said.get(key)
+            if not alike(stated, measured):
+                yield Mismatch(f"{what}.{key}", stated, measured)
+
+
+__all__ = ["original_differs"]

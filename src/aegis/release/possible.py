@@ -1,7 +1,15 @@
-"""Define the possible values of certificate fields that the released file does not determine."""
+"""Compare the fields of a certificate with the values that a released file allows.
+
+Define the possible values of certificate fields that the released file does not determine.
+
+Compare a certificate with a file field by field.
+
+Measure the utility for each of several labels again, and compare it with the certificate.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,9 +17,142 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeGuard
 
+from aegis.advisor import Scorer, as_it_is, measure_for, tells_classes_apart, utility_kept
+from aegis.advisor.utility import Reference, Rows, UtilityFigure
 from aegis.measures import MEASURES
-from aegis.release.mismatch import Mismatch
-from aegis.sources import DIGESTED
+from aegis.measures.several import combined
+from aegis.policy import LabelTask, Policy
+from aegis.release.auditing import Audit
+from aegis.release.released import with_hidden
+from aegis.sources import DIGESTED, Source
+from aegis.summary import summarize
+from aegis.words import counted, json_fields
+
+NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A field whose values in the certificate and in the file differ.
+
+    Attributes
+    ----------
+    what
+        The field: a path in the certificate, such as `privacy.k`.
+    certified, measured
+        The value in the certificate, and the value that the file has.
+    possible
+        Whether `measured` describes the possible values instead, because the file does not
+        determine the value.
+    """
+
+    what: str
+    certified: Any
+    measured: Any
+    possible: bool = False
+
+    def __str__(self) -> str:
+        measured = "; possible:" if self.possible else ", the file shows"
+        return (
+            f"{self.what}: the certificate says {brief(self.certified)}{measured} "
+            f"{brief(self.measured)}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return json_fields(self, "what", "certified", "measured")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CertificateCheck:
+    """Result of comparing a table with a certificate.
+
+    Attributes
+    ----------
+    mismatches
+        The differences; empty if the certificate matches this table.
+    unchecked
+        Sentences on the fields that could not be checked from the table.
+    audit
+        The measured privacy figures; None if the table lacks a column that they need.
+    """
+
+    mismatches: tuple[Mismatch, ...]
+    unchecked: tuple[str, ...]
+    audit: Audit | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether there are no differences."""
+        return not self.mismatches
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return json_fields(self, "passed", "mismatches", "unchecked")
+
+    def __repr__(self) -> str:
+        verdict = "matches" if self.passed else counted(len(self.mismatches), "difference")
+        lines = [f"CertificateCheck({verdict})", *(f"  {each}" for each in self.mismatches)]
+        return "\n".join([*lines, *(f"Not checked: {each}" for each in self.unchecked)])
+
+
+def differing(certified: Any, measured: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the path (below `path`) and both values of each field in which two documents differ."""
+    if isinstance(certified, Mapping) and isinstance(measured, Mapping):
+        for key in dict.fromkeys((*certified, *measured)):
+            values = certified.get(key, NOTHING), measured.get(key, NOTHING)
+            yield from differing(*values, f"{path}.{key}")
+    elif not alike(certified, measured):
+        yield path, certified, measured
+
+
+def alike(certified: Any, measured: Any) -> bool:
+    """Return whether two values are equal; numbers are equal if they agree in nine significant
+    digits.
+    """
+    if isinstance(certified, float | int) and isinstance(measured, float | int):
+        if isinstance(certified, bool) or isinstance(measured, bool):
+            return certified is measured
+        return math.isclose(certified, measured, rel_tol=1e-9, abs_tol=1e-12)
+    if isinstance(certified, list | tuple) and isinstance(measured, list | tuple):
+        return len(certified) == len(measured) and all(map(alike, certified, measured))
+    if isinstance(certified, Mapping) and isinstance(measured, Mapping):
+        return certified.keys() == measured.keys() and all(
+            alike(certified[key], measured[key]) for key in certified
+        )
+    return bool(certified == measured)
+
+
+def brief(value: Any) -> str:
+    """Return a value for a message, shortened if it is long."""
+    text = json.dumps(value, default=str) if not isinstance(value, str) else value
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def stated_fields(certified: Any, measured: Any) -> Any:
+    """Return the entries of `measured` whose keys `certified` has; `certified` if one is no mapping."""
+    if not isinstance(certified, Mapping) or not isinstance(measured, Mapping):
+        return certified
+    return {key: value for key, value in measured.items() if key in certified}
+
+
+def without(mapping: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Return a mapping without some of its keys."""
+    return {key: value for key, value in mapping.items() if key not in keys}
+
+
+def as_json(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return data as JSON would store and load it."""
+    loaded: dict[str, Any] = json.loads(json.dumps(data))
+    return loaded
+
+
+def names_in(given: Any) -> list[str] | None:
+    """Return `given` if it is a list of texts; otherwise None."""
+    if isinstance(given, list | tuple) and all(isinstance(name, str) for name in given):
+        return list(given)
+    return None
+
 
 Path = tuple[str, ...]
 _SLACK = 1e-9
@@ -227,3 +368,89 @@ def _persons(document: Mapping[str, Any]) -> Iterator[Mismatch]:
 
 
 __all__ = ["impossible", "impossible_losses", "is_count", "is_number"]
+
+
+OF_INPUT = ("reference", "stderr", "lost_classes", "reference_rmse")
+"""Fields of a label's utility that can be computed only from the table before masking."""
+
+
+def labels_differ(
+    said: Any, released: Source, policy: Policy, *, whole: bool
+) -> Iterator[Mismatch]:
+    """Yield each utility figure of the labels in a certificate, together with the same figure
+    measured on the released file.
+
+    Each item has the path of the field, the certified value and the measured value. Equal values
+    are included, because the caller compares them.
+
+    Parameters
+    ----------
+    said
+        The entry `utility` of the certificate.
+    whole
+        Whether no row was suppressed. Then the input and the released file have the same label
+        classes.
+    """
+    several = policy.label.several
+    assert several is not None
+    stated = said.get("labels") if isinstance(said, Mapping) else None
+    if not isinstance(stated, Mapping) or set(stated) != set(several.columns):
+        yield Mismatch("utility.labels", stated, list(several.columns))
+        return
+    source, shares = with_hidden(released, policy), []
+    for task in policy.tasks:
+        own, what = stated[task.label.column], f"utility.labels.{task.label.column}"
+        percent = own.get("kept", "") if isinstance(own, Mapping) else ""
+        if not (percent is None or is_number(percent)):
+            yield Mismatch(what, own, "what is kept of the label")
+            return
+        shares.append(None if percent is None else percent / 100)
+        for key, certified, measured in _label(own, source, policy, task, whole=whole):
+            yield Mismatch(f"{what}.{key}", certified, measured)
+    value = combined(several.serve, shares, [task.weight for task in policy.tasks])
+    there = any(share is not None for share in shares)
+    for key, measured in {
+        "measure": several.measure,
+        "value": value,
+        "reference": float(there),
+        "kept": 100 * value if there else None,
+        "reference_name": str(Reference.UNMASKED),
+        "rows": str(Rows.RELEASED),
+        "lost_classes": {},
+        "stderr": None,
+    }.items():
+        yield Mismatch(f"utility.{key}", said.get(key), measured)
+
+
+def _label(
+    said: Mapping[str, Any], source: Source, policy: Policy, task: LabelTask, *, whole: bool
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield name, stated value and measured value of each field in `said`, the figures of one
+    label. `whole` says that no row was suppressed.
+    """
+    own, rows = policy.of_task(task), None
+    yield "reference_name", said.get("reference_name"), str(Reference.UNMASKED)
+    yield "rows", said.get("rows"), str(Rows.RELEASED)
+    if whole:
+        yield "lost_classes", said.get("lost_classes"), {}
+    chosen = task.measure_by(str(said.get("measure")))
+    if tells_classes_apart(source, own):
+        scorer = Scorer(summarize(source, as_it_is(own)))
+        chosen, _ = measure_for(scorer.summary, chosen.name)
+        value, rows = scorer.value(scorer.unmasked, chosen), scorer.label_rows
+        yield "value", said.get("value"), value
+        figure = UtilityFigure(chosen.name, value, value)
+        number = scorer.summary.number
+        errors = figure.with_errors(number, number).to_dict()
+        for key in ("rmse", "one_row"):
+            yield key, said.get(key), errors.get(key)
+    else:
+        value = chosen.worst()
+        if chosen.constant is None:
+            yield "value", said.get("value"), value
+    yield "measure", said.get("measure"), task.measure or chosen.name
+    reference = said.get("reference")
+    if not is_number(reference):
+        yield "reference", reference, "a number"
+    elif chosen.constant is None or (whole and rows is not None):
+        yield "kept", said.get("kept"), utility_kept(value, float(reference), chosen, rows)

@@ -26,8 +26,8 @@ from aegis.policy import Policy, policy_digest, policy_mapping
 from aegis.release.auditing import Audit
 from aegis.sources import Reading, Source, open_table
 from aegis.summary import Summary, count_classes, summarize
+from aegis.summary.build import summarize_stored
 from aegis.summary.coded_rows import stored_rows
-from aegis.summary.held_rows import summarize_stored
 from aegis.words import json_fields, jsonable
 
 if TYPE_CHECKING:

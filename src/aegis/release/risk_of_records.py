@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import DataError, PolicyError, member
+from aegis.files import SILENT, Progress
 from aegis.options import asked, checks_types
 from aegis.policy import as_policy
 from aegis.privacy.individual import (
@@ -22,7 +23,6 @@ from aegis.privacy.individual import (
     key_counts,
 )
 from aegis.privacy.suda import SpecialUniques, special_uniques
-from aegis.progress import SILENT, Progress
 from aegis.requests import RiskOptions, RiskRequest
 from aegis.sources import Source, open_table
 from aegis.words import json_fields, jsonable

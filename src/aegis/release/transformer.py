@@ -30,8 +30,8 @@ from aegis.masks.base import Kind
 from aegis.options import check_arguments
 from aegis.policy import Configuration, Policy, Unseen, as_policy
 from aegis.release.auditing import audit
-from aegis.release.choice import configuration_to_apply
 from aegis.release.released import SEEDED
+from aegis.release.writing import configuration_to_apply
 from aegis.sources import Source, open_table
 
 

@@ -4,6 +4,15 @@ Masks and record-level methods differ only in how they produce the rows of a rel
 the rows under a temporary name, reads them back and checks them against the rule. Then it measures
 the utility and makes the certificate. Only then do file and certificate get their final names. So
 nobody can mistake a file that failed a check for a release.
+
+Choose the target of a release: a file of this process, or a folder that the engine writes.
+
+Check whether a masked table fits the masks that it was made with: columns, types and values.
+
+Measure the total weight of the released rows, and how many people an attacker could find with
+them.
+
+Choose the configuration and the masks of a release.
 """
 
 from __future__ import annotations
@@ -11,29 +20,113 @@ from __future__ import annotations
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import ibis.expr.types as ir
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from aegis.advisor import Advice, Ranked
 from aegis.errors import PolicyError
-from aegis.files import check_output, replacing, spare_input
+from aegis.files import Progress, check_output, format_of, replacing, spare_input
+from aegis.masks import Mask, Suppress, parts_of
+from aegis.masks.base import SUPPRESSED, Kind
 from aegis.measures import MEASURES
-from aegis.policy import Policy
-from aegis.progress import Progress
+from aegis.policy import Configuration, OwnerRule, Policy, Role, SuppressedColumns
 from aegis.release.auditing import Audit
+from aegis.release.possible import brief
 from aegis.release.released import Released, certify, utility_of, write_certificate
-from aegis.release.write import is_text, target_of
+from aegis.release.risk_of_records import record_risk
 from aegis.requests import ReleaseRequest
 from aegis.signing import seal
 from aegis.sources import Source, open_table
-from aegis.sources.table_files import formulas_in, with_settled_floats
+from aegis.sources.table_files import (
+    Target,
+    formulas_in,
+    own_target,
+    reading_of,
+    with_settled_floats,
+    without_formulas,
+    write_parquet,
+    write_table,
+)
+from aegis.summary.builder import shown_values
+from aegis.summary.classes import WEIGHT
 from aegis.summary.coded_rows import holding
 from aegis.summary.outside import comparable
+from aegis.words import json_fields
+
+Batches = Callable[[], Iterator[pa.RecordBatch] | None]
+
+
+@dataclass(frozen=True)
+class FileTarget:
+    """A file to which this process writes a release.
+
+    Attributes
+    ----------
+    source
+        The table whose engine runs the query.
+    path
+        The file; its extension determines the format.
+    safe_csv
+        Whether texts are written in a form that spreadsheets do not interpret as formulas.
+    force
+        Whether an existing file is replaced.
+    batches
+        Function that returns the rows, if they need no query.
+    """
+
+    source: Source
+    path: Path
+    safe_csv: bool = False
+    force: bool = False
+    batches: Batches = lambda: None
+
+    def check(self) -> None:
+        """Raise `PolicyError` unless the file can be created."""
+        check_output(self.path, force=self.force)
+        spare_input(self.source.files, self.path)
+        if self.safe_csv and not is_text(self.path):
+            raise PolicyError(
+                f"{self.path} is not CSV, in which texts could be taken for formulas.",
+                hint="Leave out --safe-csv.",
+            )
+
+    @contextmanager
+    def written(self, table: ir.Table) -> Iterator[Source]:
+        """Write the result of a query to a temporary file, yield it for checks, then rename it."""
+        rows = without_formulas(table) if self.safe_csv else table
+        with replacing(self.path, force=self.force) as temporary:
+            batches = self.batches() if format_of(self.path) == ".parquet" else None
+            if batches is None:
+                write_table(self.source, rows, temporary)
+            else:
+                write_parquet(self.source, table.schema().to_pyarrow(), batches, temporary)
+            yield open_table(temporary, reading=reading_of(rows, self.path))
+
+
+def is_text(path: str | Path) -> bool:
+    """Return whether a file with this name is CSV, including compressed and tab-separated files."""
+    return format_of(Path(path)).startswith((".csv", ".tsv"))
+
+
+def target_of(
+    source: Source,
+    output: str | Path,
+    *,
+    safe_csv: bool = False,
+    force: bool = False,
+    batches: Batches = lambda: None,
+) -> Target:
+    """Return the target of a release: a folder if the rows stay on the engine, otherwise a file."""
+    own = own_target(source, str(output), force=force)
+    return FileTarget(source, Path(output), safe_csv, force, batches) if own is None else own
+
 
 R = TypeVar("R", bound=Released)
 
@@ -237,3 +330,257 @@ def _certified(
     document = seal(json.loads(json.dumps(stated)), request.key)  # as its JSON holds it
     write_certificate(draft, document)
     return replace(release, certificate=document)
+
+
+def configuration_under(given: Configuration | Ranked | Advice, policy: Policy) -> Configuration:
+    """Return a configuration; raise `PolicyError` if the owner of the summary that it was chosen
+    from has another rule than the policy.
+    """
+    configuration, _, owner = configuration_to_apply(given)
+    if owner is not None:
+        what = f"The summary that {configuration.name!r} was chosen from"
+        owner.require(policy.privacy, override=False, what=what)
+    return configuration
+
+
+def configuration_to_apply(
+    given: Configuration | Ranked | Advice,
+) -> tuple[Configuration, str | None, OwnerRule | None]:
+    """Return a configuration, the measure that chose it, and the owner's rule of its summary.
+
+    The measure and the rule are None if they are not known.
+
+    Raises
+    ------
+    NoAdmissibleConfiguration
+        The advice has no admissible configuration.
+    PolicyError
+        `given` has another type, or the best entry is a record-level release, which has no masks.
+    """
+    if isinstance(given, Configuration):
+        return given, None, None
+    if not isinstance(given, Ranked | Advice):
+        raise PolicyError(
+            f"{given!r} is not a configuration.",
+            hint="Give the advice, an entry of its ranking, or one of "
+            "aegis.load_configurations(path, policy).",
+        )
+    measure, owner = None, None
+    if isinstance(given, Advice):
+        measure, owner, given = given.measure, given.owner_rule, given.require_best()
+    elif given.utility is not None:
+        measure = given.utility.measure
+    if given.method is not None:
+        raise PolicyError(
+            f"{given.name} is a record-level release, so it has no masks to apply.",
+            hint="Give its recipe to `anonymize`.",
+        )
+    return given.configuration, measure, owner
+
+
+def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mask | None]:
+    """Return the mask of each released column, or None for columns that are not changed.
+
+    Identifiers are left out, unless the policy gives them a mask (`tokenise`). The label is not
+    changed unless the policy masks it.
+
+    Raises
+    ------
+    PolicyError
+        The configuration leaves out a scored attribute.
+    """
+    masks: dict[str, Mask | None] = {}
+    for attribute in policy.released():
+        if attribute.role is Role.IDENTIFIER:
+            masks[attribute.name] = attribute.masks[0]
+        elif attribute.name in configuration.masks:
+            masks[attribute.name] = configuration.masks[attribute.name]
+        elif attribute.name == policy.label.column and policy.label_mask is not None:
+            masks[attribute.name] = policy.label_mask
+        else:
+            raise PolicyError(
+                f"Configuration {configuration.name!r} does not mask {attribute.name!r}.",
+                hint="Name every scored attribute.",
+            )
+    return policy.with_label(masks)
+
+
+def hidden_columns(policy: Policy, masks: Mapping[str, Mask | None]) -> tuple[str, ...]:
+    """Return the columns that a release omits because their mask suppresses every value.
+
+    The result is empty if the policy fills such columns with `*`. Columns that the rule protects
+    are not omitted, because an audit measures them. If the release would have no other columns,
+    none is omitted.
+    """
+    if policy.suppressed_columns is SuppressedColumns.FILL:
+        return ()
+    hidden = tuple(
+        name
+        for name, mask in masks.items()
+        if isinstance(mask, Suppress) and name not in policy.privacy.sensitive
+    )
+    return hidden if len(hidden) < len(masks) else ()
+
+
+def learnt_bounds(masks: Mapping[str, Mask], rows: int) -> dict[str, str]:
+    """Return, for each column, sentences on the values that the learnt bounds of its mask reveal.
+
+    Only columns whose masks learn bounds from the data are included. Each bound is shared by `rows`
+    rows.
+    """
+    return {
+        name: " ".join(dict.fromkeys(learns))
+        for name, mask in masks.items()
+        if (learns := [m.learns.format(rows=rows) for m in parts_of(mask) if m.learns])
+    }
+
+
+_NUMERIC = (Kind.INTEGER, Kind.NUMBER)
+
+
+def unfitting(
+    table: Any, policy: Policy, configuration: Configuration, kinds: Mapping[str, Kind]
+) -> list[str]:
+    """Describe everything in a masked table that its configuration cannot have produced.
+
+    The table must have exactly the columns that the configuration releases, each with the type that
+    its mask produces. Every value must be one that the mask can show.
+
+    Parameters
+    ----------
+    table
+        The masked table, in any form that `open_table` accepts.
+    policy, configuration
+        The policy and the configuration of the release, with fitted masks.
+    kinds
+        Kinds of the columns of the unmasked table by name. A column that is not listed may have any
+        type.
+    """
+    source = open_table(table)
+    masks = release_masks(policy, configuration)
+    hidden = hidden_columns(policy, masks)
+    expected = [name for name in masks if name not in hidden]
+    wrong = [f"it has the column {n!r}" for n in source.columns if n not in expected]
+    wrong += [f"it lacks the column {name!r}" for name in expected if name not in source.columns]
+    for name in expected:
+        mask = masks[name]
+        if name not in source.columns:
+            continue
+        stored = Kind.of(source.table[name].type())
+        given = kinds.get(name)
+        shown = given if mask is None or given is None else mask.output_kind(given)
+        if shown is not None and not _holds(stored, shown):
+            wrong.append(f"{name} holds {stored or 'another type'}, and {mask} shows {shown}")
+            continue
+        odd = None if mask is None else odd_values(source, name, mask)
+        if odd:
+            wrong.append(f"{name} shows {', '.join(map(brief, odd))}, which {mask} cannot")
+    return wrong
+
+
+def odd_values(source: Source, name: str, mask: Mask) -> list[str] | None:
+    """Return up to five values of the column `name` that its mask cannot show. None if the mask
+    does not determine which values it shows.
+    """
+    column = source.table[name]
+    shown = source.collect(source.table.select(v=column).distinct())["v"]
+    values = pc.drop_null(shown)
+    if mask.idempotent:
+        if len(values) and Kind.of(column.type()) not in mask.fits:
+            return sorted(map(str, values.to_pylist()))[:5]
+        masked = shown_values(mask, values.combine_chunks())
+        pairs = zip(values.to_pylist(), masked.to_pylist(), strict=True)
+        return sorted(str(value) for value, again in pairs if value != again)[:5]
+    if mask.shows(SUPPRESSED) is None:
+        return None
+    return sorted(text for text in map(str, values.to_pylist()) if not mask.shows(text))[:5]
+
+
+def _holds(stored: Kind | None, shown: Kind) -> bool:
+    """Return whether a stored column can have the kind that a mask produces.
+
+    Whole numbers may be stored as integers or as other numbers: pandas stores integers with nulls as
+    floats, and a noisy summary learns from the values, not from the type, that numbers are whole.
+    """
+    return stored is shown or (stored in _NUMERIC and shown in _NUMERIC)
+
+
+MOST_ROWS = 2_000_000
+"""Largest number of rows of a release for which the expected number of people found is estimated.
+"""
+
+
+@dataclass(frozen=True)
+class KeptWeight:
+    """The weight of released rows, and how many people an attacker could find with them.
+
+    Attributes
+    ----------
+    column
+        Column of the weights in the input; the release does not contain it.
+    total, released
+        Sum of the weights of all rows, and sum of the weights of the released rows.
+    expected
+        Expected number of people whom an attacker finds by trying all released records. None if
+        weights are not numbers of people, or if the quasi-identifiers are not read.
+    largest
+        Largest probability, over all records, that an attacker finds the person of the record; None
+        if `expected` is None.
+    """
+
+    column: str
+    total: float
+    released: float
+    expected: float | None = None
+    largest: float | None = None
+
+    @property
+    def suppressed_share(self) -> float:
+        """Share of the weight that was suppressed, from 0 to 1."""
+        return 1 - self.released / self.total if self.total else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON values."""
+        figures = ("expected_found=expected", "largest_chance=largest")
+        return json_fields(self, "column", "total", "released", "suppressed_share", *figures)
+
+
+def not_released(weight: str) -> str:
+    """Return a warning that the release lacks the weights of its rows, with a remedy."""
+    return (
+        f"the release does not show the weights in {weight!r}, because a rare weight singles out its row. People who "
+        "use the release count each row once. To release rounded weights, give the column masks such as "
+        "[{round: {step: 100}}, suppress]"
+    )
+
+
+def kept_weight(source: Source, rows: Source, column: str, quasi: Sequence[str]) -> KeptWeight:
+    """Measure the total weight of the released rows, to compare it with the weight of the whole
+    table.
+
+    Parameters
+    ----------
+    source
+        The table with its weights in `column`.
+    rows
+        The released rows, with their weights in the column `WEIGHT`.
+    quasi
+        Columns of the release that form its classes.
+    """
+    weights = source.table[column]
+    whole = source.collect(source.table.aggregate(total=weights.sum().cast("float64")))
+    own = rows.table[WEIGHT]
+    left = rows.collect(
+        rows.table.aggregate(
+            total=own.sum().cast("float64"),
+            least=own.min().cast("float64"),
+            rows=rows.table.count(),
+        )
+    )
+    total, released = (float(of["total"][0].as_py() or 0.0) for of in (whole, left))
+    count, least = int(left["rows"][0].as_py()), float(left["least"][0].as_py() or 0.0)
+    # People are counted where each record stands for at least itself.
+    if not quasi or not 0 < count <= MOST_ROWS or least < 1 or not rows.engine.in_process:
+        return KeptWeight(column, total, released)
+    risk = record_risk(rows, quasi_identifiers=tuple(quasi), weight=WEIGHT)
+    return KeptWeight(column, total, released, risk.expected, float(risk.risks.max()))

@@ -8,8 +8,7 @@ import yaml
 
 from aegis.report import charts
 from aegis.report.render import draw_twice, environment, histogram_drawing
-from aegis.report.sections.privacy import privacy_section
-from aegis.report.sections.values import LOSSES, options_text
+from aegis.report.sections import LOSSES, options_text, privacy_section
 from aegis.report.words import clean, count, lines, measured, percent, rows, share
 
 if TYPE_CHECKING:

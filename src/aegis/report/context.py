@@ -17,18 +17,17 @@ from aegis.advisor.scoring import utility_kept
 from aegis.measures import MEASURES, Measure, Need
 from aegis.present import ExpectedFigure, Finding, label_lines, label_words, ranked_words
 from aegis.privacy import PrivacyReport, PrivacyRule
-from aegis.report.palette import heat_step
-from aegis.report.sections.confidence import (
-    against_best,
-    confidence_section,
-    score_text,
-)
-from aegis.report.sections.privacy import FINEST, privacy_section
-from aegis.report.sections.values import (
+from aegis.report.charts import heat_step
+from aegis.report.sections import (
+    FINEST,
     LOSSES,
     KeyFigure,
+    against_best,
+    confidence_section,
     mask_words,
+    privacy_section,
     release_facts,
+    score_text,
     unique_figure,
 )
 from aegis.report.words import (

@@ -20,10 +20,9 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
+from aegis.arrays import addresses_limited
 from aegis.errors import EngineError, InternalError
-from aegis.limits import addresses_limited
-from aegis.report.charts import Plot
-from aegis.report.palette import variable
+from aegis.report.charts import Plot, variable
 
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 """The typefaces of pages and charts. All have the metrics with which the widths of labels are

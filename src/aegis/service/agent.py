@@ -27,9 +27,9 @@ from aegis.errors import (
     InternalError,
     NoAdmissibleConfiguration,
 )
+from aegis.files import Progress, Step, temporary_folder
 from aegis.masks import privacy_account
 from aegis.policy import Configuration, Policy, policy_digest
-from aegis.progress import Progress, Step
 from aegis.service.agent_book import AgentBook, MadeOutput, key_of
 from aegis.service.agent_settings import AgentSettings
 from aegis.service.catalog import checking, limited, summaries
@@ -42,7 +42,6 @@ from aegis.service.catalog.statements import digest
 from aegis.service.client import Client
 from aegis.service.pins import PinnedSource, RefusedError, certificate_of, require_shape
 from aegis.signing import PrivateKey, seal, sign_bytes
-from aegis.temporary import temporary_folder
 
 _SIGN_OF_LIFE, _WAIT_MOST = SIGN_OF_LIFE, LOOK_FOR_WORK
 

@@ -20,7 +20,7 @@ from typing import Any
 from aegis.errors import DataError
 from aegis.safe.ledger import Ledger, Spend
 from aegis.safe.ledger.record import Entry, EntryState
-from aegis.safe.protect.accounting import budget_of
+from aegis.safe.protect.budget import budget_of
 from aegis.service.catalog.statements import digest
 from aegis.service.pins import Floor, RefusedError
 from aegis.signing import PrivateKey

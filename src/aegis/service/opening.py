@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from aegis.progress import Progress, Step
+from aegis.files import Progress, Step
 from aegis.service.catalog.errors import NotThere
 from aegis.service.catalog.limited import ToldStep
 from aegis.service.workbench import Benches

@@ -19,19 +19,17 @@ import pyarrow as pa
 
 import aegis
 from aegis.advisor import Advice, Ranked, Scorer
-from aegis.advisor.costs import MaskCost, mask_costs
-from aegis.advisor.generate import generate
-from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.rank import rank_choice
+from aegis.advisor.advise import generate
+from aegis.advisor.figures import MaskCost, mask_costs
+from aegis.advisor.plan import PrivacyPlan, rank_choice
 from aegis.advisor.scoring import Choice
 from aegis.advisor.search import Prepared, prepare
 from aegis.errors import DataError
-from aegis.files import write_text
+from aegis.files import SILENT, Progress, write_text
 from aegis.measures import Measure
 from aegis.policy import Configuration, Policy, Role, dump_policy, policy_mapping
 from aegis.policy.suggest.masks import propose_masks
 from aegis.privacy import ClassTable, Verdict
-from aegis.progress import SILENT, Progress
 from aegis.requests import SEARCH_WORK, SearchRequest
 from aegis.service.catalog.errors import NotThere, WrongState
 from aegis.service.catalog.flow import configuration_of, policy_in
@@ -39,7 +37,7 @@ from aegis.sources import is_table_file, open_part
 from aegis.study import Study
 
 if TYPE_CHECKING:
-    from aegis.policy.suggest.column_profile import ColumnProfile
+    from aegis.policy.suggest.facts import ColumnProfile
     from aegis.release import Release
 
 _DRAWN = 24

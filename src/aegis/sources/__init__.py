@@ -2,8 +2,7 @@
 
 from aegis.sources.database import open_database, open_named, table_names, transaction
 from aegis.sources.dialect import Reading, TextDialect
-from aegis.sources.embedded import embedded, query_progress
-from aegis.sources.memory import limit_memory
+from aegis.sources.embedded import embedded, limit_memory, query_progress
 from aegis.sources.open import FORMATS, is_table_file, open_part, open_table, parts_of
 from aegis.sources.proposing import open_proposing
 from aegis.sources.source import DIGESTED, Source

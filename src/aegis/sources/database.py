@@ -1,4 +1,7 @@
-"""Open tables of databases by URL, and create tables in one transaction."""
+"""Open tables of databases by URL, and create tables in one transaction.
+
+Compile queries to an SQL dialect; the engine of the dialect need not be installed.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,15 @@ from contextlib import contextmanager
 from typing import Any
 
 import ibis
+import ibis.expr.types as ir
 import sqlglot
+from ibis.config import Config
 from sqlglot import exp
 
 from aegis.errors import DataError, EngineError, PolicyError
-from aegis.sources.embedded import limit_alike
-from aegis.sources.failures import engine_errors, translate
+from aegis.sources.embedded import engine_errors, limit_alike, translate
+from aegis.sources.engines.spark import NAME as SPARK
+from aegis.sources.engines.spark import infinity_is_known, null_is_not_nan
 from aegis.sources.source import Source
 from aegis.sources.urls import check_url, shown_url, without_secrets
 
@@ -148,3 +154,39 @@ def _missing(connection: Any, table: str, path: tuple[str, ...], origin: str) ->
     """Return the error for a table that cannot be opened, which lists the tables that can be."""
     error = DataError.unknown_column(path[-1], table_names(connection, table))
     return DataError(f"No table {table!r} in the database ({origin}).", hint=error.hint)
+
+
+_COMPILERS = {"spark": SPARK}
+"""Ibis's name of the compiler of a dialect, if it differs from the dialect's name."""
+_OF_SPARK = ("spark", "databricks")
+
+
+def compile_query(query: ir.Table, dialect: str) -> tuple[Any, exp.Expression]:
+    """Compile a query to SQL, and return sqlglot's name of the dialect together with the SQL
+    text.
+    """
+    from ibis.backends.sql import compilers  # of twenty engines: half a second, for exports only
+
+    compiler = getattr(compilers, _COMPILERS.get(dialect, dialect)).compiler
+    with _spark_options():
+        if dialect in _OF_SPARK:
+            tree = null_is_not_nan(compiler.to_sqlglot(infinity_is_known(query).unbind()))
+        else:
+            tree = compiler.to_sqlglot(query.unbind())
+    return compiler.dialect, tree
+
+
+class _SparkOptions(Config):  # type: ignore[misc]
+    """Options that the compiler of Spark requires; Ibis sets them only if Spark is installed."""
+
+    treat_nan_as_null: bool = False
+
+
+@contextmanager
+def _spark_options() -> Iterator[None]:
+    before = ibis.options.pyspark
+    ibis.options.pyspark = before or _SparkOptions()
+    try:
+        yield
+    finally:
+        ibis.options.pyspark = before

@@ -15,7 +15,7 @@ import ibis.expr.types as ir
 from aegis.errors import DataError
 from aegis.sources.delimited.column_types import literal, quoted
 from aegis.sources.embedded import embedded, stored
-from aegis.sources.rewriting import opened
+from aegis.sources.records import opened
 
 _CHUNK = 1 << 20
 _OBJECT = 1 << 24

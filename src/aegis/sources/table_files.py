@@ -1,4 +1,7 @@
-"""Write a query's result as a file: Parquet, CSV, Arrow or a workbook."""
+"""Write a query's result as a file: Parquet, CSV, Arrow or a workbook.
+
+Define targets: files or folders to which engines themselves write releases.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ import datetime as dt
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import duckdb
 import ibis
@@ -18,13 +21,12 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from aegis.errors import AegisError, EngineError
-from aegis.files import format_of
+from aegis.files import format_of, temporary_folder
 from aegis.sources.delimited.column_types import literal, quoted
 from aegis.sources.dialect import Reading
-from aegis.sources.embedded import embedded, turn
-from aegis.sources.failures import engine_errors
+from aegis.sources.embedded import embedded, engine_errors, turn
 from aegis.sources.source import Source
-from aegis.temporary import temporary_folder
+from aegis.sources.spark import SparkFolder
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """If a text in a CSV file begins with one of these characters and has more, spreadsheets consider
@@ -327,3 +329,24 @@ def _cell_writers(book: Any, sheet: Any) -> _ByType:
             dt.datetime: time,
         }
     )
+
+
+class Target(Protocol):
+    """A place to which an engine itself writes a release."""
+
+    def check(self) -> None:
+        """Raise `PolicyError` unless the release can be written to the target."""
+
+    def written(self, table: ir.Table) -> AbstractContextManager[Source]:
+        """Write the result of a query under a temporary name, yield it so that the caller can check
+        it, and give it its final name if the checks succeed.
+        """
+
+
+def own_target(source: Source, output: str, *, force: bool) -> Target | None:
+    """Return the target to which the engine itself writes the release; None if this process writes
+    the release.
+
+    Only Spark writes releases itself.
+    """
+    return SparkFolder(source, output, force) if source.engine.rows_stay else None

@@ -1,7 +1,6 @@
 """Summarise a table once, and answer all questions about it: the main Python interface, `Study`."""
 
-from aegis.study.questions import ask
-from aegis.study.shortcuts import advise, evaluate, search
-from aegis.study.study import Study
+from aegis.study.study import Study, advise, evaluate, search
+from aegis.study.subject import ask
 
 __all__ = ["Study", "advise", "ask", "evaluate", "search"]

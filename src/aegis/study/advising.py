@@ -10,27 +10,26 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from aegis.advisor import Advice, PrivacyPlan, rank_configurations
 from aegis.errors import DataError
+from aegis.files import Progress
 from aegis.measures import MEASURES
 from aegis.options import asked, checks_types
 from aegis.policy import Configuration, Policy
-from aegis.progress import Progress
 from aegis.requests import SEARCH_WORK, RankOptions, RankRequest, SearchOptions, SearchRequest, Span
 from aegis.sources import Source
-from aegis.study.answers import (
+from aegis.study.subject import (
     Configurations,
+    Subject,
     added_summary,
+    ask,
     check_estimate,
     check_methods,
     complete_advice,
 )
-from aegis.study.questions import ask
-from aegis.study.subject import Subject
 from aegis.summary import Summary
 
 if TYPE_CHECKING:
-    from aegis.advisor.costs import MaskCost
-    from aegis.advisor.estimates import Estimate
-    from aegis.advisor.figures import Front
+    from aegis.advisor.figures import Front, MaskCost
+    from aegis.advisor.ranked import Estimate
     from aegis.advisor.search import Prepared
     from aegis.anonymizers import Recipe
     from aegis.summary import Information
@@ -175,7 +174,7 @@ class Advising(ABC):
         >>> costs[0].lost < 1
         True
         """
-        from aegis.advisor.costs import mask_costs
+        from aegis.advisor.figures import mask_costs
 
         by = self.policy.measured_by(measure)
         if by is not self.policy:

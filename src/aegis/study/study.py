@@ -2,6 +2,8 @@
 
 The command line, notebooks and the service all use a `Study` and call its methods. The table is
 read once, when the first question needs it.
+
+Answer one question in one call, without a `Study`.
 """
 
 from __future__ import annotations
@@ -12,19 +14,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from aegis.advisor import Advice, Ranked
+from aegis.files import SILENT, Progress
 from aegis.options import asked, checks_types
 from aegis.policy import Configuration, Policy, as_policy
-from aegis.progress import SILENT, Progress
 from aegis.requests import AnonymizeOptions, AnonymizeRequest, ApplyRequest, StudyApplyOptions
 from aegis.study.advising import Advising
-from aegis.study.answers import (
+from aegis.study.subject import (
     Configurations,
+    Subject,
+    ask,
     check_report,
+    describe_subject,
     draw_report,
     release_table,
+    subject_html,
 )
-from aegis.study.questions import ask
-from aegis.study.subject import Subject, describe_subject, subject_html
 from aegis.summary import Information, Summary, lock, withhold
 
 if TYPE_CHECKING:
@@ -388,3 +392,77 @@ class Study(Advising):
 
     def _repr_html_(self) -> str:
         return subject_html(self._subject)
+
+
+def advise(
+    table: Any,
+    policy: Policy | str | Path | Mapping[str, Any],
+    *,
+    exact: bool = False,
+    seed: int = 0,
+    progress: Progress = SILENT,
+    **options: Any,
+) -> Advice:
+    """Return the best configuration and its runners-up. This is `Study(table, policy).advise(...)`
+    in one call: `exact`, `seed` and `progress` are arguments of `Study`, and `options` of `advise`.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> advice = aegis.advise("data/adult.parquet", "examples/adult/policy.yaml", generate_count=5)
+    >>> len(advice.ranking)
+    5
+    """
+    return Study(table, policy, exact=exact, seed=seed, progress=progress).advise(**options)
+
+
+def search(
+    table: Any,
+    policy: Policy | str | Path | Mapping[str, Any],
+    *,
+    exact: bool = False,
+    seed: int = 0,
+    progress: Progress = SILENT,
+    **options: Any,
+) -> Advice:
+    """Search all combinations of candidate masks for the best one that meets the rule. This is
+    `Study(table, policy).search(...)` in one call: `exact`, `seed` and `progress` are arguments of
+    `Study`, and `options` of `search`.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> advice = aegis.search("data/adult.parquet", "examples/adult/policy.yaml", top=1)
+    >>> advice.optimal, advice.best.admissible
+    (True, True)
+    """
+    return Study(table, policy, exact=exact, seed=seed, progress=progress).search(**options)
+
+
+def evaluate(
+    table: Any,
+    policy: Policy | str | Path | Mapping[str, Any],
+    *,
+    exact: bool = False,
+    seed: int = 0,
+    progress: Progress = SILENT,
+    **options: Any,
+) -> Any:
+    """Train models on masked tables, and return the `Evaluation`. This is `Study(table,
+    policy).evaluate(...)` in one call: `exact`, `seed` and `progress` are arguments of `Study`, and
+    `options` of `evaluate`.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> evaluation = aegis.evaluate(
+    ...     "data/adult.parquet",
+    ...     "examples/adult/policy.yaml",
+    ...     generate_count=2,
+    ...     models=("nb",),
+    ...     comparators=(),
+    ... )
+    >>> len(evaluation.trainings)
+    3
+    """
+    return Study(table, policy, exact=exact, seed=seed, progress=progress).evaluate(**options)

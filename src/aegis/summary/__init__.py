@@ -3,11 +3,11 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from aegis.summary.build import summarize
+from aegis.summary.attributes import RANGES, level_channel
+from aegis.summary.build import lock, summarize
 from aegis.summary.classes import PERSON, count_classes
 from aegis.summary.cooccurrence import PairCounts
 from aegis.summary.count_cells import count_in_engine
-from aegis.summary.declared import lock
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.merge import merge
 from aegis.summary.model import (
@@ -17,8 +17,6 @@ from aegis.summary.model import (
     LabelSummary,
     Summary,
 )
-from aegis.summary.noise import level_channel
-from aegis.summary.ordered import RANGES
 from aegis.summary.withhold import withhold
 
 __all__ = [
@@ -45,8 +43,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from aegis.summary.bundle.file import load_bundle, save_bundle
-    from aegis.summary.bundle.merge import merge_bundles
+    from aegis.summary.bundle.file import load_bundle, merge_bundles, save_bundle
 
 
 def __getattr__(name: str) -> Any:
@@ -56,5 +53,5 @@ def __getattr__(name: str) -> Any:
     if name in ("load_bundle", "save_bundle"):
         return getattr(import_module("aegis.summary.bundle.file"), name)
     if name == "merge_bundles":
-        return getattr(import_module("aegis.summary.bundle.merge"), name)
+        return getattr(import_module("aegis.summary.bundle.file"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,20 +1,241 @@
-"""Build the summary of an attribute from its values, counts and candidate masks."""
+"""Build the summary of an attribute from its values, counts and candidate masks.
+
+Compute expected counts under noise masks from their channels, without drawing rows.
+
+A report is the noisy value that a mask shows. Let K be the channel of a mask, which has the
+probabilities of reports for each value, and F(A,Y) the joint counts of the attribute A and the
+label Y. The expected joint counts of reports and label are K' F(A,Y). The expected joint counts of
+the reports of two attributes i and j are K_i' G_y K_j for class y, where G_y are the joint counts
+of their values (theory.md, section 2). Scores computed from these counts are scores of expected
+counts, not expected scores.
+
+Compute ranges: neighbouring groups of a mask, for models that split numbers and dates at
+thresholds.
+
+Each of the most frequent groups is a level, and all other groups are pooled in one level, which has
+no position in an order. So candidates of ordered attributes also have ranges. A range consists of
+neighbouring groups, and all ranges have about equally many rows. Ranges depend only on the masked
+values, so the score of a candidate does not depend on the other candidates.
+
+Restrict a summary to fewer candidates without reading the table again.
+
+Exclude attributes from measures of whole configurations, if a table has too many levels.
+
+The time of such a measure grows with the cube of the number of levels of all attributes together,
+and the size of its counts grows with the square. If there are more than `TOGETHER` levels, the
+measures use only the attributes that alone predict the label best. All other attributes get a
+single level, so they do not change a score. Measures of single attributes still use all levels.
+
+Pool the rarest groups of a candidate into one level, for measures of several attributes.
+
+Under `identity`, an attribute that is almost a key has almost as many groups as rows. A linear
+system of that size takes too long, and its indicators fit noise. So each of the most frequent
+groups of a candidate is a level, and all other groups share one level. For these measures, one
+candidate refines another if its levels refine the levels of the other. So every bound of the search
+stays valid.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.arrays import Flags, Int32s, Ints
-from aegis.masks import Grouping, Identity, Mask, NoiseMask, ValueCounts, evaluate
-from aegis.policy import Role
-from aegis.summary.codes import settle
-from aegis.summary.levels import atomise, neighbours, pool
-from aegis.summary.model import AttributeSummary, Candidate
-from aegis.summary.ordered import ranges_like, ranges_of
+from aegis.arrays import Array, Flags, Floats, Int32s, Ints
+from aegis.errors import InternalError, PolicyError
+from aegis.masks import (
+    Grouping,
+    Identity,
+    Mask,
+    NoiseMask,
+    ValueCounts,
+    channel_blocks,
+    common_refinement,
+    evaluate,
+    parts_of,
+)
+from aegis.policy import Attribute, Policy, Role
+from aegis.summary.codes import numbers_of, settle
+from aegis.summary.model import AttributeSummary, Candidate, SeveralSummaries, Summary, TaskSummary
+from aegis.summary.weights import WeightSums
+
+
+def pool(groups: Int32s, counts: Array, max_levels: int) -> Int32s:
+    """Assign each of the V values to a level, shape (V,), so that there are at most `max_levels`
+    levels.
+
+    Parameters
+    ----------
+    groups
+        Group of each value under a candidate mask, shape (V,).
+    counts
+        Number of rows per value, shape (V,).
+    max_levels
+        Largest number of levels. If there are more groups, each of the `max_levels - 1` largest
+        groups (of equal ones, the earlier) has a level, and all other groups share the last level.
+    """
+    size = int(groups.max(initial=-1)) + 1
+    if size <= max_levels:
+        return groups.astype(np.int32)
+    weight = np.bincount(groups, weights=counts, minlength=size)
+    frequent = np.sort(np.argsort(-weight, kind="stable")[: max_levels - 1])
+    level = np.full(size, max_levels - 1, dtype=np.int32)
+    level[frequent] = np.arange(len(frequent), dtype=np.int32)
+    return level[groups]
+
+
+def neighbours(counts: Array, max_levels: int) -> Int32s:
+    """Divide ordered values into levels of neighbours that have about equally many rows, and return
+    the level of each of the V values, shape (V,).
+
+    A value that alone has more rows than other levels is a separate level. So a frequent value
+    (such as 0 in most rows) does not take away levels from other values. LightGBM bins numbers in a
+    similar way (Ke et al., LightGBM, NeurIPS 2017, histograms).
+
+    Parameters
+    ----------
+    counts
+        Number of rows per value, in the order of the values, shape (V,); expected counts are
+        allowed.
+    max_levels
+        Largest number of levels, at least 1. If there are no more values than this, each value is a
+        level.
+    """
+    rows = np.asarray(counts, dtype=np.float64)
+    if len(rows) <= max_levels:
+        return np.arange(len(rows), dtype=np.int32)
+    share = max_levels
+    while share > 0:
+        level = _shared(rows, share)
+        if level is None:
+            share -= 1
+        elif (excess := int(level[-1]) + 1 - max_levels) <= 0:
+            return level
+        else:  # the rows between two frequent values begin their own level
+            share -= excess
+    return _quantiles(rows, max_levels)
+
+
+def _shared(rows: Floats, share: int) -> Int32s | None:
+    """Return the level of each of V ordered values, shape (V,). Neighbours share a level, so that
+    each level has about 1/`share` of the rows. `rows` has the number of rows per value.
+
+    Return None if values that are frequent enough for a separate level use up all levels.
+    """
+    frequent = np.zeros(len(rows), dtype=bool)
+    left = share
+    while left > 0:
+        large = ~frequent & (rows * left > rows[~frequent].sum())
+        if not large.any():
+            break
+        frequent |= large
+        left = share - int(frequent.sum())
+    if left <= 0:
+        return None
+    # A frequent value ends the level before it and is one; 2 k + 1 stretches of k such values.
+    stretch = 2 * np.cumsum(frequent) - frequent
+    own = _quantiles(np.where(frequent, 0.0, rows), left)
+    starts = (np.diff(stretch) != 0) | ((np.diff(own) != 0) & ~frequent[1:])
+    return np.concatenate([[0], np.cumsum(starts)]).astype(np.int32)
+
+
+def _quantiles(rows: Floats, size: int) -> Int32s:
+    """Return, for each of V ordered values, which of `size` quantiles contains the middle one of
+    its rows, shape (V,).
+    """
+    middle = np.cumsum(rows) - rows / 2
+    level = np.clip(np.floor(size * middle / max(float(rows.sum()), 1e-300)), 0, size - 1)
+    return np.unique(level, return_inverse=True)[1].astype(np.int32)
+
+
+def atomise(pooled: Sequence[Int32s], size: int) -> tuple[Int32s, list[Int32s]]:
+    """Return the atom (set of values) of each of the V values, shape (V,), and the level that each
+    atom has under each grouping.
+
+    `pooled` has the level (or range) of each of V = `size` values under each grouping. Two values
+    are in the same atom if no grouping separates them (theory.md, section 2).
+    """
+    atoms = (common_refinement(list(pooled)) if pooled else np.zeros(size, dtype=np.int32)).astype(
+        np.int32
+    )
+    _, first = np.unique(atoms, return_index=True)
+    return atoms, [levels[first].astype(np.int32) for levels in pooled]
+
+
+RANGES = 32
+"""Largest number of ranges of a candidate. Only linear models would gain from more ranges, and they
+already have the levels.
+"""
+
+
+def ranges_of(groups: Int32s, counts: Array, max_levels: int, values: pa.Array) -> Int32s:
+    """Return the range of each of the V values, shape (V,). A range joins neighbouring groups, and
+    all ranges have about equally many rows. Ranges are numbered in the order of the values.
+
+    A group is ordered by the mean rank of its values, which does not depend on their rows. Groups
+    with only missing values form the last range.
+
+    Parameters
+    ----------
+    groups
+        The group of each value, shape (V,).
+    counts
+        Number of rows per value, shape (V,).
+    max_levels
+        Largest number of levels of an attribute. There are at most `RANGES` ranges in any case.
+    values
+        The distinct values, shape (V,), in order.
+    """
+    if not len(groups):
+        return groups
+    place = np.bincount(groups, weights=np.arange(len(groups))) / np.bincount(groups)
+    order = np.argsort(place, kind="stable")
+    rows = np.bincount(groups, weights=counts)[order]
+    known = np.bincount(groups, weights=~np.isnan(numbers_of(values)))[order] > 0
+    most = min(RANGES, max_levels) - (not known.all())
+    own = np.full(len(order), -1, dtype=np.int32)
+    own[known] = neighbours(rows[known], max(most, 1))
+    own[~known] = own.max(initial=-1) + 1
+    ranges = np.empty(len(order), dtype=np.int32)
+    ranges[order] = own
+    return ranges[groups]
+
+
+def ranges_like(
+    grouping: Grouping, values: pa.Array, model: AttributeSummary, candidate: Candidate
+) -> Int32s:
+    """Return the range of each of the V values, shape (V,), with the same bounds as the ranges of
+    another summary.
+
+    A group that also occurs in the other summary has the same range as there. Any other group joins
+    the range of a value in the other summary: the largest value below the group's first value.
+
+    Parameters
+    ----------
+    grouping
+        The groups of the values under the candidate's mask.
+    values
+        Distinct values, shape (V,), in order.
+    model, candidate
+        The same attribute in the other summary, and its candidate with the same mask.
+    """
+    if candidate.ranges is None:
+        raise InternalError(f"{str(candidate.mask)!r} of {model.name!r} has no ranges to follow.")
+    of_value = candidate.ranges[model.atoms]
+    known = np.empty(candidate.size, dtype=np.int32)
+    known[candidate.groups] = of_value
+    place = pc.index_in(settle(grouping.shown), value_set=settle(candidate.shown))
+    first = np.unique(grouping.codes, return_index=True)[1]
+    before = np.searchsorted(numbers_of(model.values), numbers_of(values.take(pa.array(first))))
+    ranges = of_value[np.maximum(before - 1, 0)]
+    present = pc.is_valid(place).to_numpy(zero_copy_only=False)
+    ranges[present] = known[place.drop_null().to_numpy()]
+    return ranges.astype(np.int32)[grouping.codes]
+
 
 Masks = Sequence[tuple[Mask, Mask]]
 """Pairs of a fitted mask and the same mask as declared."""
@@ -180,3 +401,288 @@ def pooled_groups(attribute: AttributeSummary, candidate: Candidate) -> Flags:
     first = np.unique(candidate.groups, return_index=True)[1]
     level = candidate.levels[attribute.atoms[first]]
     return np.bincount(level, minlength=candidate.n_levels)[level] > 1
+
+
+def expected_reports(attribute: AttributeSummary, candidate: Candidate, table: Array) -> Floats:
+    """Return the expected number of rows by noisy value and class after a noise mask, shape (R, C),
+    for R noisy values and C classes. `table` has the number of rows by true value and class.
+    """
+    mask = _noise(candidate)
+    size = len(mask.reports(attribute.data))
+    expected = np.zeros((size, table.shape[1]))
+    for rows, channel in channel_blocks(mask, attribute.data, size):
+        expected += channel.T @ table[rows]
+    return expected
+
+
+def level_channel(attribute: AttributeSummary, candidate: Candidate, max_levels: int) -> Floats:
+    """Return, for each of A atoms (sets of values that no mask distinguishes), the probability that
+    the noisy value of a row has each of L levels, shape (A, L). Each row of the result sums to 1.
+
+    A level is a noisy value, unless there are more than `max_levels`. Then neighbouring noisy
+    values are pooled into levels with about equally many expected rows, if the mask is ordered;
+    otherwise the rarest noisy values share a level. Probabilities are averaged over the values of
+    an atom, weighted by the rows of each value. An atom has several values only if the attribute
+    has more values than levels.
+    """
+    mask = _noise(candidate)
+    counts = attribute.counts.astype(np.float64)
+    weight = counts + (np.bincount(attribute.atoms, weights=counts)[attribute.atoms] == 0)
+    rows = expected_reports(attribute, candidate, attribute.counts[:, None])[:, 0]
+    if mask.ordered:
+        level = neighbours(rows, max_levels)
+    else:
+        level = pool(np.arange(len(rows), dtype=np.int32), rows, max_levels)
+    by_level = np.zeros((attribute.n_atoms, int(level.max()) + 1))
+    for part, channel in channel_blocks(mask, attribute.data, len(rows)):
+        pooled = np.zeros((channel.shape[0], by_level.shape[1]))
+        np.add.at(pooled.T, level, channel.T)
+        np.add.at(by_level, attribute.atoms[part], pooled * weight[part, None])
+    shares: Floats = by_level / by_level.sum(axis=1, keepdims=True)
+    return shares
+
+
+def check_noise(policy: Policy, masks: Mapping[str, Mask | None] | None = None) -> None:
+    """Raise `PolicyError` if noise would change the label or an attribute that the rule checks.
+
+    Parameters
+    ----------
+    policy
+        The policy with the label and the rule.
+    masks
+        The masks of a release; by default, all candidates of the policy.
+    """
+    listed = (
+        [(a.name, mask) for a in policy.attributes.values() for mask in a.masks]
+        if masks is None
+        else list(masks.items())
+    )
+    for name, mask in listed:
+        if mask is None or mask.deterministic:
+            continue
+        if name == policy.label.column:
+            raise _refused(name, mask, "the label is what all scores are compared with")
+        if name in policy.privacy.sensitive:
+            raise _refused(name, mask, "the privacy rule counts the attribute's true values")
+        if policy.label.is_number:
+            why = "no R2 is expected of noise, and the label is a number to predict"
+            raise _refused(name, mask, why)
+
+
+def _refused(attribute: str, mask: Mask, why: str) -> PolicyError:
+    return PolicyError(
+        f"Mask {str(mask)!r} of {attribute!r} draws its values at random, but {why}.",
+        hint="Give it masks that show equal values in the same way.",
+    )
+
+
+def _noise(candidate: Candidate) -> NoiseMask:
+    if candidate.noise is None:
+        raise InternalError(f"Mask {str(candidate.mask)!r} is not a noise mask.")
+    return candidate.noise
+
+
+def narrow(summary: Summary, policy: Policy) -> Summary | None:
+    """Return a copy of the summary with only the candidate masks of another policy; None if the
+    summary does not suffice, so that the table must be read again.
+
+    The table need not be read again under these conditions. The policy has the same label and
+    roles, and all its masks are candidates of the summary. The policy's rule protects only
+    attributes that were counted. If masks learn bounds from the data, the rule does not require
+    larger classes than `shared_rows` of the summary. Atoms (the sets of values that are counted
+    together) stay the same, because finer atoms change no score. If nothing differs, the same
+    summary is returned.
+    """
+    own = policy.chosen_label
+    asked = {a.name: a for a in (*policy.features, *([] if own is None else [own]))}
+    counted = None if summary.frequency is None else set(summary.frequency.sensitive)
+    label = summary.label.mask is None and policy.label_mask is None and not policy.label.cut
+    if (
+        not label
+        or policy.label.column != summary.label.column
+        or policy.label.kind is not summary.label.kind
+        or asked.keys() != {a.name for a in summary.all_attributes}
+        or (counted is not None and not set(policy.privacy.sensitive) <= counted)
+    ):
+        return None
+    several = _several(summary, policy)
+    if several is None and (summary.several is not None or policy.tasks):
+        return None
+    narrowed = {a.name: _narrowed(a, asked[a.name]) for a in summary.all_attributes}
+    chosen = {name: narrower for name, narrower in narrowed.items() if narrower is not None}
+    if len(chosen) < len(narrowed):
+        return None
+    if summary.shared_rows < policy.shared_rows and any(map(_learns_bounds, chosen.values())):
+        return None
+    same = several is None or several is summary.several
+    if same and all(chosen[a.name] is a for a in summary.all_attributes):
+        return summary
+    label_attribute = None if summary.label_attribute is None else chosen.pop(summary.label.column)
+    return replace(summary, attributes=chosen, label_attribute=label_attribute, several=several)
+
+
+def _several(summary: Summary, policy: Policy) -> SeveralSummaries | None:
+    """Return the narrowed summaries of several labels; None if the table must be read again."""
+    own, asked = summary.several, policy.label.several
+    if own is None or asked is None:
+        return None
+    if asked.columns != tuple(task.column for task in own.tasks):
+        return None
+    tasks = []
+    for known, task in zip(own.tasks, policy.tasks, strict=True):
+        narrowed = narrow(known.summary, policy.of_task(task))
+        if narrowed is None:
+            return None
+        measure = task.named_measure(policy.measure)
+        same = (narrowed, task.weight, measure) == (known.summary, known.weight, known.measure)
+        tasks.append(known if same else TaskSummary(narrowed, task.weight, measure))
+    alike = asked.serve is own.serve and all(a is b for a, b in zip(tasks, own.tasks, strict=True))
+    return own if alike else SeveralSummaries(tuple(tasks), asked.serve)
+
+
+def _learns_bounds(attribute: AttributeSummary) -> bool:
+    """Return whether a candidate has bounds learnt from data, each of which enough rows must share."""
+    return any(
+        candidate.mask != candidate.declared
+        and any("{rows}" in (part.learns or "") for part in parts_of(candidate.mask))
+        for candidate in attribute.candidates
+    )
+
+
+def _narrowed(attribute: AttributeSummary, asked: Attribute) -> AttributeSummary | None:
+    """Return the attribute with only the candidates that the policy's attribute `asked` has, in the
+    order of the policy.
+
+    Return None if the summary lacks one of them.
+    """
+    if asked.role is not attribute.role:
+        return None
+    declared = {candidate.declared: candidate for candidate in attribute.candidates}
+    if not all(mask in declared for mask in asked.masks):
+        return None
+    candidates = tuple(declared[mask] for mask in asked.masks)
+    same = candidates == attribute.candidates and asked.weight == attribute.weight
+    return attribute if same else replace(attribute, candidates=candidates, weight=asked.weight)
+
+
+TOGETHER = 2_048
+"""Largest number of atoms of all attributes together in measures of whole configurations."""
+
+
+def told_alone(
+    attribute: AttributeSummary, max_levels: int, weights: WeightSums | None = None
+) -> float:
+    """Return how well a single unmasked attribute, with at most `max_levels` levels, predicts the
+    label, as Pillai's trace corrected for chance.
+
+    The trace is chi-square divided by the number of rows. The correction subtracts its mean for a
+    randomly permuted label, (levels - 1) (classes - 1) / (rows - 1). The result is at least 0. If
+    counts are sums of row weights w, `weights` scales them so that all rows together count as (sum
+    of w)^2 / (sum of w^2) effective rows.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+    >>> round(told_alone(study.summary.attributes["education"], 128), 4)
+    0.1356
+    """
+    groups = attribute.unmasked.groups
+    level = pool(groups, attribute.joint.sum(axis=1), max_levels)
+    joint = np.zeros((int(level.max(initial=0)) + 1, attribute.joint.shape[1]))
+    np.add.at(
+        joint, level, attribute.joint if weights is None else weights.in_rows(attribute.joint)
+    )
+    joint = joint[joint.sum(axis=1) > 0][:, joint.sum(axis=0) > 0]
+    rows, classes = joint.sum(axis=1), joint.sum(axis=0)
+    n = float(joint.sum())
+    if n < 2 or len(classes) < 2:
+        return 0.0
+    explained = float((joint**2 / np.outer(rows, classes)).sum()) - 1
+    return max(0.0, explained - (len(rows) - 1) * (len(classes) - 1) / (n - 1))
+
+
+def set_aside(
+    attributes: Mapping[str, AttributeSummary],
+    max_levels: int,
+    together: int = TOGETHER,
+    weights: WeightSums | None = None,
+    explained: Callable[[AttributeSummary], float] | None = None,
+) -> dict[str, AttributeSummary]:
+    """Reduce the attributes that predict the label worst to a single level each, so that measures
+    of whole configurations leave them out.
+
+    Attributes keep their levels in descending order of `told_alone`, as long as they have at most
+    `together` atoms (sets of values) in total. Of attributes that predict equally well, the one
+    with fewer atoms comes first. An attribute with too many atoms is skipped, unless it is the
+    first. Attributes with noise masks are never reduced, because the levels of their noisy values
+    are not known here. For a numeric label, the function `explained` replaces `told_alone`.
+    `max_levels` is the largest number of levels of an attribute.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+    >>> fewer = set_aside(study.summary.attributes, 128, together=60)
+    >>> [name for name, attribute in fewer.items() if attribute.aside][:3]
+    ['age', 'native-country', 'capital-gain']
+    """
+    if sum(a.n_atoms for a in attributes.values()) <= together:
+        return dict(attributes)
+    noisy = {n for n, a in attributes.items() if _has_noise(a)}
+    left = together - sum(attributes[name].n_atoms for name in noisy)
+    alone = explained or partial(told_alone, max_levels=max_levels, weights=weights)
+    told = {n: alone(a) for n, a in attributes.items() if n not in noisy}
+    taken = set(noisy)
+    for name in sorted(told, key=lambda n: (-told[n], attributes[n].n_atoms)):
+        more = attributes[name].n_atoms
+        if more <= left or not taken:
+            taken.add(name)
+            left -= more
+    return {n: a if n in taken else _aside(a) for n, a in attributes.items()}
+
+
+def _has_noise(attribute: AttributeSummary) -> bool:
+    return any(isinstance(c.mask, NoiseMask) for c in attribute.candidates)
+
+
+def _aside(attribute: AttributeSummary) -> AttributeSummary:
+    """Return the attribute with all values in one atom (set of values that are counted together),
+    and with a single level under every mask.
+    """
+    atoms, level = np.zeros(len(attribute.values), np.int32), np.zeros(1, np.int32)
+    candidates = [
+        replace(c, levels=level, ranges=None if c.ranges is None else level)
+        for c in (*attribute.candidates, attribute.unmasked)
+    ]
+    return replace(
+        attribute, atoms=atoms, candidates=tuple(candidates[:-1]), unmasked=candidates[-1]
+    )
+
+
+def in_full(attribute: AttributeSummary, max_levels: int) -> AttributeSummary:
+    """Restore the levels (at most `max_levels`) and ranges of an attribute that `set_aside` has
+    reduced to a single level.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+    >>> known = study.summary.attributes["race"]
+    >>> both = {"education": study.summary.attributes["education"], "race": known}
+    >>> aside = set_aside(both, 128, together=17)["race"]
+    >>> aside.unmasked.n_levels, in_full(aside, 128).unmasked.n_levels, known.unmasked.n_levels
+    (1, 5, 5)
+    """
+    every = (*attribute.candidates, attribute.unmasked)
+    full = describe(
+        attribute.name,
+        attribute.role,
+        attribute.weight,
+        attribute.data,
+        attribute.joint,
+        [(c.mask, c.declared) for c in attribute.candidates],
+        max_levels,
+        groupings=[Grouping(c.groups, c.shown) for c in every],
+    )
+    return replace(full, domain=attribute.domain, nulls=attribute.nulls)

@@ -1,23 +1,226 @@
-"""Aggregate a table into a `Summary`, close to the data."""
+"""Aggregate a table into a `Summary`, close to the data.
+
+Read the policy that a summary contains: roles, candidate masks, label and rule.
+
+Summarise rows that are already in memory as codes, without a query.
+
+Subtract the counts of a fold from the co-occurrence counts, for the delete-a-group jackknife.
+
+A seeded hash of the content of each labelled row assigns it to one of a few folds
+(`aegis.summary.codes`). The counts by fold are stored with the counts of all rows, cell by cell.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import ibis
+import ibis.expr.types as ir
+import numpy as np
+import pyarrow as pa
+
+from aegis.arrays import Array, Integers, Ints, OnDemand
 from aegis.errors import PolicyError
+from aegis.files import SILENT, Progress
+from aegis.masks import Level, Mask
 from aegis.options import checks_types
-from aegis.policy import Policy, as_policy, policy_digest
-from aegis.progress import SILENT, Progress
-from aegis.sources import open_table
+from aegis.policy import (
+    NO_LABEL,
+    Attribute,
+    Label,
+    LabelTask,
+    Policy,
+    as_policy,
+    policy_digest,
+    several_labels,
+)
+from aegis.privacy import PrivacyRule
+from aegis.sources import Source, open_table
 from aegis.summary.builder import MAX_LEVELS, SAMPLE_ROWS, Builder
-from aegis.summary.coded_rows import CodedRows
-from aegis.summary.grouped import grouping
-from aegis.summary.held_rows import TaskBuilder
-from aegis.summary.model import Information, SeveralSummaries, Summary, TaskSummary
+from aegis.summary.coded_rows import CodedRows, grouping
+from aegis.summary.codes import PRIME, Dealer
+from aegis.summary.cooccurrence import Matrix, PairCounts
+from aegis.summary.frequency import FrequencyTable
+from aegis.summary.model import (
+    AttributeSummary,
+    Information,
+    LabelSummary,
+    SeveralSummaries,
+    Summary,
+    TaskSummary,
+)
+from aegis.summary.row_pairs import RowPairCounts
+
+
+class HeldBuilder(Builder):
+    """Carries out the steps of `summarize` on rows that have already been read into memory.
+
+    Parameters
+    ----------
+    source
+        A table with the columns and types of the rows. It is read only if `held` is None.
+    policy, max_levels, seed, like, progress
+        The policy, the largest number of levels of an attribute, the seed of samples and folds, the
+        summary of another part of the data (None: there is none), and the receiver of progress.
+    held
+        The rows, with the label's column; None if there are too many to keep in memory.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        policy: Policy,
+        held: CodedRows | None,
+        *,
+        max_levels: int = MAX_LEVELS,
+        seed: int = 0,
+        like: Summary | None = None,
+        progress: Progress = SILENT,
+    ) -> None:
+        super().__init__(source, policy, max_levels, seed, like, progress)
+        self.held = held
+
+    def _coded_rows(self, classes: pa.Array) -> CodedRows | None:
+        return None if self.held is None else self._with_classes(self.held, classes)
+
+    def _size(self) -> int:
+        return super()._size() if self.held is None else len(self.held.label)
+
+    def _distinct(self, column: ir.Value) -> tuple[pa.Array, Ints]:
+        """Return a column's distinct values and counts, from rows in memory or else from the engine."""
+        rows, name = self.held, column.get_name()
+        if rows is None or name not in rows.values or not column.equals(self.source.table[name]):
+            return super()._distinct(column)
+        return rows.values[name], rows.rows(name)
+
+    def _frequency(self, *_: Any) -> FrequencyTable | None:
+        """Return None: rules are checked on the frequency table of the whole summary."""
+        return None
+
+
+def summarize_held(held: CodedRows, policy: Policy, *, origin: str, seed: int) -> Summary:
+    """Summarise rows that are in memory. The summary is that of `summarize`, but without the
+    frequency table.
+
+    Parameters
+    ----------
+    held
+        The rows, with the columns that the policy names.
+    policy, seed
+        Roles, candidate masks and label; and the seed of the folds.
+    origin
+        Name of the rows in messages.
+    """
+    types = {name: values.type for name, values in held.values.items()}
+    table = ibis.table(ibis.Schema.from_pyarrow(pa.schema(types)), name="held")
+    return HeldBuilder(Source(table, origin), policy, held, seed=seed).build(None)
+
+
+def summarize_stored(source: Source, policy: Policy, held: CodedRows) -> Summary:
+    """Summarise a large table whose columns are in memory, as `summarize` does, but without the
+    frequency table.
+
+    `source` is the table, and `held` has its rows as codes.
+    """
+    return _StoredBuilder(source, policy, held).build(SAMPLE_ROWS)
+
+
+class _StoredBuilder(HeldBuilder):
+    """Carries out the steps of `summarize` on a large table whose rows are in memory. To save
+    memory, classes are stored as 32-bit integers, and the deviations of a numeric label from its
+    mean are not stored.
+    """
+
+    label_type = np.int32
+    _deviations = None
+
+
+class TaskBuilder(HeldBuilder):
+    """Carries out the steps of `summarize` for one of several labels. The rows were read once for
+    all labels.
+
+    Parameters
+    ----------
+    whole
+        The builder that has summarised the table without a label.
+    task
+        The label.
+    like
+        The summary for the same label in another part of the data.
+    """
+
+    def __init__(self, whole: Builder, task: LabelTask, like: Summary | None) -> None:
+        super().__init__(
+            whole.source,
+            whole.policy.of_task(task),
+            whole.coded,
+            max_levels=whole.max_levels,
+            seed=whole.seed,
+            like=like,
+            progress=whole.progress,
+        )
+        self.whole = whole
+        self.several = True
+
+    def _known(self, attribute: AttributeSummary) -> bool:
+        """Return whether the builder of the whole table has found the atoms of an attribute's rows."""
+        dealt = self.whole.dealt
+        return dealt is not None and dealt[0].get(attribute.name, (None,))[0] is attribute.atoms
+
+    def _labelled(self, of_rows: Array) -> Array:
+        """Return those entries of an array with one entry per row whose rows have the label."""
+        assert self.coded is not None
+        labelled = self.coded.labelled
+        return of_rows if labelled.all() else of_rows[labelled]
+
+    def _atoms(self, attribute: AttributeSummary) -> Integers:
+        if self.whole.dealt is None or not self._known(attribute):
+            return super()._atoms(attribute)
+        return self._labelled(self.whole.dealt[0][attribute.name][1])
+
+    def _content(
+        self, dealer: Dealer, attributes: Mapping[str, AttributeSummary], atoms: Sequence[Integers]
+    ) -> tuple[Ints, Ints]:
+        """Return the sums of the labelled rows' atoms: those of the whole table, less the terms of
+        attributes from which this label is not predicted.
+        """
+        if self.whole.dealt is None or not all(map(self._known, attributes.values())):
+            return super()._content(dealer, attributes, atoms)
+        known, sums = self.whole.dealt
+        others = [name for name in known if name not in attributes]
+        terms = [self._labelled(known[name][1]) for name in others]
+        less = Dealer(others, dealer.folds, self.seed).content(terms)
+        first, second = (
+            (self._labelled(whole) - own) % PRIME for whole, own in zip(sums, less, strict=True)
+        )
+        return first, second
+
+    def _label_mask(self, column: ir.Column, values: pa.Array, counts: Ints) -> Mask:
+        if self.policy.label_mask is None:
+            return super()._label_mask(column, values, counts)
+        return self.whole.described[self.policy.label.column].candidates[0].mask
+
+    def _attributes(self, classes: pa.Array) -> dict[str, AttributeSummary]:
+        """Return the attributes with their counts by class; their masks are fitted already."""
+        described = {
+            a.name: replace(self.whole.described[a.name], joint=self._counts(a, classes)[1])
+            for a in self.policy.features
+        }
+        return self._set_aside(described)
+
+    def _label_attribute(
+        self, attribute: Attribute, label: LabelSummary, classes: pa.Array
+    ) -> AttributeSummary:
+        """Return the label as an attribute, with the number of all rows by value and class."""
+        own = self.whole.described[attribute.name]
+        joint = np.zeros((len(own.values), len(classes)), dtype=np.int64)
+        np.fill_diagonal(joint, label.weighted)
+        return replace(own, joint=joint)
 
 
 @checks_types
@@ -136,3 +339,125 @@ def _check_model(like: Summary, policy: Policy) -> None:
             "The summary that you gave as an example was made under another policy.",
             hint="Parts can be merged only under one policy: give the one that it was made with.",
         )
+
+
+def declared_policy(summary: Summary) -> Policy:
+    """Return the policy under which a summary was made, as far as the summary contains it.
+
+    A summary of an earlier version of Aegis does not contain its privacy rule.
+    Then the rule of the returned policy requires nothing.
+    """
+    terms = summary.terms
+    return Policy(
+        label=_label(summary),
+        attributes={a.name: _declared(a) for a in summary.all_attributes},
+        privacy=PrivacyRule() if terms is None else terms.owner.rule,
+        measure=None if terms is None else terms.declared.get("measure"),
+    )
+
+
+def _label(summary: Summary) -> Label:
+    """Return the label of a summary, several labels, or none."""
+    label, several = summary.label, summary.several
+    if several is None:
+        return Label(label.column, kind=label.kind) if label.there else NO_LABEL
+    columns = set(summary.label_columns)
+    tasks = [
+        LabelTask(Label(t.column, kind=t.summary.label.kind), t.weight, t.measure)
+        for t in several.tasks
+    ]
+    known = any(columns & set(task.summary.attributes) for task in several.tasks)
+    return several_labels(tasks, several.serve, known=known)
+
+
+def _declared(attribute: AttributeSummary) -> Attribute:
+    masks = tuple(candidate.declared for candidate in attribute.candidates)
+    levels = [mask.hierarchy for mask in masks if isinstance(mask, Level)]
+    return Attribute(
+        attribute.name,
+        attribute.role,
+        masks,
+        hierarchy=levels[0] if levels else None,
+        weight=attribute.weight,
+    )
+
+
+def lock(summary: Summary) -> Summary:
+    """Return the summary with its rule locked, so that Aegis refuses weaker rules.
+
+    Raises
+    ------
+    PolicyError
+        The summary does not contain its rule, because an earlier version made it.
+    """
+    if summary.terms is None:
+        raise PolicyError(
+            "The summary does not say which rule it was made under, so Aegis cannot lock it to the rule.",
+            hint="Summarise the table again.",
+        )
+    return replace(summary, terms=replace(summary.terms, locked=True, binding=True))
+
+
+@dataclass(frozen=True, eq=False)
+class WithoutFold(PairCounts):
+    """The counts of pairs of attributes on all rows except those of one fold.
+
+    Attributes
+    ----------
+    whole
+        The counts of all rows.
+    left_out
+        The fold that is left out.
+    """
+
+    whole: PairCounts = field(kw_only=True)
+    left_out: int = field(kw_only=True)
+
+    @property
+    def n(self) -> float:
+        """The number of rows on which scores are based. If rows have weights w, it is the effective
+        number of rows, (sum of w)^2 / (sum of w^2).
+        """
+        folds = self.whole.folds
+        return self.whole.n - (0.0 if folds is None else float(folds.rows[self.left_out]))
+
+    @cached_property
+    def total(self) -> Matrix:
+        """The number of rows outside the fold that have both atoms of each pair of the D atoms
+        (sets of values that no mask distinguishes), in all classes together, shape (D, D),
+        symmetric.
+        """
+        if isinstance(self.whole, RowPairCounts) and self.whole.dense:
+            own = self.whole.total_in(self.left_out)
+            return np.subtract(self.whole.total, own, out=own)
+        return self.total_of_pairs()
+
+
+def without_fold(pairs: PairCounts, fold: int) -> WithoutFold:
+    """Return the counts of pairs of attributes over all rows outside one fold. `pairs` must have
+    been counted by fold.
+    """
+    folds = pairs.folds
+    if folds is None:
+        raise ValueError("The counts have no folds.")
+
+    def count(pair: tuple[int, int]) -> Array:
+        out = folds.fold[pair] == fold
+        rest = pairs.count[pair].copy()
+        # A cell has at most one entry per fold.
+        rest[folds.cell[pair][out]] -= folds.count[pair][out]
+        return rest
+
+    return WithoutFold(
+        names=pairs.names,
+        sizes=pairs.sizes,
+        classes=pairs.classes,
+        rows=pairs.rows - int(folds.rows[fold]),
+        weights=pairs.weights,
+        in_rows=pairs.in_rows,
+        joints=tuple(j - f[fold] for j, f in zip(pairs.joints, folds.joints, strict=True)),
+        index=pairs.index,
+        count=OnDemand(pairs.count, count),
+        whole=pairs,
+        left_out=fold,
+    )

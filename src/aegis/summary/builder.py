@@ -1,11 +1,15 @@
-"""Count a table step by step, and combine the counts into a `Summary`."""
+"""Count a table step by step, and combine the counts into a `Summary`.
+
+Give the label classes of several parts of a table one common order.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import ibis
 import ibis.expr.types as ir
@@ -15,40 +19,113 @@ import pyarrow.compute as pc
 
 from aegis.arrays import Array, Floats, Integers, Ints
 from aegis.errors import DataError
+from aegis.files import Progress, Step
 from aegis.masks import Grouping, Kind, Mask, ValueCounts, evaluate, evaluate_columns
 from aegis.policy import Attribute, Policy, Terms, policy_digest
-from aegis.progress import Progress, Step
 from aegis.sources import Source
-from aegis.summary.attributes import Masks, describe, with_identity
-from aegis.summary.checks import (
+from aegis.summary.attributes import Masks, check_noise, describe, set_aside, with_identity
+from aegis.summary.coded_rows import CodedRows, count_by, fits, read_rows
+from aegis.summary.codes import (
+    Dealer,
     check_classes,
     check_columns,
     check_hierarchy,
     check_label,
     check_values,
+    code_values,
+    encode,
     kind_of,
     label_bins,
+    narrow,
+    numbers_of,
+    settle,
+    show,
+    sorted_values,
 )
-from aegis.summary.coded_rows import CodedRows, fits, read_rows
-from aegis.summary.codes import code_values, encode, narrow, numbers_of, settle, show, sorted_values
 from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
 from aegis.summary.count_cells import count_cells
-from aegis.summary.deal import Dealer
-from aegis.summary.excluded_attributes import set_aside
 from aegis.summary.frequency import FrequencyTable
-from aegis.summary.grouped import count_by
-from aegis.summary.labels import add_classes
-from aegis.summary.model import (
-    AttributeSummary,
-    LabelSummary,
-    Summary,
-)
-from aegis.summary.noise import check_noise
+from aegis.summary.model import AttributeSummary, LabelSummary, Summary
 from aegis.summary.pairs_in_engine import count_pairs_in_engine
 from aegis.summary.responses import MOST_BITS, NumberUnit, check_number, rows_with_number
 from aegis.summary.row_pairs import WIDE, count_row_pairs
 from aegis.summary.weights import MOST_BITS as MOST_WEIGHT_BITS
 from aegis.summary.weights import RowWeights, TableWeights, WeightSums, refuse_text_weights
+
+
+def add_classes(classes: pa.Array, counts: Ints, model: LabelSummary) -> tuple[pa.Array, Ints]:
+    """Add those classes of `model` that do not occur in a part of the data, with 0 rows each.
+
+    Raises
+    ------
+    DataError
+        A class of the model cannot be converted to the label's type in this part.
+    """
+    here = [show(value) for value in classes.to_pylist()]
+    absent = [text for text in model.classes if text not in set(here)]
+    if not absent:
+        return classes, counts
+    try:
+        added = pa.array(absent, pa.string()).cast(classes.type)
+    except pa.ArrowException as error:
+        raise DataError(
+            f"The label {model.column!r} has type {classes.type} here, which does not hold the "
+            f"class {absent[0]!r} of the other summary.",
+            hint="Parts must have the same types.",
+        ) from error
+    values, order = sorted_values(pa.concat_arrays([classes, added]))
+    return values, np.append(counts, np.zeros(len(absent), dtype=np.int64))[order]
+
+
+def merge_classes(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return all classes that occur in any of several parts of a table, in an order that agrees
+    with the order in each part.
+
+    Each part lists its classes as texts, sorted by their values, which may be texts or numbers.
+
+    Raises
+    ------
+    DataError
+        Several orders agree with all parts, or none does.
+    """
+    everything = list(dict.fromkeys(name for part in parts for name in part))
+    for part in parts:
+        if len(part) == len(everything):
+            if all(_agrees(part, other) for other in parts):
+                return tuple(part)
+            raise _unclear(everything)
+    orders = {
+        tuple(order)
+        for key in (_as_text, float)
+        if (order := _sorted(everything, key)) and all(_agrees(order, part) for part in parts)
+    }
+    if len(orders) != 1:
+        raise _unclear(everything)
+    return orders.pop()
+
+
+def _as_text(name: str) -> bytes:
+    return name.encode()
+
+
+def _sorted(names: list[str], key: Callable[[str], Any]) -> list[str]:
+    try:
+        return sorted(names, key=key)
+    except ValueError:
+        return []
+
+
+def _agrees(order: Sequence[str], part: Sequence[str]) -> bool:
+    present = set(part)
+    return [name for name in order if name in present] == list(part)
+
+
+def _unclear(names: list[str]) -> DataError:
+    return DataError(
+        f"The parts have different classes, and their order is not clear: {', '.join(names[:10])}.",
+        hint="Summarise the other parts like the one that has most classes (`--like`).",
+    )
+
 
 MAX_LEVELS = 128
 """Largest number of levels of an attribute in measures of several attributes."""

@@ -1,18 +1,35 @@
-"""Encode values as integers, with a fixed order; null and NaN are one value each."""
+"""Prepare the columns of a table for counting: checks, integer codes, folds.
+
+Encode values as integers, with a fixed order; null and NaN are one value each.
+
+Assign rows to folds by a hash of their content, so that scores do not depend on the order of
+rows.
+
+The hash of a row is computed from its atoms and its label, as two sums modulo the prime P = 2^31 -
+1. Equal rows are numbered, and the hash includes the number, so that equal rows get different
+random folds. All integers are below 2^62, so every engine computes the same folds.
+
+Check whether a table can be summarised, and cut numeric labels into bins.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from typing import Any
 
+import ibis.expr.types as ir
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.arrays import Floats, Integers, Ints
-from aegis.errors import InternalError
+from aegis.errors import DataError, InternalError
+from aegis.masks import Kind, Mask, Quantiles, ValueCounts
+from aegis.policy import Attribute, Label, Policy, Role
+from aegis.sources import Source
 
 _NUMBER = re.compile(r"[\[\]]?(-?(?:inf|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?))")
 """The number that a shown value starts with: 39, 39.5, "[30, 40[", "]-inf, 28["."""
@@ -131,3 +148,326 @@ def _natural(label: str) -> tuple[int, float, str]:
         return 2, 0.0, label
     start = _NUMBER.match(label)
     return (0, float(start[1]), label) if start else (1, 0.0, label)
+
+
+PRIME = 2**31 - 1
+"""A Mersenne prime. The product of two numbers below it fits into a signed integer of 64 bits."""
+_LABEL, _TURN, _UNIT, _LABEL_NUMBER, _WEIGHT = "label", "turn", "unit", "number", "weight"
+
+
+class Dealer:
+    """Assigns each row to a fold by a hash of the row's content.
+
+    Parameters
+    ----------
+    names
+        Names of the attributes. The hash of an attribute's atoms (sets of values) includes its
+        name, so the order of attributes does not matter.
+    folds
+        Number of folds F.
+    seed
+        With another seed, rows get other folds.
+    divisor
+        Greatest common divisor of the weights of the rows. Because of it, rows with equal weights
+        get the same folds as rows without weights.
+    """
+
+    def __init__(self, names: Sequence[str], folds: int, seed: int, divisor: int = 1) -> None:
+        self.folds, self.divisor = folds, divisor
+        self._columns = [_factors("attribute", name, seed) for name in names]
+        self._label = _factors(_LABEL, "", seed)
+        self._turn = _factors(_TURN, "", seed)[0]
+        self._unit = _factors(_UNIT, "", seed)
+        self._number = _factors(_LABEL_NUMBER, "", seed)
+        self._weight = _factors(_WEIGHT, "", seed)
+        self._quotient = pow(divisor, -1, PRIME)  # times a multiple of it: the quotient, modulo P
+        self._numbers = _RowNumbers()
+
+    def rows(
+        self,
+        codes: Sequence[Integers],
+        label: Ints,
+        number: Ints | None = None,
+        weight: Ints | None = None,
+        content: tuple[Ints, Ints] | None = None,
+    ) -> Ints:
+        """Return the fold of each of the N rows, shape (N,).
+
+        Equal rows are numbered, so that they are spread over the folds. The numbering continues in
+        later calls.
+
+        Parameters
+        ----------
+        codes
+            For each attribute, the atom (number of a set of values) of each row.
+        label
+            The class of each row.
+        number
+            The numeric label of each row, as a whole number; None if the label has classes.
+        weight
+            The weight of each row, as a whole number; None if each row counts once.
+        content
+            `self.content(codes)`, if it is known.
+        """
+        if self.folds == 1:
+            return np.zeros(len(label), dtype=np.int64)
+        known = self.content(codes) if content is None else content
+        first, second = (
+            self._with((own + _sum([(self._label, label)], place)) % PRIME, number, weight, place)
+            for place, own in enumerate(known)
+        )
+        return np.asarray(self.fold(first, second, self._numbers.number(first * PRIME + second)))
+
+    def content(self, codes: Sequence[Integers]) -> tuple[Ints, Ints]:
+        """Return the two sums modulo a prime of the atoms (sets of values) of each row, without its
+        label. `codes` has the atom of each row for each attribute.
+        """
+        terms = list(zip(self._columns, codes, strict=True))
+        return _sum(terms, 0), _sum(terms, 1)
+
+    def chunk(
+        self,
+        codes: Sequence[Integers],
+        label: Ints,
+        number: Ints | None,
+        weight: Ints | None,
+        units: Ints | None,
+    ) -> Ints:
+        """Return the fold of each row of a chunk. If `units` has the unit (such as the person) of
+        each row, all rows of a unit get the same fold. `codes` has the atom (set of values) of each
+        row for each attribute; the other arguments are the class, numeric label and weight of each
+        row.
+        """
+        if units is None:
+            return self.rows(codes, label, number, weight)
+        return np.asarray(self.units(units))
+
+    def units(self, units: Any) -> Any:
+        """Return the fold of each row, computed from the number of the row's unit, such as its
+        person.
+
+        `units` is an array or an expression of an engine. All rows of a unit get the same fold.
+        """
+        first, second = (units * factor % PRIME for factor in self._unit)
+        return self.fold(first, second, 0)
+
+    def sums(
+        self, codes: Sequence[Any], label: Any, number: Any = None, weight: Any = None
+    ) -> tuple[Any, Any]:
+        """Return the two sums modulo a prime from which a row's fold is computed, as 64-bit integer
+        expressions for an engine. The arguments are expressions of the row's atoms (sets of
+        values), class, numeric label and weight.
+        """
+        terms = list(zip((*self._columns, self._label), (*codes, label), strict=True))
+        first, second = (
+            self._with(
+                sum(code * factors[place] % PRIME for factors, code in terms) % PRIME,
+                number,
+                weight,
+                place,
+            )
+            for place in (0, 1)
+        )
+        return first, second
+
+    def _with(self, total: Any, number: Any, weight: Any, place: int) -> Any:
+        """Add the numeric label (`number`, may be negative) and the `weight` of each row to one of
+        the two sums from which the fold of the row is computed: the first (`place` 0) or the second
+        (`place` 1).
+
+        `total` has this sum so far, without label and weight; either may be None. Because the
+        weight is added, rows that differ only in weight get the same folds in any order of the
+        rows.
+        """
+        if number is not None:
+            positive = (number % PRIME + PRIME) % PRIME  # engines differ in the sign of a remainder
+            total = (total + positive * self._number[place] % PRIME) % PRIME
+        if weight is not None:
+            more = (weight % PRIME * self._quotient + (PRIME - 1)) % PRIME  # 0 of the lowest weight
+            total = (total + more * self._weight[place] % PRIME) % PRIME
+        return total
+
+    def fold(self, first: Any, second: Any, turn: Any) -> Any:
+        """Compute the fold of a row from the two sums of its content modulo a prime (`first` and
+        `second`) and from `turn`, the number of equal rows before it.
+
+        The combined sum is squared, so that similar rows get unrelated folds.
+        """
+        mixed = (first + turn % PRIME * self._turn) % PRIME
+        mixed = (mixed * mixed + second) % PRIME
+        return mixed * mixed % PRIME % self.folds
+
+
+def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Ints:
+    """Return, for each row, the sum over columns of the number of the row's atom (set of values)
+    times a factor, modulo the prime P. `terms` has the two factors and the codes of each column;
+    `place` says which factor to use.
+
+    Atom 0 adds nothing, so that a column with a single value changes no fold.
+    """
+    total: Any = 0
+    for factors, code in terms:
+        products = np.arange(int(code.max(initial=0)) + 1, dtype=np.int64) * factors[place]
+        total = total + (products % PRIME)[code]
+    return np.asarray(total % PRIME, dtype=np.int64)
+
+
+def stable_order(keys: Ints) -> Ints:
+    """Return the positions of N keys from 0 to 2^62 - 1 in ascending order, shape (N,); equal keys
+    stay in their order.
+
+    Sorting integers is several times faster than sorting positions. So each integer joins the first
+    bits of a key with the position of the key. If two different keys have the same first bits,
+    positions are sorted.
+
+    >>> stable_order(np.array([7, 3, 7, 1])).tolist()
+    [3, 1, 0, 2]
+    """
+    bits = max(len(keys) - 1, 1).bit_length()
+    packed = (keys >> (bits - 1)) << bits | np.arange(len(keys))
+    packed.sort()
+    order: Ints = packed & ((1 << bits) - 1)
+    ordered = keys[order]
+    if (ordered[1:] < ordered[:-1]).any():
+        return np.argsort(keys, kind="stable")
+    return order
+
+
+class _RowNumbers:
+    """Gives each row the number of equal rows before it, over all chunks of a table."""
+
+    def __init__(self) -> None:
+        self._chunks: list[tuple[Ints, Ints]] = []
+
+    def number(self, keys: Ints) -> Ints:
+        """Return how many equal keys come before each of N keys, in this and in earlier calls,
+        shape (N,).
+        """
+        order = stable_order(keys)
+        ordered = keys[order]
+        first = np.flatnonzero(np.diff(ordered, prepend=-1))
+        counts = np.diff(first, append=len(keys))
+        before = self._before(ordered[first])
+        number = np.empty(len(keys), dtype=np.int64)
+        number[order] = np.arange(len(keys)) - np.repeat(first - before, counts)
+        self._chunks.append((ordered[first], counts))
+        return number
+
+    def _before(self, keys: Ints) -> Ints:
+        """Return how often each of N keys occurred in earlier calls, shape (N,)."""
+        if not self._chunks:
+            return np.zeros(len(keys), dtype=np.int64)
+        if len(self._chunks) > 1:
+            known, place = np.unique(
+                np.concatenate([own for own, _ in self._chunks]), return_inverse=True
+            )
+            counts = np.concatenate([own for _, own in self._chunks])
+            self._chunks = [(known, np.bincount(place, weights=counts).astype(np.int64))]
+        known, counts = self._chunks[0]
+        place = np.minimum(np.searchsorted(known, keys), max(len(known) - 1, 0))
+        return np.where(known[place] == keys, counts[place], 0) if len(known) else 0 * keys
+
+
+def _factors(kind: str, name: str, seed: int) -> tuple[int, int]:
+    """Return two pseudo-random factors from 1 to P - 1, for the prime P, that depend on the kind,
+    the name (such as an attribute's) and the seed.
+    """
+    digest = blake2b(f"{seed}\0{kind}\0{name}".encode(), digest_size=16).digest()
+    first, second = (int.from_bytes(half) % (PRIME - 1) + 1 for half in (digest[:8], digest[8:]))
+    return first, second
+
+
+MAX_CLASSES = 1_024
+"""Largest number of classes of a label."""
+
+
+def check_columns(source: Source, policy: Policy) -> None:
+    """Raise `DataError` if the table does not have a column that the policy names."""
+    named = [a.name for a in policy.attributes.values() if a.role is not Role.IGNORE]
+    source.refuse_other_table([*policy.label.columns, *named])
+    for column in policy.label.columns:
+        source.require(column, where="the policy's label")
+    if policy.person is not None:
+        source.require(policy.person, where="the policy's person")
+    if policy.weight is not None:
+        source.require(policy.weight, where="the policy's weight")
+    for name in named:
+        source.require(name, where="named in the policy")
+
+
+def kind_of(column: ir.Column, attribute: Attribute) -> Kind:
+    """Return the kind of values that a column has (number, text, ...); raise `DataError` if no mask
+    accepts them.
+    """
+    kind = Kind.of(column.type())
+    if kind is None:
+        raise DataError(
+            f"Attribute {attribute.name!r} has type {column.type()}, which no mask works on.",
+            hint="Convert it to a number, text, date or boolean, or give it the role ignore.",
+        )
+    return kind
+
+
+def check_label(column: ir.Column) -> None:
+    """Raise `DataError` if values of the label's type cannot be classes."""
+    dtype = column.type()
+    if Kind.of(dtype) is None and not dtype.is_null():
+        raise DataError(
+            f"The label {column.get_name()!r} has type {dtype}, which cannot be cut into classes.",
+            hint="Convert it to a number, text, date or boolean.",
+        )
+
+
+def label_bins(column: ir.Column, values: pa.Array, counts: Ints, label: Label) -> Mask:
+    """Return the mask that cuts a numeric label into ranges, at the declared cut points or at
+    quantiles of its `values`.
+    """
+    kind = Kind.of(column.type())
+    bins = label.bins or len(label.cuts) + 1
+    if kind is None or not kind.numeric:
+        raise DataError(
+            f"The label {column.get_name()!r} is cut into {bins} bins but has type {column.type()}.",
+            hint="Bins are for numeric labels; leave them out.",
+        )
+    return Quantiles(bins, label.cuts or None).fit(ValueCounts(kind, values, counts))
+
+
+def check_values(name: str, values: int, most: int) -> None:
+    """Raise `DataError` if an attribute has more than `most` distinct values."""
+    if values > most:
+        raise DataError(
+            f"Attribute {name!r} has more than {most:,} distinct values.",
+            hint="Give it the role identifier or ignore, or round it before.",
+        )
+
+
+def check_classes(column: str, classes: pa.Array) -> None:
+    """Raise `DataError` if the label has fewer classes or more classes than Aegis allows."""
+    if len(classes) == 0:
+        raise DataError(
+            f"The label {column!r} is null in every row.", hint="Choose a label with values."
+        )
+    if len(classes) == 1:
+        raise DataError(
+            f"The label {column!r} has one class only: {classes[0].as_py()!r}.",
+            hint="Advice needs a label with at least two classes.",
+        )
+    if len(classes) > MAX_CLASSES:
+        raise DataError(
+            f"The label {column!r} has {len(classes):,} classes; at most {MAX_CLASSES} are allowed.",
+            hint="For a numeric label, write `label: {column: NAME, bins: 5}`.",
+        )
+
+
+def check_hierarchy(attribute: Attribute, data: ValueCounts) -> None:
+    """Raise `DataError` if the hierarchy of an attribute lacks some of the attribute's values."""
+    if attribute.hierarchy is None:
+        return
+    missing = attribute.hierarchy.uncovered(data.values)
+    if missing:
+        shown = ", ".join(repr(v) for v in missing[:5])
+        raise DataError(
+            f"The hierarchy of {attribute.name!r} does not cover {len(missing)} of its values: {shown}"
+            + (", ..." if len(missing) > 5 else "."),
+            hint="Add a row for each of them to the hierarchy.",
+        )

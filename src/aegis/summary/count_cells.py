@@ -14,12 +14,10 @@ from aegis.masks import Hierarchy, Mask, join_lookups
 from aegis.privacy import ClassTable
 from aegis.sources import Source
 from aegis.summary.classes import PERSON, count_classes
-from aegis.summary.coded_rows import CodedRows
+from aegis.summary.coded_rows import CodedRows, count_by
 from aegis.summary.codes import code_values, encode
-from aegis.summary.frequency import FrequencyTable, combine
-from aegis.summary.grouped import count_by
+from aegis.summary.frequency import FrequencyTable, PersonCells, combine
 from aegis.summary.model import AttributeSummary
-from aegis.summary.persons import PersonCells
 
 CONSTANT = "constant"
 """Name of the column of a table in which only the rows are counted."""

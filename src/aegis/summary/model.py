@@ -22,7 +22,7 @@ import pyarrow as pa
 from aegis.arrays import Array, Floats, Int32s, Ints
 from aegis.errors import InternalError, PolicyError, member
 from aegis.masks import SHARED_ROWS, Kind, Mask, NoiseMask, ValueCounts, refines
-from aegis.masks.mapping import text_of
+from aegis.masks.categories import text_of
 from aegis.measures import LabelKind
 from aegis.policy import Role, Serve, Terms
 from aegis.sources.dialect import TextDialect
@@ -94,7 +94,7 @@ class Candidate:
     ranges
         The range of each atom, shape (A,). A range joins neighbouring groups, for models that split
         numbers at thresholds; ranges are numbered in the order of the values
-        (`aegis.summary.ordered`). None for noise masks, and None if the values have no order.
+        (`aegis.summary.attributes`). None for noise masks, and None if the values have no order.
     """
 
     mask: Mask

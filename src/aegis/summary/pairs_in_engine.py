@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from aegis.arrays import Array, Ints
-from aegis.masks.mapping import mapped, text_of
-from aegis.progress import Step
+from aegis.files import Step
+from aegis.masks.categories import mapped, text_of
 from aegis.sources import Source
+from aegis.summary.codes import Dealer
 from aegis.summary.cooccurrence import PairCounts, tally, with_folds
-from aegis.summary.deal import Dealer
 from aegis.summary.model import AttributeSummary
 from aegis.summary.responses import ResponseSums
 from aegis.summary.weights import WeightSums
@@ -213,10 +213,10 @@ def _coded(
     )
 
     def of(joined: ir.Table) -> ir.Value:
-        found = joined[f"c_{code}"].fill_null(null)
+        position = joined[f"c_{code}"].fill_null(null)
         if any(nan):
-            found = ibis.ifelse(joined[column].isnan(), int(codes[nan.index(True)]), found)
-        return found.cast(kind)
+            position = ibis.ifelse(joined[column].isnan(), int(codes[nan.index(True)]), found)
+        return position.cast(kind)
 
     return table.left_join(lookup, [table[column] == lookup[f"v_{code}"]]), of
 

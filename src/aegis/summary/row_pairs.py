@@ -18,12 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegis.array_cache import OnDemand, Remembered
-from aegis.arrays import Array, Floats, Int32s, Integers, Ints
+from aegis.arrays import Array, Floats, Int32s, Integers, Ints, OnDemand, Remembered
 from aegis.errors import InternalError
-from aegis.summary.codes import narrow
+from aegis.summary.codes import Dealer, narrow
 from aegis.summary.cooccurrence import FoldCounts, Matrix, PairCounts, apart, tally
-from aegis.summary.deal import Dealer
 from aegis.summary.responses import ResponseCounter
 from aegis.summary.weights import WeightSums
 

@@ -10,10 +10,9 @@ import numpy as np
 from aegis.arrays import Int32s
 from aegis.errors import PolicyError, member
 from aegis.masks import common_refinement
-from aegis.summary.added_pairs import PartOfPairs, added_pairs
-from aegis.summary.cooccurrence import PairCounts
+from aegis.summary.attributes import pool, ranges_of
+from aegis.summary.cooccurrence import PairCounts, PartOfPairs, added_pairs
 from aegis.summary.frequency import FrequencyTable, combine
-from aegis.summary.levels import pool
 from aegis.summary.model import (
     AttributeSummary,
     Candidate,
@@ -22,7 +21,6 @@ from aegis.summary.model import (
     SeveralSummaries,
     Summary,
 )
-from aegis.summary.ordered import ranges_of
 from aegis.summary.responses import exact_sums
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.papers.evaluation.agreement import Judged, agree, kendall, reliability, spearman
+from aegis.papers.evaluation.result import Judged, agree, kendall, reliability, spearman
 
 numbers = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=15)
 

@@ -16,10 +16,8 @@ from aegis.errors import DataError, PolicyError
 from aegis.masking import masked_table
 from aegis.papers.evaluation import CLASS_MODELS, MODELS
 from aegis.papers.evaluation.coding import Design
-from aegis.papers.evaluation.models import Model
 from aegis.papers.evaluation.result import UNMASKED
-from aegis.papers.evaluation.splits import make_splits
-from aegis.papers.evaluation.training import Task, fit, train
+from aegis.papers.evaluation.training import Model, Task, fit, make_splits, train
 from aegis.sources import open_table
 from aegis.summary import summarize
 

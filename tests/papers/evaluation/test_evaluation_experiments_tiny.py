@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from aegis.anonymizers import Recipe
 from aegis.cli.main import run as aegis
-from aegis.papers.evaluation.models import MODELS, Model
+from aegis.papers.evaluation.training import MODELS, Model
 from experiment_modules import FOLDER
 
 ROWS = 300

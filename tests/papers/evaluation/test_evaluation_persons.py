@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aegis
-from aegis.papers.evaluation.splits import make_splits
+from aegis.files import SILENT
+from aegis.papers.evaluation.training import make_splits
 from aegis.policy import Policy, load_policy
-from aegis.progress import SILENT
 from aegis.sources import open_table
 from aegis.summary import summarize
 from aegis.summary.builder import FOLDS
-from aegis.summary.deal import Dealer
+from aegis.summary.codes import Dealer
 from aegis.summary.pairs_in_engine import count_pairs_in_engine
 
 

@@ -16,11 +16,11 @@ from aegis import evaluate
 from aegis.advisor.methods import RecordRanker
 from aegis.anonymizers import Recipe
 from aegis.errors import EngineError
+from aegis.files import SILENT
 from aegis.measures import MEASURES
 from aegis.papers.evaluation.coding import code_table
 from aegis.papers.evaluation.original import compare_with_original, importance_shift
 from aegis.papers.evaluation.releases import code_release
-from aegis.progress import SILENT
 from aegis.sources import open_table
 from aegis.summary import summarize
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.errors import DataError, PolicyError
-from aegis.papers.evaluation.splits import make_splits, rare_classes
+from aegis.papers.evaluation.training import make_splits, rare_classes
 
 labels = st.lists(st.integers(-1, 3), min_size=12, max_size=60).map(
     lambda values: np.array([0] * 4 + values)

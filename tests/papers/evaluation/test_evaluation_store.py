@@ -7,9 +7,7 @@ import pytest
 
 from aegis.errors import DataError
 from aegis.papers.evaluation.coding import Design
-from aegis.papers.evaluation.models import MODELS
-from aegis.papers.evaluation.store import Store
-from aegis.papers.evaluation.training import Task, Training
+from aegis.papers.evaluation.training import MODELS, Store, Task, Training
 
 
 def task(**changes):

@@ -26,8 +26,7 @@ from aegis.papers.evaluation.metrics import (
     rmse,
     roc_auc,
 )
-from aegis.papers.evaluation.models import MODELS
-from aegis.papers.evaluation.training import Task, train
+from aegis.papers.evaluation.training import MODELS, Task, train
 
 ROWS = 200
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from aegis.errors import DataError
 from aegis.papers.published import publish, rank_published, read_contingencies
-from aegis.papers.published.contingencies import table_of
+from aegis.papers.published.model import table_of
 
 VALUES = st.sampled_from([None, "", "*", "1x", "ä"])
 ROWS = st.lists(st.tuples(VALUES, VALUES, st.sampled_from(["no", "yes", "-"])), min_size=1)

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from aegis.errors import DataError, PolicyError
 from aegis.papers.reconstruction import Groups, Margin, ipf, total_variation
-from aegis.papers.reconstruction.families import determine
-from aegis.papers.reconstruction.sweeps import PairFit
+from aegis.papers.reconstruction.families import PairFit, determine
 
 
 def naive(seed, families, sweeps):

@@ -16,8 +16,8 @@ from aegis.report import ReportSection
 
 if TYPE_CHECKING:
     from aegis.advisor import Advice
+    from aegis.files import Progress
     from aegis.policy import Policy
-    from aegis.progress import Progress
     from aegis.requests import RankRequest, SearchRequest
     from aegis.study import Study
     from aegis.summary import Summary

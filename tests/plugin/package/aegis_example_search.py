@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
-from aegis.advisor.estimates import AttributeEstimate, Estimate
+from aegis.advisor.ranked import AttributeEstimate, Estimate
 from aegis.advisor.search.branch import Found
 from aegis.advisor.search.objective import ObjectiveType
 from aegis.advisor.search.objectives import Additive
@@ -15,11 +15,10 @@ from aegis.summary import Information
 
 if TYPE_CHECKING:
     from aegis.advisor import Choice, PrivacyPlan
-    from aegis.advisor.search.clock import Clock
     from aegis.advisor.search.feasibility import Feasibility
     from aegis.advisor.search.objective import Objective
-    from aegis.advisor.search.problem import Box, Problem
-    from aegis.progress import Progress, Step
+    from aegis.advisor.search.problem import Box, Clock, Problem
+    from aegis.files import Progress, Step
     from aegis.summary import Summary
 
 

@@ -20,7 +20,7 @@ import pytest
 
 import aegis
 from aegis.policy import Configuration, load_policy
-from aegis.safe.protect import Unit, dumps, protect, rounded_label
+from aegis.safe.protect import Unit, dumps, model, protect
 from aegis.safe.protect import budget as budget_module
 from aegis.safe.protect import noise as noise_module
 from aegis.safe.protect.budget import Budget
@@ -293,7 +293,7 @@ def run_number(monkeypatch, rows, script, moments):
     """Protect rows whose label is a number, rounded by the same draws for rows of the same place."""
     Recorder.script = script
     monkeypatch.setattr(noise_module, "Budget", Recorder)
-    monkeypatch.setattr(rounded_label.os, "urandom", bytes)
+    monkeypatch.setattr(model.os, "urandom", bytes)
     label = {"column": "y", "kind": "number", "bounds": [0, 10]}
     policy = replace(
         policy_of("declared", False), label=load_policy({**PLAIN, "label": label}).label

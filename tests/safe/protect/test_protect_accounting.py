@@ -14,7 +14,7 @@ from scipy.special import log_ndtr, ndtr
 
 from aegis.errors import PolicyError
 from aegis.safe.protect import budget_of, epsilon_of, rho_of, sigma_of
-from aegis.safe.protect.accounting import threshold_of
+from aegis.safe.protect.budget import threshold_of
 
 
 def opendp_epsilon(sensitivity, sigma, delta):

@@ -16,7 +16,7 @@ from protect_support import POLICY, make_table
 import aegis
 from aegis.errors import PolicyError
 from aegis.safe.protect import ProtectedScorer, front_protected, protect
-from aegis.safe.protect.front import _alike, _log_chances, _thinned
+from aegis.safe.protect.ranking import _alike, _log_chances, _thinned
 
 QUASI = ("age", "city", "sex")
 

@@ -19,7 +19,7 @@ from aegis.safe.protect import (
     rank_protected,
     reconstruct_protected,
 )
-from aegis.safe.protect.joint import nearest_with_sum
+from aegis.safe.protect.scores import nearest_with_sum
 
 
 @settings(max_examples=40, deadline=None)

@@ -14,8 +14,8 @@ from aegis.measures import UNPOOLED
 from aegis.measures.target_coded import believed
 from aegis.safe.protect import moments
 from aegis.safe.protect.cells import cells_of
-from aegis.safe.protect.codes import explained
 from aegis.safe.protect.moments import clipped_rows, moments_of_rows, offsets_of
+from aegis.safe.protect.noise import explained
 from aegis.sources import open_table
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from protect_support import make_table
 
 import aegis
-from aegis.advisor.search.clock import Work
+from aegis.advisor.search.problem import Work
 from aegis.errors import PolicyError
 from aegis.safe.protect import (
     ProtectedScorer,
@@ -21,7 +21,7 @@ from aegis.safe.protect import (
     search_protected,
 )
 from aegis.safe.protect.model import StatedVerdict
-from aegis.safe.protect.search import FromCodes, FromTables, RuleByVerdicts
+from aegis.safe.protect.ranking import FromCodes, FromTables, RuleByVerdicts
 
 SIZES = (3, 3, 2, 2)
 EVERY = list(itertools.product(*map(range, SIZES)))
@@ -109,7 +109,7 @@ def test_verdicts_narrow_a_box_to_the_masks_of_its_admitted_configurations(prote
 
 def test_where_there_are_many_combinations_the_best_by_tables_are_scored(protected, monkeypatch):
     """What was scored is stated, and no other mask of one attribute improves the best."""
-    module = "aegis.safe.protect.search"
+    module = "aegis.safe.protect.ranking"
     monkeypatch.setattr(f"{module}.ENUMERATED", 0)
     monkeypatch.setattr(f"{module}.LISTED", 4)
     advice = search_protected(protected, top=3)

@@ -1,8 +1,13 @@
 """Search all combinations of candidate masks exactly."""
 
 from aegis.advisor.search.front import rules_of
-from aegis.advisor.search.request import check_limits, check_request
-from aegis.advisor.search.search import Prepared, prepare, search_combinations
+from aegis.advisor.search.search import (
+    Prepared,
+    check_limits,
+    check_request,
+    prepare,
+    search_combinations,
+)
 from aegis.advisor.search.searcher import Searcher
 
 __all__ = [

@@ -1,17 +1,154 @@
-"""Compute the equivalence classes of the coarsest and finest configurations of boxes."""
+"""Compute the equivalence classes of the coarsest and finest configurations of boxes.
+
+Count the equivalence classes that the cells of a frequency table form under masks.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from aegis.advisor.search.cells import RuleCells, dense, refine
 from aegis.advisor.search.problem import Box, Problem
-from aegis.array_cache import Remembered, remembered
-from aegis.arrays import Floats, Ints
+from aegis.arrays import Floats, Integers, Ints, Remembered, remembered
+from aegis.privacy import ClassTable
+from aegis.summary import FrequencyTable
+
+_DENSE = 1 << 21
+"""Class ids are counted in an array with at most this many entries."""
+
+
+class RuleCells:
+    """The cells of the frequency table (combinations of values that occur), after merging cells
+    between which the rule need not distinguish.
+
+    If `whole` is True, no cells are merged. If it is False, the rule depends only on class sizes,
+    so cells are merged that differ only in the label or in sensitive values.
+    """
+
+    def __init__(self, frequency: FrequencyTable, *, whole: bool) -> None:
+        self._frequency = frequency
+        if whole or frequency.persons is not None:
+            self._first = self.of_cell = np.arange(frequency.cells)
+            self.counts = frequency.counts
+            self._codes = frequency.codes
+        else:
+            # A rule on class sizes alone sees neither label nor sensitive values.
+            first, cell = distinct_in_order(frequency.class_keys())
+            self._first, self.of_cell = first, cell
+            self.counts = np.bincount(cell, weights=frequency.counts).astype(np.int64)
+            alike = len(first) < frequency.cells
+            self._codes = {n: own[first] if alike else own for n, own in frequency.codes.items()}
+        self._weights = self.counts.astype(np.float64)
+
+    @property
+    def count(self) -> int:
+        """The number of cells (combinations of values that the rule distinguishes)."""
+        return len(self.counts)
+
+    def undivided(self) -> tuple[Ints, int]:
+        """Return the equivalence class of each cell (combination of values) if every attribute is
+        suppressed, shape (cells,), and a number above all class numbers.
+
+        There is one class, or several if earlier releases divide the rows.
+        """
+        earlier = self._frequency.earlier
+        if earlier is None:
+            return np.zeros(self.count, dtype=np.int64), 1
+        return dense(earlier[self._first], int(earlier.max(initial=0)) + 1)
+
+    def code(self, name: str, groups: Integers) -> Ints:
+        """Return the group of each cell (combination of values) of the frequency table, shape
+        (cells,). `groups` has the group of each of the V values of the attribute `name`, shape
+        (V,).
+        """
+        frequency = self._frequency
+        on_codes = groups[frequency.representatives[name]].astype(np.int64)
+        return on_codes.take(self._codes[name])  # quicker than an index in brackets
+
+    def rows_below(self, ids: Ints, space: int, k: int) -> int:
+        """Return how many rows are in classes with fewer than `k` rows. `ids` has the class of each
+        cell (combination of values), shape (cells,), and `space` is a number above all class
+        numbers.
+        """
+        sizes = np.bincount(dense(ids, space)[0], weights=self._weights, minlength=1)
+        return round(float(np.dot(sizes, sizes < k)))
+
+    def classes(
+        self, ids: Ints, protected: tuple[str, ...], sensitive: Mapping[str, Integers]
+    ) -> ClassTable:
+        """Return the equivalence classes with their counts of protected values.
+
+        Parameters
+        ----------
+        ids
+            The class of each cell (combination of values) of the frequency table, shape (cells,).
+        protected
+            Names of the protected attributes.
+        sensitive
+            For each protected attribute, the group of each of its values. Without an entry, the
+            values themselves are counted.
+        """
+        frequency = self._frequency
+        cells = {}
+        for name in protected:
+            groups = sensitive.get(name)
+            if groups is None:
+                groups = np.arange(int(frequency.representatives[name].max()) + 1)
+            size = int(groups.max(initial=0)) + 1
+            cells[name] = (self.code(name, groups), tuple(map(str, range(size))))
+        return frequency.count(ids, cells)
+
+
+def distinct_in_order(keys: Ints) -> tuple[Ints, Ints]:
+    """Return the index of the first occurrence of each distinct key, in the order of the keys, and
+    for each entry of `keys` the position of its key among the distinct ones. No key is negative.
+
+    Most frequency tables list their cells in this order, so that nothing has to be sorted.
+    """
+    steps = np.diff(keys, prepend=-1)
+    if (steps < 0).any():
+        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        return first, place
+    return np.flatnonzero(steps), np.cumsum(steps > 0) - 1
+
+
+def refine(ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
+    """Split each class of rows by a second grouping. Return the new class of each cell, shape (n,),
+    and a number above all new class numbers. A cell is a combination of values that occurs. Some
+    class numbers may be unused.
+
+    `ids` has the class of each cell, numbered below `space`. `codes` has its group in the second
+    grouping, numbered below `size`. Both have shape (n,).
+    """
+    if size == 1:
+        return ids, space
+    return ids * size + codes, space * size
+
+
+def dense(ids: Ints, space: int) -> tuple[Ints, int]:
+    """Renumber classes from 0 without gaps if their numbers are too far apart to count rows in a
+    plain array.
+
+    `ids` has the class of each of n cells (combinations of values that occur), shape (n,), and
+    `space` is a number above all class numbers. Both are returned for the new numbers.
+    """
+    if space <= max(4 * len(ids), 1 << 12):
+        return ids, space
+    if space <= _DENSE:
+        # One cell represents each class, whichever was written last: places that no class has are never read.
+        cells = np.arange(len(ids))
+        one_of = np.empty(space, dtype=np.int64)
+        one_of[ids] = cells
+        stands = one_of[ids]
+        number = np.cumsum(stands == cells) - 1
+        return number[stands], int(number[-1]) + 1
+    unique, dense = np.unique(ids, return_inverse=True)
+    return dense.astype(np.int64), len(unique)
+
 
 _CACHED = 64 << 20
 """Size of the cache of class ids, in bytes."""

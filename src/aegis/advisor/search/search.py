@@ -1,4 +1,7 @@
-"""Search for the best admissible configuration among all combinations of candidate masks."""
+"""Search for the best admissible configuration among all combinations of candidate masks.
+
+Check the request of a search before the table is read.
+"""
 
 from __future__ import annotations
 
@@ -9,36 +12,101 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
-from aegis.advisor.advice import Advice
-from aegis.advisor.advise import warnings_of
-from aegis.advisor.caveats import disagreement, with_caveats
-from aegis.advisor.default import measure_for
-from aegis.advisor.excluded_attributes import aside_note
+from aegis.advisor.advice import Advice, disagreement, with_caveats
+from aegis.advisor.advise import combinations, warnings_of
+from aegis.advisor.confidence import Prefer
+from aegis.advisor.encodings import aside_note
 from aegis.advisor.figures import SearchFigures
-from aegis.advisor.generate import combinations
 from aegis.advisor.later import changed, later
-from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.rank import lost_alone
+from aegis.advisor.plan import PrivacyPlan, lost_alone
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.released import expected_auc
-from aegis.advisor.search.binding import explain
 from aegis.advisor.search.branch import Found
-from aegis.advisor.search.clock import Clock
-from aegis.advisor.search.front import FrontRange, check_span, trace_front
-from aegis.advisor.search.problem import Box
-from aegis.advisor.search.request import check_request, objective_and_measure, preference
-from aegis.advisor.search.resumed import SearchFile
-from aegis.advisor.search.searcher import Searcher
-from aegis.advisor.search.ties import put_first
-from aegis.advisor.served import ServedLabel, notes_on_labels
-from aegis.advisor.several import tasks_of
-from aegis.blas import one_blas_thread
+from aegis.advisor.search.front import FrontRange, check_span, explain, put_first, trace_front
+from aegis.advisor.search.objective import OBJECTIVES
+from aegis.advisor.search.objectives import objective_type
+from aegis.advisor.search.problem import Box, Clock
+from aegis.advisor.search.searcher import Searcher, SearchFile
+from aegis.advisor.several import ServedLabel, notes_on_labels, tasks_of
+from aegis.advisor.utility import measure_for
+from aegis.arrays import one_blas_thread
+from aegis.errors import PolicyError
+from aegis.files import SILENT, Progress, check_output
 from aegis.measures import MEASURES
 from aegis.options import asked
 from aegis.policy import Policy, policy_mapping
-from aegis.progress import SILENT, Progress
 from aegis.requests import SearchOptions, SearchRequest
 from aegis.summary import Summary
+
+
+def check_request(policy: Policy, request: SearchRequest) -> None:
+    """Raise `PolicyError` if no search can answer the request. This check does not read the
+    table.
+    """
+    check_limits(request)
+    if request.resume is not None:
+        check_output(Path(request.resume), force=True, formats=None)
+    preference(request)
+    if isinstance(request.front, str):
+        FrontRange.parse(request.front)
+    objective_and_measure(policy, request.objective, request.measure)
+
+
+def check_limits(request: SearchRequest) -> None:
+    """Raise `PolicyError` if a search should return no configuration, or has an invalid limit."""
+    if request.top < 1:
+        raise PolicyError(
+            f"Aegis cannot return the best {request.top} configurations.",
+            hint="Ask for at least 1.",
+        )
+    for name, limit in (("time limit", request.time_limit), ("work", request.work)):
+        if limit is not None and not limit >= 0:
+            raise PolicyError(f"The {name} {limit} is not valid.", hint="Give seconds, 0 or more.")
+
+
+def preference(request: SearchRequest) -> Prefer:
+    """Return which of several configurations with about the same score Aegis recommends; by
+    default, the one that masks least.
+    """
+    return Prefer.of(request.prefer or Prefer.LEAST_MASKING)
+
+
+def objective_and_measure(
+    policy: Policy, objective: str | None, measure: str | None
+) -> tuple[str, str]:
+    """Return the names of the objective that a search optimises and of the measure by which its
+    results are scored.
+
+    Parameters
+    ----------
+    policy
+        The policy, with the measure to use if neither name is given.
+    objective
+        Requested objective: a measure or an information loss. If None, it is the measure.
+    measure
+        Requested measure; None for the objective, if it is a measure, or else the policy's measure.
+
+    Raises
+    ------
+    PolicyError
+        A name is unknown, or the objective does not fit the policy.
+    """
+    if objective is None:
+        named = policy.measure_by(measure).name
+        return named, named
+    if objective not in MEASURES:
+        policy.refuse_weight(f"Information loss {objective!r}")
+        if objective_type(objective).of_label:
+            policy.require_label(f"Information loss {objective!r}")
+        return objective, policy.measure_by(measure).name
+    objective = policy.measure_by(objective).name
+    return objective, policy.measure_by(measure, objective).name
+
+
+def objective_names() -> tuple[str, ...]:
+    """Return the names of all objectives that `search` can maximise or minimise."""
+    return (*MEASURES.names(), *OBJECTIVES.names())
+
 
 SEARCHED = 0.8
 """Share of the time limit that the search may use; the rest is for standard errors and

@@ -1,42 +1,176 @@
-"""Search one summary under several rules, which share scores and bounds."""
+"""Search one summary under several rules, which share scores and bounds.
+
+Save a stopped search in a file, so that a later search can continue it.
+
+The file contains the best configurations, and the unsearched boxes with their bounds. Use only your
+own files: Aegis does not check the bounds.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from aegis.advisor.confidence import with_confidence
+from aegis.advisor.confidence import configuration_masking, with_confidence
 from aegis.advisor.figures import SearchFigures, SearchWork
 from aegis.advisor.later import changed
-from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.preference import configuration_masking
-from aegis.advisor.rank import rank_choice
+from aegis.advisor.plan import PrivacyPlan, rank_choice
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.released import error_of
 from aegis.advisor.scoring import Choice, utility_kept
-from aegis.advisor.search.branch import BranchAndBound, Found, gap
-from aegis.advisor.search.clock import Clock
-from aegis.advisor.search.closest import find_closest
+from aegis.advisor.search.branch import BranchAndBound, Found, OpenBox, find_closest, gap, suiting
 from aegis.advisor.search.corner_classes import Corners
-from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
+from aegis.advisor.search.feasibility import BesidePopulation, Feasibility, InEngine, InMemory
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.objectives import make_objective
-from aegis.advisor.search.population_rule import BesidePopulation
-from aegis.advisor.search.problem import Box, make_problem
-from aegis.advisor.search.resumed import SearchFile
-from aegis.advisor.search.several import SharesKept
+from aegis.advisor.search.objectives import SharesKept, make_objective
+from aegis.advisor.search.problem import Box, Clock, Problem, make_problem
 from aegis.advisor.search.shortlist import SPLITS, Shortlist
-from aegis.advisor.search.strategy import suiting
 from aegis.advisor.several import scorer_of
-from aegis.blas import one_blas_thread
+from aegis.arrays import one_blas_thread
+from aegis.errors import PolicyError
+from aegis.files import SILENT, Progress, read_text, write_text
 from aegis.measures import MEASURES, Direction
+from aegis.policy import Policy, policy_digest
 from aegis.privacy import PrivacyRule, Verdict
-from aegis.progress import SILENT, Progress
 from aegis.summary import Summary
 from aegis.words import amount
+
+_FORMAT = 1
+_KEPT = 10
+"""Largest number of best configurations to save; a later search begins with them."""
+
+
+@dataclass(frozen=True)
+class SearchFile:
+    """The file in which Aegis saves a search, to continue it later.
+
+    Attributes
+    ----------
+    path
+        Path of the file, which need not exist yet.
+    digests
+        Digests of the table and of the policy with its rule, and the measure. They identify the
+        search, so that `read` can refuse the file of another search.
+    full
+        For each variable of the search, the set of all candidates as a bit mask: bit i is set for
+        candidate i.
+    """
+
+    path: Path
+    digests: Mapping[str, str]
+    full: Box
+
+    @classmethod
+    def of(
+        cls, path: Path, policy: Policy, problem: Problem, plan: PrivacyPlan, objective: str
+    ) -> SearchFile:
+        """Return the file for a search of this search space under this policy and the rule of this
+        plan. `objective` identifies the objective and the number of requested configurations.
+        """
+        return cls(
+            path,
+            {
+                "policy": policy_digest(replace(policy, privacy=plan.rule)),
+                "table": _digest(*_counts(problem)),
+                "measure or --top": objective,
+            },
+            tuple(variable.full for variable in problem.variables),
+        )
+
+    def read(self) -> tuple[tuple[Box, ...], tuple[OpenBox, ...]] | None:
+        """Return the best configurations that an earlier search found, and the boxes (sets of
+        configurations) that it did not search; None if the file does not exist yet.
+
+        Raises
+        ------
+        PolicyError
+            The file was not written by a search, or it is from a search with another table, policy
+            or measure.
+        """
+        if not self.path.exists():
+            return None
+        text = read_text(self.path, "search to resume", PolicyError)
+        try:
+            data = json.loads(text)
+            known = {name: data["of"][name] for name in self.digests}
+            best = tuple(self._box(box) for box in data["best"])
+            boxes = tuple(
+                OpenBox(_bound(bound), self._box(box), bool(tight))
+                for bound, tight, box in data["open"]
+            )
+            if data["aegis_search"] != _FORMAT:
+                raise ValueError
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise PolicyError(
+                f"{self.path} is not a search that can be resumed.",
+                hint="Give a file that --resume wrote, or a name that does not exist.",
+            ) from error
+        other = [name for name, digest in self.digests.items() if known[name] != digest]
+        if other:
+            raise PolicyError(
+                f"{self.path} is from a search with another {' and another '.join(other)}.",
+                hint="Give another file, or the table, policy and measure of that search.",
+            )
+        return best, boxes
+
+    def write(self, outcome: Found) -> None:
+        """Write the best configurations that a search has found so far, and the boxes (sets of
+        configurations) that it has not searched.
+        """
+        data = {
+            "aegis_search": _FORMAT,
+            "of": dict(self.digests),
+            "best": [list(map(str, box)) for _, box in outcome.best[:_KEPT]],
+            "open": [
+                [None if math.isinf(bound) else bound, tight, list(map(str, box))]
+                for bound, box, tight in outcome.open
+            ],
+        }
+        write_text(self.path, json.dumps(data))
+
+    def _box(self, given: Any) -> Box:
+        box = tuple(int(domain) for domain in given)
+        if len(box) != len(self.full) or not all(
+            0 < own <= full and own & full == own for own, full in zip(box, self.full, strict=True)
+        ):
+            raise ValueError
+        return box
+
+
+def _bound(given: Any) -> float:
+    bound = math.inf if given is None else float(given)
+    if math.isnan(bound):
+        raise ValueError
+    return bound
+
+
+def _counts(problem: Problem) -> list[str]:
+    """Return texts that together identify the table and the masks of a search: its number of rows,
+    the candidate masks, and a digest of each array of counts.
+
+    The counts by fold (part of the rows, for cross-validation) are included because they differ
+    even between tables whose columns have the same counts.
+    """
+    summary = problem.summary
+    pairs, frequency = summary.pairs, summary.frequency
+    arrays = list(pairs.joints if pairs.folds is None else pairs.folds.joints)
+    if frequency is not None:
+        arrays += [frequency.counts, *(frequency.codes[name] for name in sorted(frequency.codes))]
+    masks = [repr((v.name, [str(c.mask) for c in v.candidates])) for v in problem.variables]
+    digests = [hashlib.sha256(array.tobytes()).hexdigest() for array in arrays]
+    return [str(summary.rows), *masks, *digests]
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
 
 LISTED, BRIEFLY = 100, 10
 """Largest number of configurations that are listed by the trace if the objective has no bound: in a

@@ -15,12 +15,11 @@ from typing import Any
 
 from aegis.advisor.figures import ProvenList
 from aegis.advisor.search.branch import BranchAndBound, Found, OpenBox, until_stopped
-from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.neighbours import LocalSearch, near
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.problem import Box, SearchSpace
-from aegis.progress import Step
+from aegis.advisor.search.problem import Box, Clock, SearchSpace
+from aegis.files import Step
 
 SPLITS = 2_000
 """Largest number of boxes that are split for the list in a large space, once the list has an entry.

@@ -5,24 +5,37 @@ configurations; its bound is the loss of the finest grouping without suppression
 because splitting classes lowers each of these losses, and a suppressed row costs at least as much
 as a row in any class. If options make a suppressed row cost less, the bound takes that into
 account.
+
+The losses that depend on the number of leaf combinations that a released row may represent.
+
+This number, the area, is a product over the attributes: each factor is the number of leaves of the
+masked value.
+
+The classification metric for a label that is itself a quasi-identifier.
+
+All rows of a class then have the same masked label, so there is nothing to predict within classes.
+Rows are grouped by the other quasi-identifiers instead, and the masked label is counted.
 """
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.search.cells import RuleCells, dense
-from aegis.advisor.search.corner_classes import Corners
+from aegis.advisor.search.corner_classes import Corners, RuleCells, dense
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Problem, is_leaf
+from aegis.advisor.search.rule_bounds import least_bits
 from aegis.arrays import Flags, Floats, Integers
 from aegis.arx.losses.loss_options import LabelCharges, LossOptions
 from aegis.errors import PolicyError
 from aegis.summary import FrequencyTable
+from aegis.summary.leaves import domain
 
 
 class ClassLoss(Objective):
@@ -345,3 +358,193 @@ class ClassEntropy(LabelLoss):
 def _bits(share: Floats) -> Floats:
     """Return -log2 of each share; 0 for a share of 0."""
     return -np.log2(np.where(share > 0, share, 1))
+
+
+Groups = Mapping[str, Integers]
+"""The group of each value, by quasi-identifier."""
+
+
+class AreaLoss(ClassLoss):
+    """A loss that depends on the area of each released row: how many combinations of original
+    values (leaves of the hierarchies) the row may represent.
+
+    Areas are computed as logarithms, because products over many attributes overflow.
+
+    Raises
+    ------
+    PolicyError
+        The summary has no frequency table.
+    """
+
+    def __init__(
+        self, problem: Problem, plan: PrivacyPlan, options: Any = None, shown: str = ""
+    ) -> None:
+        super().__init__(problem, plan, options, shown)
+        self._frequency = self._require_frequency()
+        self._variables = [v for v in problem.variables if v.quasi]
+        self._whole = math.fsum(math.log2(max(domain(v.attribute), 1)) for v in self._variables)
+
+    def _exact(self, box: Box) -> float:
+        choice = self._problem.choice(box)
+        groups = {n: choice[n].groups for n in self._frequency.quasi}
+        return self._loss(groups, self._areas(box), self._plan.kept_cells(choice))
+
+    def _least(self, box: Box) -> float:
+        areas = self._areas(box)
+        return self._loss(self._joined(box), areas, np.ones(len(areas), dtype=np.bool_))
+
+    def _areas(self, box: Box) -> Floats:
+        """Return log2 of how many combinations of original values each cell of the frequency table
+        may represent after masking, shape (cells,). For a box with several candidate masks per
+        attribute, return the least of these figures.
+
+        A cell is a combination of values that occurs in the table.
+        """
+        return least_bits(self._problem, self._frequency, box)
+
+    @abstractmethod
+    def _loss(self, groups: Groups, areas: Floats, kept_cells: Flags) -> float:
+        """Return the loss of a configuration, from figures for each cell of the frequency table (a
+        combination of values that occurs).
+
+        Parameters
+        ----------
+        groups
+            For each quasi-identifier, the group of each value under its mask.
+        areas
+            log2 of how many combinations of original values each cell may represent, shape
+            (cells,).
+        kept_cells
+            Whether the release keeps each cell, shape (cells,).
+        """
+
+
+class Ambiguity(AreaLoss):
+    """The number of combinations of original values that a row may represent, summed over rows.
+
+    Nergiz and Clifton, Thoughts on k-anonymization, DKE 63, 2007.
+    """
+
+    name = "ambiguity"
+
+    def _loss(
+        self,
+        groups: Groups,  # noqa: ARG002 - the class does not matter, its area does
+        areas: Floats,
+        kept_cells: Flags,
+    ) -> float:
+        counts = self._frequency.counts
+        return float((counts * np.exp2(np.where(kept_cells, areas, self._whole))).sum())
+
+
+class Divergence(AreaLoss):
+    """The Kullback-Leibler divergence of the table from its reconstruction by the release, in bits.
+
+    The reconstruction spreads the rows of each class evenly over the combinations of original
+    values that the class may represent, and suppressed rows evenly over all combinations (Kifer and
+    Gehrke, Injecting utility into anonymized datasets, SIGMOD 2006).
+    """
+
+    name = "kl-divergence"
+
+    def _loss(self, groups: Groups, areas: Floats, kept_cells: Flags) -> float:
+        counts = self._frequency.counts.astype(np.float64)
+        rows = max(counts.sum(), 1.0)
+        # log2 of how many rows have the combination of quasi-identifier values of each cell
+        alike = np.unique(self._frequency.class_keys(), return_inverse=True)[1]
+        own = np.log2(np.bincount(alike, weights=counts)[alike])
+        place = np.unique(self._frequency.class_ids(groups), return_inverse=True)[1]
+        sizes = np.bincount(place, weights=counts)[place]
+        gone = counts[~kept_cells].sum()
+        released = np.log2(np.where(kept_cells, sizes, max(gone, 1.0)))
+        spread = np.where(kept_cells, areas, self._whole)
+        return float((counts / rows * (own - released + spread)).sum())
+
+
+class ShownClassification(Classification):
+    """The share of rows that are suppressed, or whose masked label is not predicted by the other
+    quasi-identifiers. The label is itself a quasi-identifier.
+
+    This is how ARX 3.9.2 treats a response variable that is a quasi-identifier. Kept rows with
+    equal values of the other quasi-identifiers form a group. Their masked labels determine their
+    charges, like the labels of the rows of a class in `Classification`. If the mask shows v
+    different values for the V label values, each charge moves towards the largest charge by the
+    share
+
+        (V - v) / (V - 1).
+
+    So if the mask shows only one value, every kept row has the largest charge.
+    """
+
+    def _exact(self, box: Box) -> float:
+        choice, frequency = self._problem.choice(box), self._frequency
+        groups = {name: choice[name].groups for name in frequency.quasi}
+        kept_classes = self._plan.rule.check(self._plan.classes(choice)).kept_classes
+        _, place = np.unique(frequency.class_ids(groups), return_inverse=True)
+        kept_rows = self._weights * kept_classes[place]
+        label = groups[frequency.label]
+        joint = self._predicted(groups, label, kept_rows)
+        suppressed = self._options.suppressed * (self._weights.sum() - kept_rows.sum())
+        return self._share(self._charge(joint, self._hidden(label)) + suppressed)
+
+    def _least(self, box: Box) -> float:
+        # What is shown of a label distinguishes most where it is coarsest. Each row of a minority is
+        # charged, suppressed, or in a tie, at the least of these.
+        variables = zip(self._problem.variables, box, strict=True)
+        coarsest = next(v.meet(d) for v, d in variables if v.name == self._frequency.label)
+        joint = self._predicted(self._joined(box), coarsest, self._weights)
+        charges = (self._options.minority, self._options.suppressed, self._options.tied)
+        least = min(charge for charge in charges if charge is not None)
+        return self._share(least * float((joint.sum(axis=1) - joint.max(axis=1, initial=0)).sum()))
+
+    def _charge(self, joint: Floats, hidden: float) -> float:
+        """Return the sum of the charges (losses between 0 and 1) of all kept rows. A row is charged
+        if it does not have the most frequent masked label of its group, or if labels tie.
+
+        `joint` counts the kept rows by group of the other quasi-identifiers and by masked label,
+        shape (groups, labels). `hidden`, from 0 to 1, is the share of label values that the mask
+        hides.
+        """
+        charges = self._options
+        most = max(charges.minority, charges.suppressed, charges.tied or 0.0)
+        rows = joint.sum(axis=1)
+        if hidden == 1:
+            return float(most * rows.sum())
+        minority = charges.minority * (1 - hidden) + most * hidden
+        charged = minority * (rows - joint.max(axis=1, initial=0))
+        if charges.tied is not None:
+            tied = charges.tied * (1 - hidden) + most * hidden
+            charged = np.where(self._ties(joint.T), tied * rows, charged)
+        return float(charged.sum())
+
+    def _hidden(self, label: Integers) -> float:
+        """Return the share of the V label values that a mask hides, (V - shown) / (V - 1), from 0
+        to 1. `label` has the masked label of each value, shape (V,).
+        """
+        if self._classes < 2:
+            return 0.0
+        return 1 - (len(np.unique(label[: self._classes])) - 1) / (self._classes - 1)
+
+    def _predicted(
+        self, groups: Mapping[str, Integers], label: Integers, weights: Floats
+    ) -> Floats:
+        """Return the number of rows by group of the other quasi-identifiers and by masked label,
+        shape (groups, labels).
+
+        Parameters
+        ----------
+        groups
+            For each quasi-identifier, the group of each value under its mask.
+        label
+            The masked label of each of the V label values, shape (V,).
+        weights
+            The rows of each cell (combination of values) of the frequency table that are counted,
+            shape (cells,).
+        """
+        name = self._frequency.label
+        others = self._frequency.class_ids({**groups, name: np.zeros_like(label)})
+        numbered, place = np.unique(others, return_inverse=True)
+        size = int(label.max(initial=0)) + 1
+        cells = place * size + label[self._label]
+        counts = np.bincount(cells, weights, len(numbered) * size)
+        return counts.astype(np.float64, copy=False).reshape(-1, size)

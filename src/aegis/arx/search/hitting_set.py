@@ -15,6 +15,8 @@ covers most of the list, relative to the growth of the classes.
 This is the search for a smallest hitting set of the refused configurations (Moreno-Centeno and
 Karp, The implicit hitting set approach, Operations Research 61, 2013), with an explicit list
 instead of an integer programme.
+
+The search strategy of hitting sets, for sums of losses in a large search space.
 """
 
 from __future__ import annotations
@@ -22,22 +24,21 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
 
-from aegis.advisor.search.branch import BranchAndBound, OpenBox
-from aegis.advisor.search.cells import RuleCells
-from aegis.advisor.search.clock import Clock
-from aegis.advisor.search.feasibility import InMemory
+from aegis.advisor.search.branch import BranchAndBound, Found, OpenBox
+from aegis.advisor.search.corner_classes import RuleCells
+from aegis.advisor.search.feasibility import Feasibility, InMemory
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.problem import MaskVariable, Problem, Variable, members
+from aegis.advisor.search.problem import Box, Clock, MaskVariable, Problem, Variable, members
 from aegis.arrays import Flags, Floats
 from aegis.arx.losses.separable import Separable
-from aegis.arx.search.class_counter import Node, Tally
-from aegis.arx.search.listing import HALF, Chosen, Listing, OpenList, halves
-from aegis.interrupts import check
-from aegis.progress import Step
+from aegis.arx.search.listing import HALF, Chosen, Listing, Node, OpenList, Tally, halves
+from aegis.errors import InternalError
+from aegis.files import Step, check
 
 Coarsening = tuple[float, int, int]
 """What a step to a coarser candidate covers for what it costs, the variable, the candidate."""
@@ -424,3 +425,50 @@ def _entropies(variable: Variable, cells: RuleCells) -> Floats:
         shares = rows[rows > 0] / rows.sum()
         entropies[place] = -(shares * np.log(shares)).sum()
     return entropies
+
+
+@dataclass(frozen=True)
+class HittingSets:
+    """A search strategy: it lists configurations with a small loss, and removes from the list those
+    that the rule refuses and all finer ones (see `aegis.arx.search.hitting_set`).
+    """
+
+    name: str = "hitting-sets"
+
+    def suits(self, problem: Problem, objective: Objective, feasibility: Feasibility) -> bool:
+        """Return whether the strategy suits a search: the space is large, the loss is a sum over
+        attributes, and the rule limits only class sizes.
+        """
+        if not isinstance(feasibility, InMemory) or not objective.follows_rule:
+            return False
+        from aegis.arx.losses.separable import ChargedLoss
+
+        sums = isinstance(objective, ChargedLoss) and objective.separates
+        return sums and pays(problem, feasibility)
+
+    def search(
+        self,
+        problem: Problem,
+        objective: Objective,
+        feasibility: Feasibility,
+        *,
+        top: int,
+        clock: Clock,
+        step: Step,
+        start: tuple[Box, ...],
+    ) -> Found:
+        """Return the `top` configurations with the least losses, with a proof. If the time limit
+        ends the search before, return the best ones so far.
+
+        `start` are configurations to try first.
+        """
+        from aegis.arx.losses.separable import ChargedLoss
+
+        if not isinstance(feasibility, InMemory) or not isinstance(objective, ChargedLoss):
+            raise InternalError("This search is for sums of losses.")
+        return Sieve(
+            problem, objective, feasibility, objective.separable(), top=top, clock=clock, step=step
+        ).run(start)
+
+
+HITTING_SETS = HittingSets()

@@ -13,10 +13,19 @@ import pyarrow.compute as pc
 
 from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import DataError, PolicyError
-from aegis.masks import parameters
-from aegis.masks.base import SUPPRESSED, Kind, Mask, ValueCounts, described
-from aegis.masks.mapping import among, mapped, text_of
-from aegis.masks.noise.base import MOST_REPORTS, NoiseMask, is_null, take
+from aegis.masks import base as parameters
+from aegis.masks.base import (
+    MOST_REPORTS,
+    SUPPRESSED,
+    Kind,
+    Mask,
+    NoiseMask,
+    ValueCounts,
+    described,
+    is_null,
+    take,
+)
+from aegis.masks.categories import among, mapped, text_of
 from aegis.privacy import PrivacyLoss
 
 CATEGORIES = frozenset({Kind.TEXT, Kind.INTEGER, Kind.BOOLEAN})
@@ -226,7 +235,7 @@ class RandomisedResponse(CategoryNoise):
         size = len(self.categories())
         if size == 1:
             return codes
-        from aegis.masks.noise.opendp import randomised_response
+        from aegis.masks.noise.numbers import randomised_response
 
         return randomised_response(codes, size, 1 / (1 + (size - 1) * math.exp(-self.epsilon)))
 

@@ -1,29 +1,40 @@
-"""Add noise to numbers, which are shown on a grid."""
+"""Add noise to numbers, which are shown on a grid.
+
+Add noise to dates.
+
+Draw from differentially private mechanisms with OpenDP (extra `dp`).
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from functools import cache
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from aegis.arrays import Floats
-from aegis.errors import InternalError
-from aegis.masks import parameters
-from aegis.masks.base import Kind, Mask, ValueCounts, described
-from aegis.masks.bounds import LEARNS, shared_range
-from aegis.masks.intervals import NUMERIC
-from aegis.masks.noise.base import (
+from aegis.arrays import Floats, Ints
+from aegis.errors import InternalError, PolicyError
+from aegis.masks import base
+from aegis.masks.arithmetic import LEARNS, shared_range
+from aegis.masks.base import (
+    Kind,
+    Mask,
     NoiseMask,
     NumberGrid,
+    ValueCounts,
+    described,
     floats,
     is_null,
     learnt_field,
     nice_step,
     take,
 )
+from aegis.masks.numeric import NUMERIC
 from aegis.privacy import PrivacyLoss
 
 STEPS = 100
@@ -138,12 +149,12 @@ class BoundedNoise(GridNoise):
 
     def __post_init__(self) -> None:
         _check_bounds(self.name, self.lower, self.upper)
-        parameters.number(self.name, "epsilon", self.epsilon, positive=True)
+        base.number(self.name, "epsilon", self.epsilon, positive=True)
         if self.sensitivity is not None:
-            parameters.number(self.name, "sensitivity", self.sensitivity, positive=True)
+            base.number(self.name, "sensitivity", self.sensitivity, positive=True)
             if self.sensitivity > self._width:
                 allowed = f"a number up to upper - lower, which is {self._width:g}"
-                raise parameters.wrong(self.name, "sensitivity", self.sensitivity, allowed)
+                raise base.wrong(self.name, "sensitivity", self.sensitivity, allowed)
 
     def loss(self, attribute: str) -> PrivacyLoss:
         """Return the privacy loss of a row in the column `attribute` if its number changes from one
@@ -194,15 +205,15 @@ class Laplace(BoundedNoise):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.resolution is not None:
-            parameters.exact(self.name, "resolution", self.resolution, positive=True)
+            base.exact(self.name, "resolution", self.resolution, positive=True)
             self.grid()
 
     def _learn(self, data: ValueCounts) -> Mask:
         """Choose the resolution, which depends only on the bounds and the kind of column."""
         step = nice_step((self.upper - self.lower) / STEPS)
         if data.kind is Kind.INTEGER:
-            step = max(step, parameters.as_fraction(1))
-        return replace(self, resolution=parameters.plain(step))
+            step = max(step, base.as_fraction(1))
+        return replace(self, resolution=base.plain(step))
 
     def grid(self) -> NumberGrid:
         """Return the evenly spaced numbers from `lower` to `upper` that the mask can show."""
@@ -225,7 +236,6 @@ class Laplace(BoundedNoise):
 
     def noisy(self, numbers: Floats, random: np.random.Generator) -> Floats:  # noqa: ARG002
         """Return the numbers with noise from OpenDP, which takes no seed."""
-        from aegis.masks.noise.opendp import laplace
 
         return laplace(self._clipped(numbers), self._sensitivity / self.epsilon)
 
@@ -252,7 +262,7 @@ class Geometric(BoundedNoise):
         for name in ("lower", "upper"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int):
-                raise parameters.wrong(self.name, name, value, "a whole number")
+                raise base.wrong(self.name, name, value, "a whole number")
         super().__post_init__()
         self.grid()
 
@@ -276,7 +286,6 @@ class Geometric(BoundedNoise):
 
     def noisy(self, numbers: Floats, random: np.random.Generator) -> Floats:  # noqa: ARG002
         """Return the numbers with noise from OpenDP, which takes no seed."""
-        from aegis.masks.noise.opendp import geometric
 
         bounded = self._clipped(numbers).astype(np.int64)
         return geometric(bounded, self._sensitivity / self.epsilon).astype(np.float64)
@@ -310,9 +319,9 @@ class UniformNoise(GridNoise):
 
     def _check_grid(self) -> None:
         if self.resolution is not None:
-            parameters.exact(self.name, "resolution", self.resolution, positive=True)
+            base.exact(self.name, "resolution", self.resolution, positive=True)
         hint = "Give both, or neither: they are then taken from the data."
-        parameters.together(f"Mask {self.name!r}", hint, lower=self.lower, upper=self.upper)
+        base.together(f"Mask {self.name!r}", hint, lower=self.lower, upper=self.upper)
         if self.lower is not None and self.upper is not None:
             _check_bounds(self.name, self.lower, self.upper, empty=True)
         if self.fitted:
@@ -345,17 +354,17 @@ class UniformNoise(GridNoise):
             typical = float(np.median(reach)) or high - low
             # Fine enough for the noise, as far as the range allows.
             least = max(min((high - low) / STEPS, typical / 2), (high - low) / (8 * STEPS))
-            step = nice_step(least) if least > 0 else parameters.as_fraction(1)
+            step = nice_step(least) if least > 0 else base.as_fraction(1)
             if data.kind is Kind.INTEGER:
-                step = max(step, parameters.as_fraction(1))
+                step = max(step, base.as_fraction(1))
         else:
-            step = parameters.as_fraction(self.resolution)
-        first = parameters.as_fraction(low) // step * step if self.lower is None else None
-        last = -(-parameters.as_fraction(high) // step) * step if self.upper is None else None
+            step = base.as_fraction(self.resolution)
+        first = base.as_fraction(low) // step * step if self.lower is None else None
+        last = -(-base.as_fraction(high) // step) * step if self.upper is None else None
         fitted: dict[str, Any] = {
-            "resolution": parameters.plain(step),
-            "lower": self.lower if first is None else parameters.plain(first),
-            "upper": self.upper if last is None else parameters.plain(last),
+            "resolution": base.plain(step),
+            "lower": self.lower if first is None else base.plain(first),
+            "upper": self.upper if last is None else base.plain(last),
         }
         return replace(self, **fitted)
 
@@ -388,7 +397,7 @@ class AddUniform(UniformNoise):
     upper: int | float | None = learnt_field("largest number to show")
 
     def __post_init__(self) -> None:
-        parameters.exact(self.name, "amount", self.amount, positive=True)
+        base.exact(self.name, "amount", self.amount, positive=True)
         self._check_grid()
 
     def widths(self, numbers: Floats) -> Floats:
@@ -417,7 +426,7 @@ class ScaleUniform(UniformNoise):
     upper: int | float | None = learnt_field("largest number to show")
 
     def __post_init__(self) -> None:
-        parameters.exact(self.name, "ratio", self.ratio, positive=True)
+        base.exact(self.name, "ratio", self.ratio, positive=True)
         self._check_grid()
 
     def widths(self, numbers: Floats) -> Floats:
@@ -428,7 +437,178 @@ class ScaleUniform(UniformNoise):
 
 
 def _check_bounds(mask: str, lower: object, upper: object, *, empty: bool = False) -> None:
-    low = parameters.exact(mask, "lower", lower)
-    high = parameters.exact(mask, "upper", upper)
+    low = base.exact(mask, "lower", lower)
+    high = base.exact(mask, "upper", upper)
     if high < low or (high == low and not empty):
-        raise parameters.wrong(mask, "upper", upper, f"a number above lower, which is {low}")
+        raise base.wrong(mask, "upper", upper, f"a number above lower, which is {low}")
+
+
+MOST_DAYS = 100_000
+"""Largest number of days that a noise mask on dates may show."""
+
+
+@dataclass(frozen=True)
+class DateNoise(NoiseMask):
+    """Moves a date by a random whole number of days, uniform in -days..days.
+
+    A time of day is dropped. Days beyond the bounds are shown as the bound. If `lower` and `upper`
+    are not given, the bounds are fitted to the data. Null stays null. The noise guarantees no
+    differential privacy.
+    """
+
+    name: ClassVar[str] = "date_noise"
+    summary: ClassVar[str] = "Moves a date at random, by at most a number of days."
+    fits: ClassVar[frozenset[Kind]] = frozenset({Kind.DATE})
+    example: ClassVar[str] = "{date_noise: {days: 14}}"
+    keeps_kind: ClassVar[bool] = True
+    fitted_by: ClassVar[str | None] = "lower"
+    ordered: ClassVar[bool] = True
+    learns: ClassVar[str | None] = LEARNS
+
+    days: int = described("largest number of days that a date moves, 1 to 36500")
+    lower: str | None = learnt_field("first day to show (ISO 8601)")
+    upper: str | None = learnt_field("last day to show (ISO 8601)")
+
+    def __post_init__(self) -> None:
+        base.whole(self.name, "days", self.days, at_least=1, at_most=36_500)
+        hint = "Give both, or neither: they are then taken from the data."
+        base.together(f"Mask {self.name!r}", hint, lower=self.lower, upper=self.upper)
+        for name in ("lower", "upper"):
+            given: Any = getattr(self, name)
+            if isinstance(given, date):  # YAML reads an unquoted day as a date
+                object.__setattr__(self, name, given.isoformat()[:10])
+            elif given is not None:
+                _day(self.name, name, given)
+        if self.fitted:
+            first, last = self._ends()
+            if not 0 <= last - first < MOST_DAYS:
+                raise base.wrong(
+                    self.name,
+                    "upper",
+                    self.upper,
+                    f"a day from {self.lower} on, within {MOST_DAYS:,} days",
+                )
+
+    def _learn(self, data: ValueCounts) -> Mask:
+        """Return the mask with bounds that span all moved dates. Each bound comes from a date that
+        enough rows share.
+        """
+        present = ~is_null(data.values)
+        days, place = np.unique(_day_numbers(data.values)[present], return_inverse=True)
+        low, high = 0, 0
+        if len(days):
+            rows = np.bincount(place, weights=data.counts[present])
+            low, high = map(int, shared_range(days.astype(np.float64), rows, data.shared_rows))
+        first, last = _EPOCH + timedelta(low - self.days), _EPOCH + timedelta(high + self.days)
+        return replace(self, lower=first.isoformat(), upper=last.isoformat())
+
+    def reports(self, data: ValueCounts) -> pa.Array:
+        """Return every day from lower to upper, and null if the data has nulls."""
+        days = self._days()
+        return pa.concat_arrays([days, pa.nulls(1, days.type)]) if data.values.null_count else days
+
+    def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
+        """Return the probability that true date i is shown as day j, for V dates and R days, shape
+        (V, R), or only the lines `rows`. Days beyond a bound become the bound.
+
+        Each day within `days` of the true one has the probability 1 / (2 days + 1).
+        """
+        first, last = self._ends()
+        every = is_null(data.values)
+        missing, numbers = every[rows], _day_numbers(data.values)[rows]
+        size = last - first + 1
+        chances = np.zeros((len(numbers), size + int(every.any())))
+        share = 1.0 / (2 * self.days + 1)
+        for i, day in enumerate(numbers.tolist()):
+            if missing[i]:
+                chances[i, -1] = 1.0
+                continue
+            reach = np.clip(np.arange(day - self.days, day + self.days + 1), first, last) - first
+            chances[i, :size] = np.bincount(reach, minlength=size) * share
+        return chances
+
+    def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
+        """Move each date by a separately drawn number of days."""
+        first, last = self._ends()
+        moved = _day_numbers(column) + random.integers(-self.days, self.days + 1, len(column))
+        return take(self._days(), np.clip(moved, first, last) - first, is_null(column))
+
+    def _ends(self) -> tuple[int, int]:
+        if self.lower is None or self.upper is None:
+            raise InternalError(f"Mask {str(self)!r} has not been fitted.")
+        return _day(self.name, "lower", self.lower), _day(self.name, "upper", self.upper)
+
+    def _days(self) -> pa.Array:
+        first, last = self._ends()
+        return pa.array(range(first, last + 1), pa.int32()).cast(pa.date32())
+
+
+_EPOCH = date(1970, 1, 1)
+
+
+def _day(mask: str, parameter: str, given: object) -> int:
+    """Return the number of days from 1970-01-01 to a day written in ISO 8601."""
+    try:
+        return (date.fromisoformat(str(given)) - _EPOCH).days
+    except ValueError:
+        raise base.wrong(mask, parameter, given, "a day as 2024-01-31") from None
+
+
+def _day_numbers(values: pa.Array) -> Ints:
+    """Return dates and times as days from 1970-01-01, null as 0."""
+    days = values.cast(pa.date32(), safe=False).cast(pa.int32()).fill_null(0)
+    numbers: Ints = days.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
+
+
+@cache
+def library() -> SimpleNamespace:
+    """Import OpenDP; return its domains, measurements and metrics.
+
+    Raise `PolicyError`, which names the extra to install, if OpenDP is missing.
+    """
+    try:
+        # Not by its prelude, which imports its extras for tables and models: two seconds.
+        from opendp import domains, measurements, metrics
+        from opendp.mod import enable_features
+    except ImportError as error:
+        raise PolicyError(
+            "Noise with a stated epsilon is drawn with OpenDP, which is not installed.",
+            hint="Install it: pip install 'aegis-advisor[dp]'.",
+        ) from error
+    # Non-interactive mechanisms that OpenDP has, but whose proofs its reviewers have not all vetted.
+    enable_features("contrib")
+    return SimpleNamespace(domains=domains, measurements=measurements, metrics=metrics)
+
+
+def laplace(numbers: Floats, scale: float) -> Floats:
+    """Add independent Laplace noise of this scale to each number."""
+    if not len(numbers):
+        return numbers.astype(np.float64)
+    dp = library()
+    domain = dp.domains.vector_domain(dp.domains.atom_domain(T="f64", nan=False))
+    metric = dp.metrics.l1_distance(T="f64")
+    mechanism = dp.measurements.make_laplace(domain, metric, scale=float(scale))
+    return np.array(mechanism(numbers.tolist()), dtype=np.float64)
+
+
+def geometric(numbers: Ints, scale: float) -> Ints:
+    """Add independent noise k to each integer, with P(k) proportional to e^(-|k| / scale)."""
+    if not len(numbers):
+        return numbers.astype(np.int64)
+    dp = library()
+    domain = dp.domains.vector_domain(dp.domains.atom_domain(T="i64"))
+    metric = dp.metrics.l1_distance(T="i64")
+    mechanism = dp.measurements.make_geometric(domain, metric, scale=float(scale))
+    return np.array(mechanism(numbers.tolist()), dtype=np.int64)
+
+
+def randomised_response(codes: Ints, size: int, keep: float) -> Ints:
+    """Keep each code with probability `keep`; otherwise draw another code in 0..size - 1 uniformly."""
+    if not len(codes):
+        return codes.astype(np.int64)
+    dp = library()
+    mechanism = dp.measurements.make_randomized_response(
+        categories=list(range(size)), prob=float(keep)
+    )
+    return np.array([mechanism(code) for code in codes.tolist()], dtype=np.int64)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.files import HTML, check_outputs, is_bundle, written
-from aegis.cli.opening import Opening, opens_table
+from aegis.cli.files import HTML, Opening, check_outputs, is_bundle, opens_table, written
 from aegis.cli.options import (
     Configurations,
     Format,
@@ -20,8 +19,7 @@ from aegis.cli.options import (
     With,
     split_names,
 )
-from aegis.cli.output import Output, RunOptions
-from aegis.cli.progress import reporting
+from aegis.cli.output import Output, RunOptions, reporting
 from aegis.errors import DataError
 from aegis.papers.requests import EvaluationRequest
 from aegis.words import counted
@@ -125,7 +123,7 @@ def command(given: EvaluateCommand) -> None:
 
 def _print_labels(shell: Output, evaluations: Mapping[str, Evaluation], origin: str) -> None:
     """Print the evaluation of each of several labels."""
-    from aegis.cli.tables import heading
+    from aegis.cli.output import heading
 
     data = {"labels": {name: own.to_dict() for name, own in evaluations.items()}}
     rows = [{"label": name, **row} for name, own in evaluations.items() for row in own.rows()]
@@ -150,7 +148,7 @@ def _print(shell: Output, evaluation: Evaluation, origin: str) -> None:
 
 
 def _overview(evaluation: Evaluation, origin: str) -> Iterator[RenderableType]:
-    from aegis.cli.tables import pairs
+    from aegis.cli.output import pairs
     from aegis.papers.evaluation import METRICS
 
     reused = f", {evaluation.reused:,} of them known from equal ones" if evaluation.reused else ""
@@ -168,7 +166,7 @@ def _overview(evaluation: Evaluation, origin: str) -> Iterator[RenderableType]:
 
 
 def _configurations(evaluation: Evaluation) -> Iterator[RenderableType]:
-    from aegis.cli.tables import Column, fixed, heading, number, table
+    from aegis.cli.output import Column, fixed, heading, number, table
 
     unmasked = {s.model: s.unmasked for s in evaluation.scores if s.metric == evaluation.metric}
     means = {model: evaluation.means(model, releases=True) for model in evaluation.models}
@@ -205,7 +203,7 @@ def _configurations(evaluation: Evaluation) -> Iterator[RenderableType]:
 
 def _against_original(evaluation: Evaluation) -> Iterator[RenderableType]:
     """Yield the differences of record-level releases from the unmasked table, if there are any."""
-    from aegis.cli.tables import Column, fixed, heading, line, number, table
+    from aegis.cli.output import Column, fixed, heading, line, number, table
 
     if not evaluation.importance_shift:
         return
@@ -235,7 +233,7 @@ def _against_original(evaluation: Evaluation) -> Iterator[RenderableType]:
 
 
 def _agreement(evaluation: Evaluation) -> Iterator[RenderableType]:
-    from aegis.cli.tables import Column, heading, line, number, table
+    from aegis.cli.output import Column, heading, line, number, table
 
     cells = {(agreement.measure, agreement.model): agreement for agreement in evaluation.agreement}
     models = [m for m in evaluation.models if any(model == m for _, model in cells)]

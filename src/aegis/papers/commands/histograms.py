@@ -6,11 +6,9 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-from aegis.cli.files import JSON, check_outputs, written
-from aegis.cli.opening import DEFAULT, Opening, opens_table
+from aegis.cli.files import DEFAULT, JSON, Opening, check_outputs, opens_table, written
 from aegis.cli.options import Force, PolicyOfTable, Quiet, TableOrBundle, VerifyKey, output_file
-from aegis.cli.output import Output
-from aegis.cli.progress import reporting
+from aegis.cli.output import Output, reporting
 from aegis.errors import PolicyError
 
 PANEL = "Research"

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.files import check_outputs, next_step, written, written_dict
-from aegis.cli.options import ExactPairs, PolicyFile, file_option, output_file
-from aegis.cli.output import Output, RunOptions
-from aegis.cli.parameters import takes_records
-from aegis.cli.progress import reporting
+from aegis.cli.options import ExactPairs, PolicyFile, file_option, output_file, takes_records
+from aegis.cli.output import Output, RunOptions, reporting
 from aegis.errors import PolicyError
 from aegis.words import counted
 
@@ -96,7 +94,7 @@ def command(asked: PublishCommand) -> None:
         read_mapping_of,
         save_published,
     )
-    from aegis.papers.published.file import EXTENSION
+    from aegis.papers.published.model import EXTENSION
     from aegis.policy import load_policy
 
     tables = _named("--masked", asked.masked or ())
@@ -165,7 +163,7 @@ def _print(shell: Output, published: Published, output: Path, policy_file: Path)
         }
         shell.as_data(data)
         return
-    from aegis.cli.tables import pairs
+    from aegis.cli.output import pairs
 
     shell.show(
         pairs(

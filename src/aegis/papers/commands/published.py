@@ -10,9 +10,9 @@ from aegis.errors import PolicyError
 
 if TYPE_CHECKING:
     from aegis.advisor import Advice
+    from aegis.files import Progress
     from aegis.papers.published import Published
     from aegis.policy import Policy
-    from aegis.progress import Progress
     from aegis.report import ReportSection
     from aegis.requests import RankRequest, SearchRequest
 

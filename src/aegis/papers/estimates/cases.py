@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from aegis.advisor.estimates import AttributeEstimate, Estimate
+from aegis.advisor.ranked import AttributeEstimate, Estimate
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.errors import DataError, InternalError, PolicyError
+from aegis.files import SILENT, Progress
 from aegis.measures import MEASURES, Measure, Scope
 from aegis.papers.estimates.deviation import (
     DEFAULT_METHOD,
@@ -24,7 +25,6 @@ from aegis.papers.estimates.deviation import (
     shows_all,
     unmasked_measure,
 )
-from aegis.progress import SILENT, Progress
 from aegis.summary import Information, Summary
 
 ONE_MASK = (

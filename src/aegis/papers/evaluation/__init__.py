@@ -3,8 +3,8 @@
 from aegis.papers.evaluation.comparators import COMPARATORS, Reconstructed, compare, mascara
 from aegis.papers.evaluation.evaluate import check_request, evaluate_models
 from aegis.papers.evaluation.metrics import METRICS
-from aegis.papers.evaluation.models import MODELS, Model
 from aegis.papers.evaluation.result import Evaluation
+from aegis.papers.evaluation.training import MODELS, Model
 from aegis.papers.requests import CLASS_MODELS
 
 __all__ = [

@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor import Choice, Scorer
-from aegis.advisor.grouping import group_rows
+from aegis.advisor.encodings import group_rows
 from aegis.arrays import Integers, Ints
 from aegis.errors import PolicyError
+from aegis.files import SILENT, Progress
 from aegis.measures import MEASURES, Contingency, Measure
-from aegis.papers.evaluation.agreement import Judged
+from aegis.papers.evaluation.result import Judged
 from aegis.papers.reconstruction import (
     Evidence,
     MaskedJoint,
@@ -28,7 +29,6 @@ from aegis.papers.reconstruction import (
     randomised_rounding,
     reconstruct,
 )
-from aegis.progress import SILENT, Progress
 from aegis.registry import Registry
 from aegis.summary import AttributeSummary, Candidate
 

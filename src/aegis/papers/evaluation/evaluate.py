@@ -6,6 +6,8 @@ class. Models with one-hot encoding get one 0/1 column per masked value, also fo
 values are pooled. Gradient boosting gets the rank of the masked value. Models predict the unmasked
 label (or the label cut into the policy's bins), even if a configuration masks it. Each training
 runs on one thread.
+
+Train small models on sampled rows of the best configurations, to check the estimates.
 """
 
 from __future__ import annotations
@@ -17,21 +19,30 @@ from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from aegis.advisor import Advice, Choice, PrivacyPlan, Scorer, rank_configurations
+from aegis.advisor.figures import ProxyFigures
 from aegis.errors import PolicyError
+from aegis.files import SILENT, Progress, Step
 from aegis.measures import MEASURES, LabelKind, measures_of
-from aegis.papers.evaluation.agreement import Judged
 from aegis.papers.evaluation.coding import CodedTable, Design, code_table
 from aegis.papers.evaluation.comparators import compare
 from aegis.papers.evaluation.metrics import METRICS
-from aegis.papers.evaluation.models import Model, choose_models
-from aegis.papers.evaluation.result import UNMASKED, Evaluation
-from aegis.papers.evaluation.splits import Split, make_splits, rare_classes
-from aegis.papers.evaluation.store import Store
-from aegis.papers.evaluation.training import Task, Training, train
+from aegis.papers.evaluation.result import UNMASKED, Evaluation, Judged
+from aegis.papers.evaluation.training import (
+    Model,
+    Split,
+    Store,
+    Task,
+    Training,
+    choose_models,
+    make_splits,
+    rare_classes,
+    train,
+)
 from aegis.papers.requests import CLASS_MODELS, NUMBER_MODELS, EvaluationRequest
 from aegis.policy import Configuration, Policy
-from aegis.progress import SILENT, Progress, Step
 from aegis.sources import Source
 from aegis.summary import Summary
 from aegis.words import counted
@@ -409,3 +420,82 @@ def _noted(evaluation: Evaluation, rows: CodedTable, splits: Sequence[Split]) ->
         total = sum(t.model == model for t in evaluation.trainings)
         notes.append(f"{count:,} of {total:,} trainings of {model} did not converge; they are kept")
     return replace(evaluation, notes=tuple(notes))
+
+
+FINALISTS = 5
+"""Number of configurations on which models are trained; these are the best ones."""
+ROWS = 2_000
+"""Most rows that are drawn for the training and the test."""
+SPLITS = 3
+TEST_SHARE = 0.3
+PROXY_METRICS = {"accuracy": "accuracy", "nats": "log_loss"}
+"""The metric for each unit of the measure that ranks; for other units, the metric is the AUC."""
+
+
+def train_proxy(
+    source: Source,
+    summary: Summary,
+    policy: Policy,
+    advice: Advice,
+    *,
+    models: Sequence[str] = ("lr",),
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> Advice:
+    """Add to the advice the results of small models, trained on sampled rows of its best entries.
+
+    The ranking does not change, because a sample is less precise than the counts of all rows.
+
+    Parameters
+    ----------
+    source, summary, policy
+        The table, its summary and its policy.
+    advice
+        The advice; models are trained on its best `FINALISTS` admissible configurations.
+        Record-level releases are skipped.
+    models
+        Names of models, as in an evaluation.
+    seed
+        Seed of the drawn rows and the splits; all configurations use the same rows.
+
+    Raises
+    ------
+    PolicyError
+        A model is unknown, or the extra `ml` is not installed.
+    """
+    policy.require_label("A proxy")
+    policy.refuse_weight("A proxy")
+    chosen = choose_models(models)
+    able = [ranked for ranked in advice.ranking if ranked.admissible and ranked.method is None][
+        :FINALISTS
+    ]
+    sample = _drawn(code_table(source, summary, policy, seed=seed), seed)
+    splits = make_splits(sample.label, count=SPLITS, test_share=TEST_SHARE, seed=seed)
+    metric = PROXY_METRICS.get(MEASURES.get(advice.measure).unit, "roc_auc")
+    scorer = Scorer(summary)
+    choices = {ranked.name: scorer.choose(ranked.configuration) for ranked in able}
+    reached: dict[str, list[float]] = {}
+    with progress.step("Training proxies", len(choices) * len(chosen) * SPLITS) as step:
+        for task in tasks(sample, choices, chosen, splits, seed):
+            _, training = run_task(task)
+            value = training.metrics[metric]
+            if value is not None:
+                reached.setdefault(training.configuration, []).append(value)
+            step.advance()
+    figures = ProxyFigures(
+        models=tuple(model.name for model in chosen),
+        rows=int((sample.label >= 0).sum()),
+        splits=SPLITS,
+        metric=metric,
+        reached={name: float(np.mean(values)) for name, values in reached.items()},
+    )
+    return replace(advice, proxy=figures)
+
+
+def _drawn(rows: CodedTable, seed: int) -> CodedTable:
+    """Draw at most `ROWS` labelled rows; return the table, in which all other rows have no label."""
+    known = np.flatnonzero(rows.label >= 0)
+    drawn = np.random.default_rng(seed).choice(known, min(ROWS, len(known)), replace=False)
+    label = np.full_like(rows.label, -1)
+    label[drawn] = rows.label[drawn]
+    return replace(rows, label=label)

@@ -9,9 +9,7 @@ from importlib import import_module
 import numpy as np
 
 from aegis.papers.evaluation.coding import Design, Labels
-from aegis.papers.evaluation.models import require_extra
-from aegis.papers.evaluation.splits import Split
-from aegis.papers.evaluation.training import one_thread
+from aegis.papers.evaluation.training import Split, one_thread, require_extra
 
 TREES = 100
 """Number of trees in the random forest that measures feature importances."""

@@ -13,7 +13,7 @@ from aegis.advisor import Ranked
 from aegis.anonymizers import Anonymized, RecordTable
 from aegis.errors import EngineError
 from aegis.papers.evaluation.coding import CodedTable, Design
-from aegis.papers.evaluation.splits import Rows, Split
+from aegis.papers.evaluation.training import Rows, Split
 from aegis.summary.codes import encode
 
 Codes = npt.NDArray[np.int64]

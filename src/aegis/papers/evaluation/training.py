@@ -1,24 +1,315 @@
-"""Train a model on a masked table, and test it."""
+"""Train models on masked tables: models, splits, training, and a store of results.
+
+Train a model on a masked table, and test it.
+
+Define the models that are trained on masked tables, with their settings.
+
+scikit-learn is in the extra `ml`; it is imported only when a model is made.
+
+Split rows into training and test rows, stratified and in the same way for each configuration.
+
+Store finished trainings on disk, so that an evaluation can continue after it was killed.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
+from typing import IO, Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from aegis.arrays import Floats, Ints
+from aegis.errors import DataError, PolicyError
 from aegis.measures import LabelKind
 from aegis.papers.evaluation.coding import Design
 from aegis.papers.evaluation.metrics import METRICS, NumberPrediction, Prediction
-from aegis.papers.evaluation.models import Features, Model, require_extra
-from aegis.papers.evaluation.splits import Rows
+from aegis.registry import Registry
+from aegis.words import json_fields
+
+
+class Features(StrEnum):
+    """How masked values are encoded for a model."""
+
+    ONE_HOT = "one-hot"
+    """One 0/1 column per masked value that occurs in the training rows; sparse."""
+    ORDINAL = "ordinal"
+    """One column per attribute: the rank of the masked value in the order of the values."""
+    NUMBERS = "numbers"
+    """The number itself for attributes with an order and many values; one-hot for all others."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model that can be trained on masked tables.
+
+    Attributes
+    ----------
+    name
+        The name on the command line.
+    title
+        The usual name of the model.
+    home
+        Module and class of scikit-learn, separated by a colon.
+    features
+        The encoding of masked values.
+    settings
+        Parameters that differ from scikit-learn's defaults, without `random_state`.
+    seeded
+        Whether the model has the parameter `random_state`.
+    prefers_dense
+        Whether the model gets small one-hot features as a dense array, because trees split dense
+        columns several times faster.
+    regressor
+        The variant that predicts a number; None if the model predicts only classes.
+    """
+
+    name: str
+    title: str
+    home: str
+    features: Features = Features.ONE_HOT
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seeded: bool = True
+    prefers_dense: bool = False
+    regressor: Model | None = None
+
+    def of_number(self) -> Model:
+        """Return the variant that predicts a number; raise `PolicyError` if there is none."""
+        if self.regressor is None:
+            able = [model.name for model in MODELS if model.regressor is not None]
+            raise PolicyError(
+                f"Model {self.name!r} predicts classes, but the label is a number.",
+                hint=f"Allowed: {', '.join(able)}.",
+            )
+        return replace(self.regressor, name=self.name)
+
+    def make(self, seed: int) -> Any:
+        """Return the untrained model; raise `PolicyError` if the extra `ml` is not installed."""
+        require_extra()
+        module, _, name = self.home.partition(":")
+        random = {"random_state": seed} if self.seeded else {}
+        return getattr(import_module(module), name)(**self.settings, **random)
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether the model accepts row weights in training."""
+        return "sample_weight" in signature(self.make(0).fit).parameters
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings that, together with rows and seed, determine the result of a
+        training.
+        """
+        settings = {key: repr(value) for key, value in self.settings.items()}
+        return {"home": self.home, "features": str(self.features), "settings": settings}
+
+
+MODELS: Registry[Model] = Registry("model")
+"""All models by name; other packages add models through the entry points `aegis.models`."""
+
+MODELS.register_all(
+    Model(
+        "lr",
+        "Logistic regression",
+        "sklearn.linear_model:LogisticRegression",
+        settings={"max_iter": 200},
+        # The penalty is chosen among some by the training rows alone.
+        regressor=Model(
+            "lr",
+            "Ridge regression",
+            "sklearn.linear_model:RidgeCV",
+            Features.NUMBERS,
+            {"alphas": (0.1, 1.0, 10.0, 100.0, 1000.0)},
+            seeded=False,
+        ),
+    ),
+    Model("svm", "Linear support vector machine", "sklearn.svm:LinearSVC"),
+    Model(
+        "rf",
+        "Random forest",
+        "sklearn.ensemble:RandomForestClassifier",
+        settings={"n_estimators": 100, "n_jobs": 1},
+        prefers_dense=True,
+        # R's default: with single rows in its leaves a forest learns the noise of a number.
+        regressor=Model(
+            "rf",
+            "Random forest of regression trees",
+            "sklearn.ensemble:RandomForestRegressor",
+            Features.ORDINAL,
+            {"n_estimators": 100, "min_samples_leaf": 5, "max_features": 1 / 3, "n_jobs": 1},
+        ),
+    ),
+    Model(
+        "sgd",
+        "Linear classifier by stochastic gradient descent (hinge loss)",
+        "sklearn.linear_model:SGDClassifier",
+    ),
+    Model("nb", "Naive Bayes (Bernoulli)", "sklearn.naive_bayes:BernoulliNB", seeded=False),
+    Model(
+        "mlp",
+        "Multilayer perceptron (two hidden layers of 100, Adam)",
+        "sklearn.neural_network:MLPClassifier",
+        settings={"hidden_layer_sizes": (100, 100), "max_iter": 200},
+    ),
+    Model(
+        "gbdt",
+        "Gradient boosting (histograms)",
+        "sklearn.ensemble:HistGradientBoostingClassifier",
+        Features.ORDINAL,
+        # Early stopping sets rows aside, and fails on a class with one row.
+        settings={"early_stopping": False},
+        regressor=Model(
+            "gbdt",
+            "Gradient boosting of regression trees (histograms)",
+            "sklearn.ensemble:HistGradientBoostingRegressor",
+            Features.ORDINAL,
+            {"early_stopping": False},
+        ),
+    ),
+)
+
+
+def choose_models(names: Sequence[str]) -> tuple[Model, ...]:
+    """Return the models with these names, without duplicates.
+
+    Raises
+    ------
+    PolicyError
+        A name is unknown, no name is given, or the extra `ml` is not installed.
+    """
+    if not names:
+        raise PolicyError("No model was named.", hint=f"Allowed: {', '.join(MODELS.names())}.")
+    chosen = tuple(MODELS.get(name) for name in dict.fromkeys(names))
+    require_extra()
+    return chosen
+
+
+def require_extra() -> str:
+    """Return the version of scikit-learn; raise `PolicyError` if it is not installed."""
+    try:
+        return str(import_module("sklearn").__version__)
+    except ModuleNotFoundError as error:
+        raise PolicyError(
+            "Training models needs scikit-learn, which is not installed.",
+            hint="Install it with: pip install 'aegis-advisor[ml]'.",
+        ) from error
+
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A split of the labelled rows into training and test rows.
+
+    Attributes
+    ----------
+    number
+        Number of the split, from 0.
+    train, test
+        Row numbers, ascending. Each labelled row is in exactly one of them.
+    """
+
+    number: int
+    train: Rows
+    test: Rows
+
+
+def make_splits(
+    label: Ints, *, count: int, test_share: float, seed: int, persons: Ints | None = None
+) -> tuple[Split, ...]:
+    """Split the labelled rows `count` times, with each class in the same proportion.
+
+    For each class, floor(test_share * rows + 1/2) rows are test rows, but at least one row is a
+    training row. So a class with one row is never tested. If `persons` is not None, the function
+    splits persons in this way instead of rows, and keeps all rows of a person together. The class
+    of a person is the class of the person's first labelled row.
+
+    Parameters
+    ----------
+    label
+        Class of each row, shape (n,); rows with -1 are in no split.
+    count
+        Number of splits, at least 1.
+    test_share
+        Share of the rows to test on, above 0 and below 1.
+    seed
+        Seed of the splits. With a larger `count`, the first splits stay the same.
+    persons
+        The person of each row, shape (n,); None means that each row is a different person.
+
+    Raises
+    ------
+    PolicyError
+        A parameter is out of range.
+    DataError
+        There is no row to test on.
+    """
+    if count < 1:
+        raise PolicyError(f"{count} splits were asked for.", hint="Ask for at least 1.")
+    if not 0 < test_share < 1:
+        raise PolicyError(
+            f"The share of test rows is {test_share}.",
+            hint="Give a share above 0 and below 1, such as 0.3.",
+        )
+    if persons is None:
+        splits = tuple(_split(number, _members(label), test_share, seed) for number in range(count))
+    else:
+        labelled = np.flatnonzero(label >= 0)
+        _, first, person = np.unique(persons[labelled], return_index=True, return_inverse=True)
+        members = _members(label[labelled][first])
+        divided = (_split(number, members, test_share, seed) for number in range(count))
+        splits = tuple(_of_rows(split, labelled, person) for split in divided)
+    if not len(splits[0].test):
+        raise DataError(
+            f"No row is left to test on: {int((label >= 0).sum())} labelled rows at a test share "
+            f"of {test_share:g}.",
+            hint="Give more rows or a larger share of test rows.",
+        )
+    return splits
+
+
+def _members(label: Ints) -> list[Rows]:
+    return [np.flatnonzero(label == c) for c in range(int(label.max(initial=-1)) + 1)]
+
+
+def _of_rows(split: Split, labelled: Rows, person: Rows) -> Split:
+    """Turn a split of persons into a split of rows. `labelled` has the indices of the labelled
+    rows, and `person` the person of each.
+    """
+    tested = np.isin(person, split.test)
+    return Split(split.number, labelled[~tested], labelled[tested])
+
+
+def _split(number: int, members: list[Rows], test_share: float, seed: int) -> Split:
+    random = np.random.default_rng([seed, number])
+    train, test = [], []
+    for rows in members:
+        shuffled = random.permutation(rows)
+        tested = min(int(np.floor(test_share * len(rows) + 0.5)), len(rows) - 1)
+        test.append(shuffled[: max(tested, 0)])
+        train.append(shuffled[max(tested, 0) :])
+    return Split(number, np.sort(np.concatenate(train)), np.sort(np.concatenate(test)))
+
+
+def rare_classes(splits: tuple[Split, ...], label: Ints) -> Rows:
+    """Return the indices of the classes that have only one training row in at least one split.
+    `label` has the class of each row.
+    """
+    classes = int(label.max(initial=-1)) + 1
+    counts = np.array([np.bincount(label[s.train], minlength=classes) for s in splits])
+    return np.flatnonzero((counts == 1).any(axis=0))
+
 
 DENSE_CELLS = 1 << 26
 """Most cells of a dense one-hot table; a cell has four bytes."""
@@ -267,3 +558,103 @@ def _scores(classifier: Any, features: Any, probabilistic: bool) -> Floats:
         return np.asarray(classifier.predict_proba(features), dtype=np.float64)
     margin = np.asarray(classifier.decision_function(features), dtype=np.float64)
     return np.stack([-margin, margin], axis=1) if margin.ndim == 1 else margin
+
+
+class Store:
+    """A file of finished trainings, with one JSON object per line; each is written immediately.
+
+    The key of a training is a hash of everything that determines its result: the masked rows, the
+    label, the split, the model with its settings and seed, and the version of scikit-learn. So you
+    can use one file for many evaluations. After a change of the table or the policy, old results
+    are not used.
+
+    Parameters
+    ----------
+    path
+        The file, which is created when the first training is done; None keeps results in memory.
+
+    Raises
+    ------
+    DataError
+        The file cannot be read or written, or is not a file of trainings. If a killed process left
+        an incomplete last line, the store drops this line, without an error.
+    """
+
+    def __init__(self, path: str | Path | None) -> None:
+        self._path = None if path is None else Path(path)
+        self._known: dict[str, dict[str, Any]] = {}
+        self._file: IO[bytes] | None = None
+        if self._path is not None and self._path.exists():
+            self._read(self._path)
+
+    def get(self, task: Task) -> Training | None:
+        """Return the finished training of a task; None if it is not in the store."""
+        training = self._known.get(task.key)
+        if training is None:
+            return None
+        return Training(
+            task.configuration,
+            task.model.name,
+            task.split,
+            training["metrics"],
+            training["converged"],
+            tuple(training["messages"]),
+            training["seconds"],
+        )
+
+    def add(self, key: str, training: Training) -> None:
+        """Add a finished training, and write it to the file immediately."""
+        record = {"key": key, **json_fields(training)}
+        self._known[key] = record
+        if self._path is None:
+            return
+        try:
+            if self._file is None:
+                self._file = self._path.open("ab", buffering=0)
+            self._file.write(json.dumps(record).encode() + b"\n")
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise DataError(
+                f"Cannot write {self._path}: {error.strerror or error}.",
+                hint="Check its folder, space and permissions.",
+            ) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _read(self, path: Path) -> None:
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise DataError(
+                f"Cannot read {path}: {error.strerror or error}.", hint="Check the path."
+            ) from error
+        whole = content[: content.rfind(b"\n") + 1]
+        for number, line in enumerate(whole.splitlines(), start=1):
+            record = _record(line)
+            if record is None:
+                raise DataError(
+                    f"Line {number} of {path} is not a finished training.",
+                    hint="Give the store of an earlier evaluation, or a new file name.",
+                )
+            self._known[record["key"]] = record
+        if len(whole) < len(content):
+            if not self._known and not content.startswith(b'{"key"'):
+                raise DataError(
+                    f"{path} is not a store of finished trainings.",
+                    hint="Give the store of an earlier evaluation, or a new file name.",
+                )
+            with path.open("rb+") as file:
+                file.truncate(len(whole))
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    wanted = {"key", "metrics", "converged", "messages", "seconds"}
+    return record if isinstance(record, dict) and wanted <= set(record) else None

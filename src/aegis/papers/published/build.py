@@ -11,12 +11,18 @@ import ibis
 import numpy as np
 
 from aegis.errors import DataError, PolicyError
+from aegis.files import SILENT, Progress
 from aegis.masks import Identity
 from aegis.masks.base import SUPPRESSED
-from aegis.papers.published.contingencies import Contingencies, table_of
-from aegis.papers.published.model import Histogram, Possible, Published, codes_of
+from aegis.papers.published.model import (
+    Contingencies,
+    Histogram,
+    Possible,
+    Published,
+    codes_of,
+    table_of,
+)
 from aegis.policy import Attribute, Policy, Terms, as_policy
-from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, lock, summarize
 

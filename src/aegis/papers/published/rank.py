@@ -12,14 +12,14 @@ import numpy as np
 
 from aegis.advisor import Advice, Ranked, measure_for, plan_of
 from aegis.advisor.confidence import COMPARED, compared, jackknife, marked_by_folds, shrink_of
-from aegis.advisor.estimates import AttributeEstimate, Estimate
-from aegis.advisor.expected import contingency
-from aegis.advisor.owner import check_owner_rule
-from aegis.advisor.rank import rank_choice
+from aegis.advisor.plan import check_owner_rule, rank_choice
+from aegis.advisor.ranked import AttributeEstimate, Estimate
+from aegis.advisor.scores import contingency
 from aegis.advisor.scoring import AttributeScore, Scorer, utility_kept
 from aegis.errors import PolicyError
+from aegis.files import SILENT, Progress
 from aegis.measures import Measure, Scope
-from aegis.measures.record import Margins
+from aegis.measures.cooccurrence import Margins
 from aegis.papers.estimates.cases import (
     ONE_MASK,
     PaperEstimate,
@@ -36,7 +36,6 @@ from aegis.papers.published.build import as_it_stands
 from aegis.papers.published.model import Published
 from aegis.papers.reconstruction import Evidence, MaskedJoint, reconstruct
 from aegis.policy import Configuration, Policy, as_policy, policy_mapping
-from aegis.progress import SILENT, Progress
 from aegis.summary import Information
 
 AGAINST = (

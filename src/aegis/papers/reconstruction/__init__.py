@@ -1,18 +1,19 @@
 """Reconstruct the joint counts of an attribute and the label from counts of masked values."""
 
-from aegis.measures.checks import check_channel
-from aegis.measures.rounding import controlled_rounding
-from aegis.papers.reconstruction.closed import closed_form
-from aegis.papers.reconstruction.combine import all_evidence
+from aegis.measures.checks import check_channel, controlled_rounding
+from aegis.papers.reconstruction.combine import all_evidence, smooth
 from aegis.papers.reconstruction.composite import composite_link
-from aegis.papers.reconstruction.evidence import Evidence, MaskedJoint, NoisyJoint
-from aegis.papers.reconstruction.families import Groups, Margin
+from aegis.papers.reconstruction.evidence import (
+    Evidence,
+    MaskedJoint,
+    NoisyJoint,
+    Reconstruction,
+    randomised_rounding,
+    total_variation,
+)
+from aegis.papers.reconstruction.families import Groups, Margin, closed_form
 from aegis.papers.reconstruction.ipf import ipf
-from aegis.papers.reconstruction.methods import METHODS, Settings, reconstruct
-from aegis.papers.reconstruction.result import Reconstruction, total_variation
-from aegis.papers.reconstruction.rounding import randomised_rounding
-from aegis.papers.reconstruction.sample import sampling
-from aegis.papers.reconstruction.smooth import smooth
+from aegis.papers.reconstruction.methods import METHODS, Settings, reconstruct, sampling
 from aegis.papers.reconstruction.unfold import channel_em, unfold
 
 __all__ = [

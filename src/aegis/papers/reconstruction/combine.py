@@ -1,21 +1,30 @@
-"""Reconstruct from the joint counts of all candidate masks of an attribute (method `all-evidence`)."""
+"""Reconstruct from the joint counts of all candidate masks of an attribute (method `all-evidence`).
+
+Reconstruct ordered attributes by a smooth curve, if the curve predicts the known counts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from aegis.arrays import Floats, Ints
 from aegis.errors import DataError, PolicyError
+from aegis.files import SILENT, Progress
 from aegis.measures.checks import group_sums
-from aegis.papers.reconstruction.closed import THEOREM_1, spread
-from aegis.papers.reconstruction.evidence import AGREEMENT, Evidence, MaskedJoint, aggregate
-from aegis.papers.reconstruction.families import Family
+from aegis.papers.reconstruction.composite import SmoothFit, composite_link
+from aegis.papers.reconstruction.evidence import (
+    AGREEMENT,
+    Evidence,
+    MaskedJoint,
+    Reconstruction,
+    aggregate,
+)
+from aegis.papers.reconstruction.families import THEOREM_1, Family, spread
 from aegis.papers.reconstruction.ipf import histogram_family, ipf, joint_family
-from aegis.papers.reconstruction.result import Reconstruction
-from aegis.progress import SILENT, Progress
 
 
 def all_evidence(
@@ -230,3 +239,287 @@ def _contradiction(first: MaskedJoint, second: MaskedJoint, gap: float) -> DataE
         f"contradict each other by {gap:g} rows.",
         hint="All joints must come from the same rows, unrounded and without added noise.",
     )
+
+
+WEIGHTS = (0.0, 0.5, 1.0)
+"""The weights of the smooth curve to try; the other part of the weight is flat in every group."""
+
+FEWEST_GROUPS = 3
+"""Fewest groups for a test of predictions."""
+
+LEAST_EXTENT = 0.1
+"""Smallest share of the atoms in the smaller of two groups for which the curve is used."""
+
+PREDICTED_PENALTIES = 2
+"""Step width on the grid of penalties in predictions, for which a coarse choice is enough."""
+
+PREDICTED_SWEEPS = 10
+"""Sweeps of IPF in a prediction; the prediction need not be exact."""
+
+
+def smooth(
+    evidence: Evidence,
+    *,
+    tolerance: float = 1e-8,
+    max_sweeps: int = 10_000,
+    progress: Progress = SILENT,
+) -> Reconstruction:
+    """Return a table that is smooth along an ordered attribute and agrees with all evidence.
+
+    There are four steps:
+
+    1. Compute the joint counts of the common refinement of all masks (`all_evidence`).
+    2. For each label class, fit a penalised composite link model (`composite_link`): a smooth curve
+       of counts, or of the share of the class if the histogram is known.
+    3. Choose the weight of this curve by its predictions. Divide null's counts as in `closed_form`.
+    4. Run IPF from the result, so that the masks' joint counts and the histogram are met exactly.
+
+    Parameters
+    ----------
+    evidence
+        Evidence with the joint counts of at least one mask, for an attribute with an order.
+    tolerance, max_sweeps, progress
+        When IPF stops, and the receiver of progress.
+
+    Returns
+    -------
+    Reconstruction
+        Table of shape (V, C), in rows. `details` holds the curve's weight, and each class's penalty
+        and effective dimension (0 without rows or curve). `converged` means that all steps did.
+
+    Raises
+    ------
+    PolicyError
+        The attribute has no order, or there are no joint counts of a mask.
+    DataError
+        The evidence is inconsistent, or has fewer than 3 ordered atoms.
+    """
+    _require_order(evidence)
+    base = all_evidence(evidence, tolerance=tolerance, max_sweeps=max_sweeps, progress=progress)
+    block, blocks = common_refinement([mask.codes for mask in evidence.masked])
+    joint = MaskedJoint("common refinement", block, aggregate(block, base.table, blocks))
+    seen = _Seen.of(evidence, joint.codes, base.table)
+    weight = seen.weight()
+    fits = seen.fits() if weight else []
+    seed = seen.put(fits, weight, base.table)
+    table, rake = _meet(seed, joint, evidence, tolerance, max_sweeps, progress)
+    fitted = [fit for fit in fits if fit is not None]
+    return replace(
+        rake,
+        table=table,
+        method="smooth",
+        converged=base.converged and rake.converged and all(fit.converged for fit in fitted),
+        iterations=sum(fit.iterations for fit in fitted) + rake.iterations,
+        residual=evidence.residual(table),
+        details=_details(evidence, fits, weight),
+        notes=(*_smoothing_notes(evidence, base, weight, fitted), *rake.notes),
+    )
+
+
+def _require_order(evidence: Evidence) -> None:
+    if evidence.ordered is None:
+        raise PolicyError(
+            "Method 'smooth' needs an ordered attribute: a number or a date.",
+            hint="Use 'all-evidence' for an attribute without order.",
+        )
+    if evidence.ordered.sum() < 3:
+        raise DataError(
+            f"Smoothing needs at least 3 atoms in order; given {evidence.ordered.sum()}.",
+            hint="Use 'all-evidence'.",
+        )
+
+
+def _details(evidence: Evidence, fits: Sequence[SmoothFit | None], weight: float) -> dict[str, Any]:
+    """Return three figures of the result by name: the penalty and the effective dimension of each
+    class (0 without a fit), and the weight of the curve.
+    """
+    per_label = [*fits, *[None] * (evidence.labels - len(fits))]
+    return {
+        "penalty": tuple(0.0 if fit is None else fit.penalty for fit in per_label),
+        "effective_dimension": tuple(0.0 if fit is None else fit.dimension for fit in per_label),
+        "curve": weight,
+    }
+
+
+def _smoothing_notes(
+    evidence: Evidence, base: Reconstruction, weight: float, fits: Sequence[SmoothFit]
+) -> Iterator[str]:
+    # With a curve the table does carry signal, and Theorem 1 does not hold for it.
+    if len(evidence.masked) > 1 or not weight:
+        yield from base.notes
+    if not weight:
+        yield (
+            "No smooth curve is used: the groups are too few, or predict each other no better by "
+            "one than spread evenly."
+        )
+    if not all(fit.converged for fit in fits):
+        yield "The composite link model of at least one label did not converge."
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """The evidence on the V' ordered atoms (unmasked values with an order): the joint counts of
+    their G groups and C label classes, and the rows of each atom.
+
+    Attributes
+    ----------
+    atoms
+        The ordered atoms, shape (V',).
+    codes
+        Group of each ordered atom, shape (V',); groups are numbered in order.
+    grouped
+        Rows per group and label, shape (G, C).
+    offset
+        Rows per atom, shape (V',); None if the histogram is not known.
+    """
+
+    atoms: Ints
+    codes: Ints
+    grouped: Floats
+    offset: Floats | None
+
+    @classmethod
+    def of(cls, evidence: Evidence, groups: Ints, table: Floats) -> _Seen:
+        atoms = np.flatnonzero(evidence.ordered if evidence.ordered is not None else [])
+        _, codes = np.unique(groups[atoms], return_inverse=True)
+        size = int(codes.max(initial=-1)) + 1
+        place = np.bincount(codes, np.arange(len(atoms)), size) / np.bincount(codes, None, size)
+        rank = np.argsort(np.argsort(place, kind="stable"), kind="stable")
+        codes = rank[codes]
+        grouped = aggregate(codes, table[atoms], size)
+        offset = None if evidence.histogram is None else evidence.histogram[atoms]
+        return cls(atoms, codes, grouped, offset)
+
+    def fits(self, step: int = 1) -> list[SmoothFit | None]:
+        """Return the smooth curve fitted to each label class; None for a class without rows. `step`
+        is the step width in the list of penalties that are tried.
+        """
+        return [
+            composite_link(column, self.codes, offset=self.offset, step=step)
+            if column.sum() > 0
+            else None
+            for column in self.grouped.T
+        ]
+
+    def curves(self, fits: Sequence[SmoothFit | None]) -> Floats:
+        """Return the smooth counts of the V' ordered atoms (unmasked values) in all C label classes,
+        shape (V', C).
+        """
+        nothing = np.zeros(len(self.codes))
+        return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)
+
+    def put(self, fits: Sequence[SmoothFit | None], weight: float, table: Floats) -> Floats:
+        """Return a copy of `table` in which smooth curves (`fits`) replace the counts of ordered
+        atoms (unmasked values); without fits, return `table`. `weight` is the curves' weight in a
+        mean with a table that is flat in every group.
+        """
+        if not fits:
+            return table
+        seed = table.copy()
+        seed[self.atoms] = self.blend(self.curves(fits), weight)
+        return seed
+
+    def blend(self, curves: Floats, weight: float) -> Floats:
+        """Return the weighted geometric mean of the curves and a table that is flat in every group.
+        `weight` is the weight of the curves, from 0 to 1.
+        """
+        if weight == 1:
+            return curves
+        flat = np.ones(len(self.codes)) if self.offset is None else self.offset
+        return curves**weight * (flat ** (1 - weight))[:, None]
+
+    def weight(self) -> float:
+        """Return the weight, from 0 to 1, of the smooth curve in a mean with a table that is flat
+        in every group (the closed form): the weight that best predicts how pairs of groups are
+        split.
+
+        The curve needs a weight for two reasons: a curve through two or three coarse groups is
+        mostly extrapolation, and no smooth curve fits values that pile up at round numbers. The AIC
+        does not show this, because the evidence has no information inside its finest groups. So the
+        method joins neighbouring groups to pairs, fits the model to the pairs, and compares the
+        predicted split of each pair with the known split. It tests the curve, the closed form, and
+        the geometric mean of both, and chooses the one that predicts best; if several predict
+        equally well, it chooses the closed form. With only two groups, this test is not possible.
+        Then the method uses the curve if the histogram is known (so that it is a curve of shares),
+        and if neither group is too short.
+        """
+        if len(self.grouped) < FEWEST_GROUPS:
+            return self._untested_weight()
+        missed = np.zeros(len(WEIGHTS))
+        for shift in (0, 1):
+            pairs = (np.arange(len(self.grouped)) + shift) // 2
+            paired = _Seen(
+                self.atoms,
+                pairs[self.codes],
+                aggregate(pairs, self.grouped, int(pairs[-1]) + 1),
+                self.offset,
+            )
+            curves = paired.curves(paired.fits(step=PREDICTED_PENALTIES))
+            for number, weight in enumerate(WEIGHTS):
+                table = paired.met(paired.blend(curves, weight))
+                predicted = aggregate(self.codes, table, len(self.grouped))
+                missed[number] += np.abs(predicted - self.grouped).sum()
+        # Less than this is rounding; among equals the first, which is the flattest, is taken.
+        return WEIGHTS[int((missed <= missed.min() * (1 + 1e-9)).argmax())]
+
+    def _untested_weight(self) -> float:
+        """Return the weight of the curve if there are too few groups to test predictions.
+
+        The share of a label class is between 0 and 1 and is mostly monotone, so two groups contain
+        some information on it. But if one group is very short, the curve would be extrapolated from
+        this group over the other one. If the histogram is not known, the curve describes counts,
+        and the counts of two groups contain no information on their tails.
+        """
+        if self.offset is None or len(self.grouped) < 2:
+            return 0.0
+        return float(np.bincount(self.codes).min() >= LEAST_EXTENT * len(self.codes))
+
+    def met(self, seed: Floats) -> Floats:
+        """Scale a table to the joint counts of the groups exactly, and to the histogram roughly."""
+        table = seed
+        for _ in range(1 if self.offset is None else PREDICTED_SWEEPS):
+            if self.offset is not None:
+                table = table * _quotient(self.offset, table.sum(axis=1))[:, None]
+            sums = aggregate(self.codes, table, len(self.grouped))
+            table = table * _quotient(self.grouped, sums)[self.codes]
+        return table
+
+
+def _quotient(wanted: Floats, reached: Floats) -> Floats:
+    return np.divide(wanted, reached, out=np.zeros_like(reached), where=reached > 0)
+
+
+def _meet(
+    seed: Floats,
+    joint: MaskedJoint,
+    evidence: Evidence,
+    tolerance: float,
+    max_sweeps: int,
+    progress: Progress,
+) -> tuple[Floats, Reconstruction]:
+    """Fit the smooth table `seed` to the joint counts of groups, and to the histogram of the
+    attribute if it is known. Return the fitted table and the record of the fit by IPF (iterative
+    proportional fitting).
+    """
+    # An intensity may underflow where the joint still has rows: a trace keeps the cell open.
+    trace = 1e-12 * evidence.rows / seed.size
+    positive = np.maximum(seed, trace)
+    if evidence.histogram is None:
+        sums = aggregate(joint.codes, positive, joint.groups)
+        shares = np.divide(joint.joint, sums, out=np.zeros_like(sums), where=sums > 0)
+        table: Floats = positive * shares[joint.codes]
+        return table, Reconstruction(table, "smooth")
+    positive[evidence.histogram == 0] = 0.0
+    closed = spread(joint, evidence.histogram)
+    positive[closed == 0] = 0.0
+    fit = ipf(
+        positive,
+        [
+            joint_family(joint.name, joint.codes, joint.joint),
+            histogram_family(evidence.histogram, evidence.labels),
+        ],
+        tolerance=tolerance,
+        max_sweeps=max_sweeps,
+        progress=progress,
+    )
+    return fit.table, fit

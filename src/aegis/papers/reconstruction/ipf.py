@@ -11,16 +11,19 @@ import scipy
 
 from aegis.arrays import Floats, Ints
 from aegis.errors import DataError, PolicyError
+from aegis.files import SILENT, Progress
 from aegis.measures.checks import counts
-from aegis.papers.reconstruction.families import Family, Groups, Margin, determine
-from aegis.papers.reconstruction.result import Reconstruction
-from aegis.papers.reconstruction.sweeps import (
+from aegis.papers.reconstruction.evidence import Reconstruction
+from aegis.papers.reconstruction.families import (
     CellFit,
+    Family,
     Fit,
+    Groups,
+    Margin,
     PairFit,
+    determine,
     grouped_steps,
 )
-from aegis.progress import SILENT, Progress
 
 STALL_WINDOW = 100
 """Number of sweeps between two checks whether the residual still falls."""

@@ -10,13 +10,12 @@ import scipy
 
 from aegis.arrays import Floats
 from aegis.errors import DataError, PolicyError
+from aegis.files import SILENT, Progress
 from aegis.measures.checks import check_channel, counts
 from aegis.papers.reconstruction.combine import all_evidence, drop_implied, merge_intervals
-from aegis.papers.reconstruction.evidence import AGREEMENT, Evidence, MaskedJoint
+from aegis.papers.reconstruction.evidence import AGREEMENT, Evidence, MaskedJoint, Reconstruction
 from aegis.papers.reconstruction.families import Family
 from aegis.papers.reconstruction.ipf import histogram_family, ipf, joint_family
-from aegis.papers.reconstruction.result import Reconstruction
-from aegis.progress import SILENT, Progress
 
 TRACE = 1e-3
 """Share of the table from exact evidence in the seed of IPF.

@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from aegis.report.charts import (
     FULL,
+    HEAT_STEPS,
     SYMBOL,
     Plot,
     Points,
+    fit,
     fitted,
     grid,
     heat_body,
     left,
     symbols,
+    variable,
     with_names,
     with_status,
 )
 from aegis.report.context import TOP, is_relative, score_axis
-from aegis.report.labels import fit
-from aegis.report.palette import HEAT_STEPS, variable
 from aegis.report.render import draw_twice, environment
 from aegis.report.section import ReportSection
 from aegis.report.svg import Drawing

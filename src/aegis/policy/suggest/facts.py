@@ -1,15 +1,28 @@
 """Hold the facts about a column that a first policy needs: measured figures and conclusions from
 them.
+
+Hold the facts about one column, and the proposal for it.
+
+Sort ranges of numbers that are written as texts, such as `[70-80)`, `18-24`, `<20` and `90+`.
+
+Define forms of text, such as e-mail addresses, as regular expressions for every engine.
+
+The expressions use no look-ahead, word boundaries or flags, because engines write these
+differently.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from aegis.masks import Kind
-from aegis.policy.suggest.names import Concept, find_concept, names_codes
+from aegis.masks import Kind, Mask
+from aegis.policy.model import Role
+from aegis.policy.suggest.names import Concept, find_concept, names_codes, word_list
 
 FEWEST_KEYS = 10
 """A column with fewer values than this is not considered a key of persons."""
@@ -163,3 +176,200 @@ class ColumnFacts:
         `SHAPES`.
         """
         return (self.shapes or {}).get(name, 0.0)
+
+
+@dataclass(frozen=True)
+class ColumnProfile:
+    """The facts about one column, and the role and masks that Aegis proposes for it.
+
+    Attributes
+    ----------
+    facts
+        The measured facts.
+    role
+        The proposed role; None for the label.
+    reason
+        The reason for the role.
+    masks
+        Candidate masks, from fine to coarse.
+    masks_reason
+        The reason for the masks.
+    unused
+        Other masks that fit but are not proposed, each with the reason.
+    warning
+        A question that you must answer before you use the policy; empty if there is none.
+    question
+        For a column that the rule does not cover, a question: could other people know the values?
+        Empty if the column hardly helps to find the row of a person.
+    alternative
+        Masks for the column if you make it a quasi-identifier; empty if `question` is empty.
+    """
+
+    facts: ColumnFacts
+    role: Role | None
+    reason: str
+    masks: tuple[Mask, ...] = ()
+    masks_reason: str = ""
+    unused: tuple[tuple[Mask, str], ...] = ()
+    warning: str = ""
+    question: str = ""
+    alternative: tuple[Mask, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the column."""
+        return self.facts.name
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the proposed policy lists the column's values in ascending order.
+
+        This is so if the column is a quasi-identifier whose texts are ranges of numbers.
+        """
+        return self.role is Role.QUASI_IDENTIFIER and bool(self.facts.ranges)
+
+    @property
+    def quoted(self) -> bool:
+        """Whether comments in the policy may show values of the column. They may not if the column
+        is, or may be, an identifier.
+        """
+        doubtful = self.role is Role.QUASI_IDENTIFIER and bool(self.warning)
+        return self.role is not Role.IDENTIFIER and not doubtful
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the profile as JSON values, without any value of the column that may identify a
+        person.
+        """
+        facts = self.facts
+        hidden = not self.quoted
+        return {
+            "name": facts.name,
+            "type": facts.dtype,
+            "rows": facts.rows,
+            "nulls": facts.nulls,
+            "distinct": facts.distinct,
+            "distinct_exact": facts.exact,
+            "minimum": None if hidden else _plain(facts.low),
+            "maximum": None if hidden else _plain(facts.high),
+            "special": facts.special,
+            "frequent": [] if hidden else [{"value": v, "share": s} for v, s in facts.frequent],
+            "role": None if self.role is None else str(self.role),
+            "reason": self.reason,
+            "warning": self.warning or None,
+            "question": self.question or None,
+            "masks": [mask.spec() for mask in self.masks],
+            "masks_reason": self.masks_reason,
+            "unused": [{"mask": mask.spec(), "reason": why} for mask, why in self.unused],
+        }
+
+
+def _plain(value: Any) -> Any:
+    """Return a number, or a date as text, which JSON can store."""
+    return value if value is None or isinstance(value, int | float) else str(value)
+
+
+_NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?)"
+_BOTH = re.compile(rf"([\[(]?){_NUMBER} ?(-|–|to|bis|,|;) ?{_NUMBER}([\])\[]?)")
+_BELOW = re.compile(rf"[<≤]=? ?{_NUMBER}")
+_ABOVE = re.compile(rf"[>≥]=? ?{_NUMBER}|{_NUMBER} ?[+]")
+
+
+def bounds(text: str) -> tuple[float, float] | None:
+    """Return the smallest and the largest number of a range such as "20-29"; None if the text is
+    not a range.
+    """
+    text = text.strip()
+    if (both := _BOTH.fullmatch(text)) is not None:
+        low, high = float(both[2]), float(both[4])
+        return (low, high) if low <= high else None
+    if (below := _BELOW.fullmatch(text)) is not None:
+        return -math.inf, float(below[1])
+    if (above := _ABOVE.fullmatch(text)) is not None:
+        return float(above[1] or above[2]), math.inf
+    return None
+
+
+def in_order(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return texts that are ranges of numbers, sorted from low to high. The result is empty if a
+    text is not a range or if two ranges overlap.
+    """
+    known = [(known_bounds, text) for text in texts if (known_bounds := bounds(text)) is not None]
+    if len(known) < len(texts):
+        return ()
+    ascending = sorted(known)
+    if any(low[1] > high[0] for (low, _), (high, _) in pairwise(ascending)):
+        return ()
+    return tuple(text for _, text in ascending)
+
+
+def merged(ranges: Sequence[str], size: int) -> dict[str, Any]:
+    """Return a mask that merges each `size` neighbouring ranges into one range. The last merged
+    range may contain fewer.
+    """
+    groups = [ranges[start : start + size] for start in range(0, len(ranges), size)]
+    named = {_name(group): list(group) for group in groups}
+    return {"group": {"groups": named, "rest": "other"}}
+
+
+def _name(group: Sequence[str]) -> str:
+    """Return a name for merged ranges, from the first to the last."""
+    first, last = _BOTH.fullmatch(group[0].strip()), _BOTH.fullmatch(group[-1].strip())
+    if first is not None and last is not None:
+        return f"{first[1]}{first[2]}{first[3]}{last[4]}{last[5]}"
+    return group[0] if len(group) == 1 else f"{group[0]} to {group[-1]}"
+
+
+_DAY = "[0-9]{1,2}"
+_GROUPING = "., '’\u00a0\u202f"
+_MONTHS = "(jan|feb|mar|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-z]*"
+
+SHAPES: Mapping[str, str] = {
+    "digits": r"^[0-9]+$",
+    "email": r"^[^@\s]+@[^@\s]+\.[A-Za-z]{2,}$",
+    "uuid": r"^[{]?[0-9A-Fa-f]{8}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{12}[}]?$",
+    "ip": r"^([0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}|[0-9A-Fa-f]{0,4}(:[0-9A-Fa-f]{0,4}){4,7})$",
+    "ssn": r"^[0-9]{3}-[0-9]{2}-[0-9]{4}$",
+    # International; North American; with an area code of three digits or more; French.
+    "phone": r"^(\+[0-9][0-9 ()./-]{6,18}"
+    r"|(1[-. ])?\(?[2-9][0-9]{2}\)?[-. ]{1,2}[0-9]{3}[-. ][0-9]{4}"
+    r"|\(?0[0-9]{2,5}\)?[ /.-]{1,2}[0-9][0-9 /.-]{3,14}"
+    r"|0[0-9]([ .-][0-9]{2}){4})$",
+    # Two letters, two check digits, then groups of four (ISO 13616).
+    "iban": r"^[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){2,7} ?[A-Z0-9]{0,4}$",
+    "card": r"^[0-9]{4}[ -][0-9]{4}[ -][0-9]{4}[ -][0-9]{2,4}$",
+    "url": r"^([a-z][a-z0-9+.-]*://|www\.)[^\s]+$",
+    "mac": r"^[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}$",
+    # Two to four words, the first and the last with a capital (or from a script without them), or
+    # two to four Chinese characters.
+    "person": r"^([^a-z0-9\s!-/:-@\[-`{-~][^\s!-&(),/:-@\[-`{-~]*,?( [^\s!-&(),/:-@\[-`{-~]+){0,2}"
+    r" [^a-z0-9\s!-/:-@\[-`{-~][^\s!-&(),/:-@\[-`{-~]*|[一-鿿]{2,4})$",
+    "record": r"^[A-Za-z]{1,6}[-_ /]?[0-9]{4,}$",
+    # Letters and digits mixed, without a space: 13011352CF10A, 7590-VHVEG, M000112.
+    "code": r"^[A-Za-z0-9_/.-]*([A-Za-z][A-Za-z_/.-]*[0-9]|[0-9][0-9_/.-]*[A-Za-z])[A-Za-z0-9_/.-]*$",
+    # ICD-10 with its point; ICD-9 with its point, or a supplementary code (V27, E950).
+    "icd10": r"^[A-Z][0-9][0-9AB]\.[0-9A-Z]{1,4}$",
+    "icd10_category": r"^[A-Z][0-9][0-9AB]$",
+    "icd9": r"^([0-9]{3}\.[0-9]{1,2}|V[0-9]{2}(\.[0-9]{1,2})?|E[0-9]{3}(\.[0-9])?)$",
+    "icd9_category": r"^[0-9]{1,3}$",
+    "date": rf"^([0-9]{{4}}[-/.]{_DAY}[-/.]{_DAY}|{_DAY}[-/.]{_DAY}[-/.]([0-9]{{4}}|[0-9]{{2}}))([ t,].*)?$"
+    rf"|(^|[^a-z]){_MONTHS}[ .,-]+({_DAY}(st|nd|rd|th)?,? *)?[0-9]{{4}}($|[^0-9])"
+    rf"|^{_DAY}[ .-]*{_MONTHS}[ .,-]*([0-9]{{4}}|[0-9]{{2}})($|[^0-9])",
+    # Year and month first, with or without a day: 2013-07-15, 2013-07, 2013/07/15 10:30.
+    "year_first": r"^[12][0-9]{3}[-/.](0[1-9]|1[0-2])([-/.]([0-9]{2})([ tT].*)?)?$",
+    "coordinates": r"^[(]?-?[0-9]{1,3}\.[0-9]{2,}[,; ]+-?[0-9]{1,3}\.[0-9]{2,}[)]?$",
+    # A number with a point, a comma, a sign of money or a share, as amounts are written; in other groups
+    # than of three digits numbers of persons are: 756.9217.0769.85, 2 85 05 78 006 084 36.
+    "amount": rf"^[-+]?[$€£¥]? ?([0-9]+([.,][0-9]*)?|[0-9]{{1,3}}([{_GROUPING}][0-9]{{3}})+([.,][0-9]*)?)"
+    r" ?[%$€£¥]?$",
+    # Ranges of numbers: [70-80), 18-24, <20, >=65, 90+.
+    "range": r"^([\[(]?-?[0-9]+(\.[0-9]+)? ?(-|–|to|bis|,|;) ?-?[0-9]+(\.[0-9]+)?[\])\[]?"
+    r"|[<>≤≥]=? ?-?[0-9]+(\.[0-9]+)?|-?[0-9]+(\.[0-9]+)? ?[+])$",
+    "prose": r"^[^\s]+([\s]+[^\s]+){5,}",
+    "given": r"(^|[^a-zà-ÿ])(" + "|".join(sorted(word_list("given_name"))) + r")($|[^a-zà-ÿ])",
+}
+"""Regular expressions by name. For each, `init` measures the share of a column's texts that match.
+"""
+LOWERED = frozenset({"date", "given", "amount", "url"})
+"""The forms that are searched in the text after it is converted to lower case and spaces around it
+are removed.
+"""

@@ -14,9 +14,8 @@ from typing import Any
 from aegis.errors import PolicyError
 from aegis.masks import Kind, Mask, parse_mask
 from aegis.policy.model import Role
-from aegis.policy.suggest.facts import ColumnFacts
+from aegis.policy.suggest.facts import ColumnFacts, merged
 from aegis.policy.suggest.names import AGE, POSTCODE
-from aegis.policy.suggest.ranges import merged
 from aegis.policy.suggest.roles import CODED, FEWEST_FOR_UNIQUE, is_amount, is_code
 from aegis.words import percent
 

@@ -19,26 +19,29 @@ import ibis
 import ibis.expr.types as ir
 
 from aegis.errors import DataError
+from aegis.files import SILENT, Progress
 from aegis.masks import Kind
 from aegis.policy.model import Role
-from aegis.policy.suggest.facts import FEWEST_KEYS, NEARLY_ALL, ColumnFacts
-from aegis.policy.suggest.keys import (
+from aegis.policy.suggest.facts import (
+    FEWEST_KEYS,
+    LOWERED,
+    NEARLY_ALL,
+    SHAPES,
+    ColumnFacts,
+    in_order,
+)
+from aegis.policy.suggest.names import (
     MOST_KEYS,
     MOST_TIMES,
     MOST_TRAITS,
     Trait,
     find_fixed,
     find_once_each,
-)
-from aegis.policy.suggest.names import (
     names_measure,
     names_survey_weight,
     names_thing_or_time,
     names_time,
 )
-from aegis.policy.suggest.ranges import in_order
-from aegis.policy.suggest.shapes import LOWERED, SHAPES
-from aegis.progress import SILENT, Progress
 from aegis.sources import Source
 
 EXACT_ROWS = 1_000_000

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from aegis.errors import DataError, PolicyError
-from aegis.files import check_output, write_text
+from aegis.files import SILENT, Progress, check_output, write_text
 from aegis.masks import parse_mask
 from aegis.measures import LabelKind
 from aegis.options import checks_types
 from aegis.policy.labels import ANY_LABEL, MUCH_IN_ONE_ROW, Label, LabelTask, several_labels
 from aegis.policy.model import Attribute, AttributeKind, Policy, Role
-from aegis.policy.suggest.column_profile import ColumnProfile
-from aegis.policy.suggest.facts import ColumnFacts
+from aegis.policy.suggest.facts import ColumnFacts, ColumnProfile
 from aegis.policy.suggest.masks import RISKY_SHARE, propose_masks
 from aegis.policy.suggest.profile import measure_columns
 from aegis.policy.suggest.relations import (
@@ -34,10 +33,8 @@ from aegis.policy.suggest.roles import (
     warn_of,
     warn_of_label,
 )
-from aegis.policy.suggest.survey_weights import declared_weight
-from aegis.policy.suggest.yaml_text import render, show
+from aegis.policy.suggest.yaml_text import declared_weight, render, show
 from aegis.privacy import PrivacyRule
-from aegis.progress import SILENT, Progress
 from aegis.sources import Reading, Source, open_proposing
 from aegis.words import joined, percent
 

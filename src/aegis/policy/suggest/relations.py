@@ -21,8 +21,14 @@ from aegis.masks import Kind
 from aegis.policy.suggest.facts import ColumnFacts
 from aegis.policy.suggest.names import names_survey_weight
 from aegis.policy.suggest.profile import finite
-from aegis.privacy.inference import LEAK, lift, predictability_of_rows
-from aegis.privacy.singling import RowCounts, Singling, find_singling
+from aegis.privacy.inference import (
+    LEAK,
+    RowCounts,
+    Singling,
+    find_singling,
+    lift,
+    predictability_of_rows,
+)
 from aegis.sources import Source
 
 TWIN = 0.98

@@ -10,7 +10,6 @@ from enum import IntEnum
 from aegis.masks import Kind
 from aegis.policy.model import Role
 from aegis.policy.suggest.facts import FEWEST_KEYS, NEARLY_ALL, ColumnFacts
-from aegis.policy.suggest.lists import word_list
 from aegis.policy.suggest.names import (
     NUMBER,
     PERSON_NAME,
@@ -21,6 +20,7 @@ from aegis.policy.suggest.names import (
     names_survey_weight,
     names_thing,
     numbers_person,
+    word_list,
 )
 from aegis.words import percent
 

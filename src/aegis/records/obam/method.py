@@ -19,7 +19,7 @@ from aegis.anonymizers.base import (
 )
 from aegis.anonymizers.records import Records
 from aegis.errors import PolicyError
-from aegis.progress import SILENT, Progress
+from aegis.files import SILENT, Progress
 from aegis.records.obam.search import BALANCED_UP_TO, Solution, optimise
 from aegis.records.obam.state import Instance
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from aegis.arrays import Floats, Ints
-from aegis.progress import SILENT_STEP, Step
+from aegis.files import SILENT_STEP, Step
 from aegis.records.obam.state import BLOCK, Instance, State, entropy
 
 LLOYD_ROUNDS = 25

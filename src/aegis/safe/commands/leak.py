@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli.files import HTML, JSON, YAML, check_outputs
-from aegis.cli.options import Force, Format, FormatOption, Quiet, ReportFile, file_option
+from aegis.cli.options import (
+    Force,
+    Format,
+    FormatOption,
+    Quiet,
+    ReportFile,
+    file_option,
+    takes_records,
+)
 from aegis.cli.output import Output
-from aegis.cli.parameters import takes_records
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import BUNDLE
 from aegis.safe import PROTECTED
@@ -129,7 +136,7 @@ def _print(
     elif isinstance(leak, LeakAudit):
         _print_summary(shell, leak, differences)
     else:
-        from aegis.cli.tables import line
+        from aegis.cli.output import line
 
         said = "nothing of single persons was found" if leak.clean else "values of single persons"
         shell.show(line(f"{leak.kind}: {said}"), *map(line, leak.findings))
@@ -183,7 +190,7 @@ def _document(subject: Path, kind: str, others: list[Path], threshold: int | Non
 
 
 def _print_summary(shell: Output, audit: LeakAudit, differences: list[Difference]) -> None:
-    from aegis.cli.tables import Column, heading, line, number, table
+    from aegis.cli.output import Column, heading, line, number, table
 
     shell.show(line(f"{audit.subject}; states level {audit.level}"), line(""))
     below = f"1 to {audit.threshold - 1} rows"

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from aegis.cli.options import Format, FormatOption, Quiet
+from aegis.cli.options import Format, FormatOption, Quiet, takes_records
 from aegis.cli.output import Output
-from aegis.cli.parameters import takes_records
 from aegis.errors import PolicyError
 from aegis.safe.commands.protect import note_of_head
 from aegis.safe.requests import DELTA, EPSILON
@@ -181,7 +180,7 @@ def _number(text: str) -> int:
 def _verify(shell: Output, book: Any, head: str | None) -> None:
     events = book.verify(head)
     if shell.format is Format.TABLE:
-        from aegis.cli.tables import line
+        from aegis.cli.output import line
 
         shell.show(line(f"{events:,} events, all in their chain. The last one is {book.head}"))
     else:
@@ -217,7 +216,7 @@ def _show(shell: Output, book: Any, name: str | None) -> None:
     if shell.format is Format.CSV:
         shell.csv(columns, rows)
         return
-    from aegis.cli.tables import Column, line, number, table
+    from aegis.cli.output import Column, line, number, table
 
     for p in populations:
         shell.show(

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aegis.cli.files import check_outputs, next_step, unused, written, written_dict
-from aegis.cli.opening import Opening, opens_table
+from aegis.cli.files import (
+    Opening,
+    check_outputs,
+    next_step,
+    opens_table,
+    unused,
+    written,
+    written_dict,
+)
 from aegis.cli.options import (
     Force,
     Format,
@@ -23,8 +30,7 @@ from aegis.cli.options import (
     output_file,
     split_names,
 )
-from aegis.cli.output import Output
-from aegis.cli.progress import reporting
+from aegis.cli.output import Output, reporting
 from aegis.errors import DataError, PolicyError
 from aegis.safe import PROTECTED
 from aegis.safe.requests import ProtectRequest
@@ -221,7 +227,7 @@ def print_protected(
     data = {"schema": SCHEMA} | figures | {"files": written_dict([output])}
     if shell.as_data(data, names, rows):
         return
-    from aegis.cli.tables import Column, line, number, table
+    from aegis.cli.output import Column, line, number, table
 
     shell.show(line(_overview(made)), line(""))
     columns = (Column(names[0], wraps=True), Column(names[1]), number(names[2]), number(names[3]))

@@ -12,8 +12,8 @@ from aegis.errors import PolicyError
 
 if TYPE_CHECKING:
     from aegis.advisor import Advice
+    from aegis.files import Progress
     from aegis.policy import Policy, RuleOverride
-    from aegis.progress import Progress
     from aegis.report import ReportSection
     from aegis.requests import RankRequest, SearchRequest
     from aegis.safe.protect import ProtectedSummary
@@ -141,8 +141,8 @@ def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Ou
     cells = ([cell, *chain.from_iterable(own)] for cell, own in rows)
     if shell.as_data({"schema": 1} | joint.to_dict(), names, cells):
         return
-    from aegis.cli.tables import Column, line, number
-    from aegis.cli.tables import table as shown
+    from aegis.cli.output import Column, line, number
+    from aegis.cli.output import table as shown
 
     shell.show(
         line(

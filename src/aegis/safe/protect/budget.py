@@ -4,26 +4,230 @@ All output of level `noise` passes through this module. Figures get noise, which
 policy does not declare a name, it is published only if a noisy figure exceeds a threshold. This
 costs delta; such names are called bought. So you need to check only this module to check the whole
 account.
+
+Account for zero-concentrated differential privacy, and report it as epsilon at a delta.
+
+If a mechanism adds Gaussian noise of scale sigma to a figure of L2 sensitivity s, it is rho-zCDP
+with rho = s^2 / (2 sigma^2). The rhos of several figures of the same table add up (Bun and Steinke,
+Concentrated differential privacy: simplifications, extensions, and lower bounds, TCC 2016,
+propositions 1.6 and 1.7). The discrete Gaussian gives the same guarantee for integers (Canonne,
+Kamath and Steinke, The discrete Gaussian for differential privacy, NeurIPS 2020, theorem 14).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from numbers import Integral, Real
 
 import numpy as np
 
 from aegis.arrays import Ints
-from aegis.errors import AegisError
-from aegis.safe.protect.accounting import (
-    NamingThreshold,
-    NoiseRound,
-    budget_of,
-    rho_of,
-    sigma_of,
-    threshold_of,
-)
+from aegis.errors import AegisError, PolicyError
 from aegis.safe.protect.mechanisms import discrete_gaussian
+from aegis.words import brief
+
+MOST_EPSILON = 50.0
+"""Largest epsilon that is accepted, because larger values guarantee practically nothing."""
+LEAST_EPSILON = 1e-3
+_LOG_ORDERS = (-12.0, 14.0)
+"""Range of log(alpha - 1) that is searched for the best order."""
+
+
+class Unit(StrEnum):
+    """The unit that differential privacy protects, rows or persons: two tables are neighbours if
+    they differ in one unit.
+    """
+
+    ROWS = "rows"
+    """One row is added or removed."""
+    PERSONS = "persons"
+    """All rows of one person are added or removed, up to a stated number of rows."""
+
+
+@dataclass(frozen=True)
+class NoiseRound:
+    """A set of figures (a round) to which noise of the same scale was added.
+
+    Attributes
+    ----------
+    name
+        Description of the figures.
+    sensitivity
+        L2 sensitivity: the largest L2 distance by which the set of figures changes if one person
+        (or row) is added or removed.
+    sigma
+        Scale of the discrete Gaussian noise, in the units of the figures.
+    rho
+        Privacy cost of the noisy figures in zero-concentrated differential privacy (zCDP).
+    """
+
+    name: str
+    sensitivity: float
+    sigma: float
+    rho: float
+
+
+@dataclass(frozen=True)
+class NamingThreshold:
+    """A threshold for noisy totals: a value, a cell or a class is named only if its noisy total
+    exceeds the threshold.
+
+    Attributes
+    ----------
+    name
+        Name of the round whose noisy figures are compared with the threshold.
+    least
+        Smallest noisy total of a cell that is named.
+    sigma
+        Scale of the noise of that round.
+    columns
+        Number of noisy counts that are added up in a total.
+    cells
+        Largest number of cells that can contain a given unit and no other unit.
+    alone
+        Largest number of rows of this unit in such a cell.
+    delta
+        Largest probability that such a cell is named.
+    """
+
+    name: str
+    least: float
+    sigma: float
+    columns: int
+    cells: int
+    alone: int
+    delta: float
+
+
+def rho_of(sensitivity: float, sigma: float) -> float:
+    """Return rho, the privacy cost (zCDP) of Gaussian noise of scale `sigma` on figures with this
+    `sensitivity`.
+    """
+    return sensitivity * sensitivity / (2.0 * sigma * sigma)
+
+
+def sigma_of(sensitivity: float, rho: float) -> float:
+    """Return the scale of Gaussian noise that costs `rho`, the privacy loss in zero-concentrated
+    differential privacy (zCDP). The scale is increased by a factor of 1 + 1e-9 to allow for
+    rounding errors.
+    """
+    return sensitivity / math.sqrt(2.0 * rho) * (1.0 + 1e-9)
+
+
+def epsilon_of(rho: float, delta: float) -> float:
+    """Convert `rho`, the privacy loss in zero-concentrated differential privacy (zCDP), to epsilon
+    at `delta`.
+
+    For each order a > 1 of the Renyi divergence,
+
+        a rho + (log(1/delta) + (a-1) log(1-1/a) - log a) / (a-1)
+
+    is a valid epsilon (Canonne, Kamath and Steinke, 2020, corollary 13). The function returns the
+    smallest of these values.
+
+    Raises
+    ------
+    PolicyError
+        `rho` is negative, or `delta` is not between 0 and 1.
+    """
+    from scipy.optimize import minimize_scalar
+
+    check_delta(delta)
+    if not rho >= 0:
+        raise PolicyError(f"The cost rho is {rho}.", hint="Give a number, 0 or more.")
+    if rho == 0:
+        return 0.0
+    log_delta = math.log(1.0 / delta)
+
+    def at(log_order: float) -> float:
+        less = math.exp(log_order)
+        order = 1.0 + less
+        return order * rho + (log_delta - math.log(order)) / less + math.log(less / order)
+
+    least = minimize_scalar(at, bounds=_LOG_ORDERS, method="bounded", options={"xatol": 1e-10})
+    return max(float(least.fun), 0.0)
+
+
+def budget_of(epsilon: float, delta: float) -> float:
+    """Convert a guarantee of `epsilon` and `delta` to rho, the privacy loss in zero-concentrated
+    differential privacy (zCDP), rounded down.
+
+    Raises
+    ------
+    PolicyError
+        Epsilon or delta are out of range.
+    """
+    from scipy.optimize import brentq
+
+    check_epsilon(epsilon)
+    check_delta(delta)
+    # The classical bound epsilon = rho + 2 sqrt(rho log(1/delta)) spends more, so this brackets.
+    high = 1.0
+    while epsilon_of(high, delta) < epsilon:
+        high *= 2.0
+    rho = float(brentq(lambda r: epsilon_of(r, delta) - epsilon, 0.0, high, xtol=1e-15))
+    return rho * (1.0 - 1e-9)
+
+
+def threshold_of(sigma: float, classes: int, cells: int, delta: float, alone: int = 1) -> float:
+    """Return the noisy number of rows above which a cell (a set of values) may be named if the
+    policy does not declare names.
+
+    A unit (a row or a person) can be the only unit in at most `cells` cells, with at most `alone`
+    rows in each. Such a cell has noise of scale `sigma` in each of `classes` counts. The noise adds
+    up to at least t with a probability of at most exp(-t^2 / (2 classes sigma^2)), because the
+    discrete Gaussian is subgaussian (Canonne, Kamath and Steinke, 2020, fact 8 and corollary 9).
+
+    A cell is not named if its noisy total is below
+
+        alone + sigma sqrt(2 classes log(cells / delta)).
+
+    So with a probability of at most `delta`, a cell with only this unit is named. If none is named,
+    the output is the same as without the unit (for the argument see Korolova et al., Releasing
+    search queries and clicks privately, WWW 2009).
+    """
+    check_delta(delta)
+    return alone + sigma * math.sqrt(2.0 * classes * math.log(max(cells, 1) / delta))
+
+
+def is_number(given: object, *, whole: bool = False) -> bool:
+    """Return whether an option is a number or, if `whole` is set, an integer; Booleans do not
+    count.
+    """
+    return isinstance(given, Integral if whole else Real) and not isinstance(given, bool)
+
+
+def delta_of(threshold: NamingThreshold) -> float:
+    """Return the largest probability that a cell with only one unit (a row or a person) is named
+    under a threshold.
+
+    This is the inverse of `threshold_of`.
+    """
+    above = max(threshold.least - threshold.alone, 0.0)
+    noise = 2.0 * threshold.columns * threshold.sigma * threshold.sigma
+    return threshold.cells * math.exp(-above * above / noise) if noise > 0 else math.inf
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Raise `PolicyError` unless epsilon is in the range allowed for a release."""
+    if not is_number(epsilon) or not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+        raise PolicyError(
+            f"Epsilon is {brief(epsilon)}.",
+            hint=f"Allowed: {LEAST_EPSILON:g} to {MOST_EPSILON:g}; 1 is usual.",
+        )
+
+
+def check_delta(delta: float) -> None:
+    """Raise `PolicyError` unless delta is between 0 and 1."""
+    if not is_number(delta) or not 0 < delta < 1:
+        raise PolicyError(
+            f"Delta is {brief(delta)}.",
+            hint="Allowed: above 0 and below 1; take less than one over the number of rows.",
+        )
 
 
 class Budget:

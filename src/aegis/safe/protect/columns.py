@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import PolicyError
 from aegis.masks import Kind
-from aegis.masks.mapping import text_of
+from aegis.masks.categories import text_of
 from aegis.policy import ValueType
 from aegis.sources.delimited.column_types import DATES_WITH_MONTHS
 from aegis.summary import AttributeSummary

@@ -17,11 +17,19 @@ import numpy as np
 
 from aegis.arrays import Floats, Ints
 from aegis.errors import PolicyError
+from aegis.files import SILENT, Progress
 from aegis.policy import Label, Policy, Unseen
-from aegis.progress import SILENT, Progress
-from aegis.safe.protect.accounting import is_number
-from aegis.safe.protect.cells import Cells, cells_of, join_similar, without_small
-from aegis.safe.protect.classes import NamedClasses, by_declaration, named, tallied
+from aegis.safe.protect.budget import is_number
+from aegis.safe.protect.cells import (
+    Cells,
+    NamedClasses,
+    by_declaration,
+    cells_of,
+    join_similar,
+    named,
+    tallied,
+    without_small,
+)
 from aegis.safe.protect.derive.cells import Derivable, derivable_cells
 from aegis.safe.protect.derive.pairs import first_pinned
 from aegis.safe.protect.mechanisms import (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aegis.errors import PolicyError
-from aegis.safe.protect.accounting import epsilon_of
+from aegis.safe.protect.budget import epsilon_of
 from aegis.safe.protect.leak import PartLeak, part_of
 from aegis.safe.protect.model import ProtectedSummary, ProtectionLevel
 from aegis.summary import AttributeSummary, Summary

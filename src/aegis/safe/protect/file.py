@@ -21,7 +21,7 @@ from aegis.files import check_output, read_text, write_text
 from aegis.masks import Compose, Hierarchy, Kind, Level, Mask, parse_mask
 from aegis.policy import OwnerRule, Role
 from aegis.safe import PROTECTED
-from aegis.safe.protect.accounting import NamingThreshold, NoiseRound, Unit
+from aegis.safe.protect.budget import NamingThreshold, NoiseRound, Unit
 from aegis.safe.protect.model import (
     CellMethod,
     DomainSource,

@@ -18,7 +18,7 @@ import numpy as np
 from aegis.arrays import Array
 from aegis.errors import PolicyError, member
 from aegis.options import checks_types
-from aegis.safe.protect.accounting import delta_of, epsilon_of, is_number, rho_of
+from aegis.safe.protect.budget import delta_of, epsilon_of, is_number, rho_of
 from aegis.safe.protect.derive.cells import derivable_cells
 from aegis.safe.protect.derive.pairs import PairAudit, audit_pairs
 from aegis.safe.protect.model import (

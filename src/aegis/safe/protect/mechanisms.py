@@ -18,7 +18,7 @@ import numpy as np
 
 from aegis.arrays import Floats, Ints
 from aegis.errors import InternalError, PolicyError
-from aegis.masks.noise.opendp import library
+from aegis.masks.noise.numbers import library
 
 LEAST_KEY = 16
 """Smallest number of bytes of a secret key."""

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import PolicyError
-from aegis.progress import SILENT, Progress
+from aegis.files import SILENT, Progress
 from aegis.safe.protect.cells import Cells
 from aegis.sources import Source
 from aegis.summary import Summary

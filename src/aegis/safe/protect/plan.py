@@ -14,10 +14,13 @@ from aegis.errors import PolicyError
 from aegis.masks import Mask
 from aegis.policy import Attribute, Policy, Unseen
 from aegis.safe.protect.budget import Budget
-from aegis.safe.protect.cells import Cells, cells_in, fit_to, learned
-from aegis.safe.protect.classes import (
+from aegis.safe.protect.cells import (
+    Cells,
     NamedClasses,
     by_declaration,
+    cells_in,
+    fit_to,
+    learned,
     named,
     refuse_cut_at_values,
     tallied,

@@ -1,26 +1,53 @@
-"""Rank and search from a protected summary, with standard errors, ties and verdicts of the rule."""
+"""Rank and search from a protected summary, with standard errors, ties and verdicts of the rule.
+
+Define what the core's search needs to know of a protected summary: space, objectives and verdicts.
+
+If the summary has no moments, a score depends only on two sums over attributes: it rises with the
+sum of explained shares and falls with the sum of degrees of freedom. So the bound of a box uses, for
+each attribute, the largest explained share and the smallest degrees of freedom of its candidates in
+the box. Scores from moments have no bound. Then the search scores every configuration if there are
+few, and otherwise those with the largest scores from label tables alone.
+
+Estimate the trade-off between privacy and utility from a protected summary.
+
+A protected summary has no joint counts of quasi-identifiers, so the size of the smallest class
+cannot be computed from it. Instead, this module computes how many rows are expected to agree with a
+row in every quasi-identifier, as if attributes were independent: the number of rows times the
+probability that two rows agree. Real attributes depend on each other, so more rows agree. The
+provider's agent checks on the data whether a configuration meets the rule.
+"""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_, or_
+from typing import Any
 
 import numpy as np
 
 from aegis.advisor import Advice, Ranked
-from aegis.advisor.caveats import with_caveats
+from aegis.advisor.advice import with_caveats
+from aegis.advisor.advise import configurations_to_rank
 from aegis.advisor.confidence import COMPARED, marked
-from aegis.advisor.figures import EstimatedScores, MaskChange, SearchFigures
-from aegis.advisor.generate import configurations_to_rank
+from aegis.advisor.figures import EstimatedScores, MaskChange, SearchFigures, SearchWork
 from aegis.advisor.scores import AttributeScore
-from aegis.arrays import Floats
-from aegis.blas import one_blas_thread
+from aegis.advisor.search.branch import BranchAndBound
+from aegis.advisor.search.objective import OfConfigurations
+from aegis.advisor.search.problem import Box, Clock, MaskVariable, SearchSpace, Work, members
+from aegis.advisor.search.searcher import LISTED, figures_of
+from aegis.advisor.search.shortlist import SPLITS, Shortlist
+from aegis.arrays import Floats, Ints, one_blas_thread
+from aegis.errors import PolicyError
+from aegis.files import SILENT, Progress
 from aegis.masks import Mask
+from aegis.measures.target_coded import held_out_reached
 from aegis.policy import Configuration, Policy, policy_mapping
-from aegis.progress import SILENT, Progress
 from aegis.requests import Configurations, RankRequest, SearchRequest
-from aegis.safe.protect.model import ProtectedSummary
+from aegis.safe.protect.model import ProtectedAttribute, ProtectedCandidate, ProtectedSummary
 from aegis.safe.protect.scores import (
     DIFFERENT,
     MEASURE,
@@ -30,6 +57,7 @@ from aegis.safe.protect.scores import (
     errors_of,
     replicated_scores,
 )
+from aegis.words import amount, json_fields
 
 
 @one_blas_thread
@@ -113,7 +141,6 @@ def search_protected(
     """
     # Taking long to load, and only of searches.
     from aegis.advisor.search import check_limits
-    from aegis.safe.protect.search import best_configurations
 
     began = time.perf_counter()
     request = SearchRequest(top=top, time_limit=time_limit, work=work)
@@ -238,3 +265,333 @@ def _changes(
         tied = abs(changed - score) <= DIFFERENT * error + 1e-12
         changes.append(MaskChange(name, str(mask), changed, changed - score, error, tied))
     return tuple(changes)
+
+
+ENUMERATED = 200_000
+"""Largest number of combinations that a search scores one by one, if scores have no bound."""
+_SCORE = 5e-5
+"""Work of one score from moments."""
+
+
+def choice_of(box: Box) -> Choice:
+    """Return the choice of masks of a box that contains a single configuration."""
+    return tuple(domain.bit_length() - 1 for domain in box)
+
+
+def space_of(summary: ProtectedSummary) -> SearchSpace:
+    """Return what a search of a protected summary chooses from."""
+    return SearchSpace([MaskVariable(a, a.candidates) for a in summary.all_attributes])
+
+
+class _Estimated(OfConfigurations):
+    """A score that is estimated from a protected summary."""
+
+    sign = 1
+
+    def __init__(self, name: str, scorer: ProtectedScorer, work: Work) -> None:
+        super().__init__()
+        self.name = name
+        self._scorer = scorer
+        self._work = work
+
+    @property
+    def scored(self) -> int:
+        """The number of configurations that were scored."""
+        return len(self._scored)
+
+
+class FromTables(_Estimated):
+    """The score from label tables alone, which has a bound."""
+
+    def __init__(self, name: str, scorer: ProtectedScorer, work: Work) -> None:
+        super().__init__(name, scorer, work)
+        # For each candidate: the explained shares, and minus the degrees of freedom.
+        self._parts = [
+            np.array([(m.believed * m.strength, -m.freedom) for m in own])
+            for own in scorer.candidates
+        ]
+        self._best: dict[tuple[int, int], Floats] = {}
+
+    def _score(self, box: Box) -> float:
+        return self._over(box)
+
+    def _over(self, box: Box) -> float:
+        summary = self._scorer.summary
+        explained, spared = reduce(np.add, (self._most(*key) for key in enumerate(box)))
+        return held_out_reached(explained, -spared, len(summary.classes), summary.rows)
+
+    def _most(self, index: int, domain: int) -> Floats:
+        """Return the largest of both figures among the candidates of a domain."""
+        key = index, domain
+        if key not in self._best:
+            self._best[key] = self._parts[index][members(domain)].max(axis=0)
+        return self._best[key]
+
+
+class FromCodes(_Estimated):
+    """The score from label tables and moments, which has no bound.
+
+    If there are few configurations, branch and bound scores all of them: set `bounded`.
+    """
+
+    divides = True
+
+    def _score(self, box: Box) -> float:
+        self._work.add(_SCORE)
+        return self._scorer.score(choice_of(box))
+
+    def _over(self, box: Box) -> float:  # noqa: ARG002 - the bound of any box
+        return math.inf
+
+
+class RuleByVerdicts:
+    """Admits the configurations that meet the rule according to the owner's verdicts; without
+    verdicts, all of them.
+    """
+
+    def __init__(self, summary: ProtectedSummary) -> None:
+        self._summary = summary
+        admitted = [verdict.choice for verdict in summary.verdicts if verdict.admissible]
+        self.possible = len(admitted) if summary.verdicts else summary.combinations
+        # For each candidate, the admitted configurations that have it, as a bit mask.
+        self._having = [[0] * len(a.candidates) for a in summary.all_attributes]
+        for number, choice in enumerate(admitted):
+            for own, place in zip(self._having, choice, strict=True):
+                own[place] |= 1 << number
+
+    def narrow(self, box: Box) -> Box | None:
+        """Return the box without the candidates that no admitted configuration in it has."""
+        if not self._summary.verdicts:
+            return box
+        pairs = [(own, members(domain)) for own, domain in zip(self._having, box, strict=True)]
+        inside = reduce(and_, (reduce(or_, (own[c] for c in chosen)) for own, chosen in pairs))
+        narrowed = tuple(sum(1 << c for c in chosen if own[c] & inside) for own, chosen in pairs)
+        return narrowed if inside else None
+
+    def admits(self, box: Box) -> bool:
+        """Return whether a configuration is known to meet the rule, or there are no verdicts."""
+        return not self._summary.verdicts or self._summary.verdict(choice_of(box)) is True
+
+
+def best_configurations(
+    scorer: ProtectedScorer, request: SearchRequest, progress: Progress
+) -> tuple[list[Choice], SearchFigures]:
+    """Search all combinations of masks; return the best ones, best first, and the figures."""
+    began = time.perf_counter()
+    summary, top = scorer.summary, request.top
+    space = space_of(summary)
+    verdicts = RuleByVerdicts(summary)
+    objective: _Estimated = FromTables(MEASURE, scorer, space.work)
+    if scorer.estimator == "codes":
+        objective = FromCodes(MEASURE, scorer, space.work)
+        objective.bounded = verdicts.possible <= ENUMERATED
+    with progress.step(f"Searching {amount(summary.combinations)} combinations") as step:
+        clock = Clock.asked(request, space.work)
+        if objective.bounded:
+            search = BranchAndBound(space, objective, verdicts, top=top, clock=clock, step=step)
+            outcome = search.run()
+        else:
+            outcome = Shortlist(
+                space,
+                objective,
+                verdicts,
+                [FromTables("the estimate from label tables alone", scorer, space.work)],
+                listed=max(LISTED, top),
+                bounds=False,
+                prove=False,
+                clock=clock,
+                step=step,
+            ).run((), SPLITS)
+    seconds = time.perf_counter() - began
+    work = SearchWork(
+        summary.combinations, outcome.nodes, objective.scored, seconds, rule_monotone=True
+    )
+    best = [choice_of(box) for _, box in outcome.best[:top]]
+    return best, _under_verdicts(figures_of(outcome, objective, work, alone=top == 1), summary)
+
+
+def _under_verdicts(figures: SearchFigures, summary: ProtectedSummary) -> SearchFigures:
+    """Return the figures of a search; they prove nothing of combinations without a verdict."""
+    stated = len(summary.verdicts)
+    refused = sum(verdict.admissible is False for verdict in summary.verdicts)
+    if figures.best is None and figures.complete and refused < summary.combinations:
+        figures = replace(figures, stopped="verdicts")
+    if stated in (0, summary.combinations):
+        return figures
+    note = f"only the {stated:,} combinations with a verdict of the owner were searched"
+    return replace(
+        figures, optimal=False, exact=False, bound=None, gap=None, notes=(*figures.notes, note)
+    )
+
+
+_WIDTH = 400
+"""Largest number of partial choices that are kept from one attribute to the next."""
+
+
+@dataclass(frozen=True)
+class ProtectedPoint:
+    """A configuration on the front: no other configuration is better in both privacy and utility.
+
+    Attributes
+    ----------
+    alike
+        Expected number of rows that agree with a random row in all quasi-identifiers, if the
+        quasi-identifiers were independent. The row itself counts, so the number is at least 1.
+    score, utility_kept
+        The score from the protected summary, and the score in percent of the score without masks;
+        None if that is not positive.
+    configuration
+        The fitted masks.
+    declared
+        Masks by attribute, as written in the policy.
+    """
+
+    alike: float
+    score: float
+    utility_kept: float | None
+    configuration: Configuration
+    declared: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        masks = {"masks": self.configuration.spec()}
+        return json_fields(self, "alike", "score", "utility_kept") | masks
+
+
+@one_blas_thread
+def front_protected(
+    summary: ProtectedSummary, quasi_identifiers: Collection[str], *, count: int = 8
+) -> tuple[ProtectedPoint, ...]:
+    """Return configurations on the front of utility and privacy, from the most useful to the most
+    private.
+
+    None is worse than another one in both utility and privacy.
+
+    To find them, utility is estimated as the sum of the attributes' separate associations with the
+    label. Then the score of a ranking is used, which takes into account that attributes share
+    information: one mask of each configuration is changed at a time, as long as this raises the
+    score and as many rows are alike.
+
+    Parameters
+    ----------
+    summary
+        The protected summary.
+    quasi_identifiers
+        Names of the attributes by which somebody may recognise rows. All other attributes count
+        only for utility.
+    count
+        Largest number of configurations.
+
+    Raises
+    ------
+    PolicyError
+        `count` is below 2.
+    """
+    if count < 2:
+        raise PolicyError(f"A front of {count} points was asked for.", hint="Ask for 2 or more.")
+    scorer = ProtectedScorer(summary)
+    chances = _log_chances(summary, quasi_identifiers)
+    choices = [_improved(c, scorer, chances) for c in _spread(scorer, chances, count)]
+    scored = [(_alike(summary, chances, c), scorer.score(c), c) for c in choices]
+    points: list[ProtectedPoint] = []
+    for alike, score, choice in sorted(scored, key=lambda s: (-s[0], -s[1])):
+        if not points or score > points[-1].score:
+            points.append(_point(scorer, alike, score, choice, len(points)))
+    return tuple(reversed(points))
+
+
+def _point(
+    scorer: ProtectedScorer, alike: float, score: float, choice: Choice, number: int
+) -> ProtectedPoint:
+    summary = scorer.summary
+    pairs = zip(summary.all_attributes, choice, strict=True)
+    return ProtectedPoint(
+        alike,
+        score,
+        scorer.utility_kept(score),
+        summary.configuration(f"front-{number + 1}", choice),
+        {a.name: str(a.candidates[place].declared) for a, place in pairs},
+    )
+
+
+def _alike(summary: ProtectedSummary, chances: Sequence[Floats], choice: Choice) -> float:
+    """Return how many rows would agree with a random row in all quasi-identifiers if the
+    quasi-identifiers were independent. `chances` is from `_log_chances`, and `choice` has the index
+    of each attribute's candidate mask.
+    """
+    log = math.fsum(own[place] for own, place in zip(chances, choice, strict=True))
+    return max(summary.rows * math.exp(log), 1.0)
+
+
+def _log_chances(summary: ProtectedSummary, quasi_identifiers: Collection[str]) -> list[Floats]:
+    """Return the log probability that two rows have the same masked value, from noisy cell counts.
+
+    There is an array for each attribute, with a figure for each candidate; it is 0 for attributes
+    that are not quasi-identifiers.
+    """
+    return [
+        np.array([_log_chance(a, c) if a.name in quasi_identifiers else 0.0 for c in a.candidates])
+        for a in summary.all_attributes
+    ]
+
+
+def _log_chance(attribute: ProtectedAttribute, candidate: ProtectedCandidate) -> float:
+    cells = np.maximum(attribute.table.sum(axis=1), 0).astype(np.float64)
+    shown = np.bincount(candidate.groups, weights=cells, minlength=candidate.size)
+    total = shown.sum()
+    # Where noise leaves no rows at all, nothing distinguishes rows.
+    return 0.0 if total <= 0 else math.log(float(((shown / total) ** 2).sum()))
+
+
+def _improved(choice: Choice, scorer: ProtectedScorer, chances: Sequence[Floats]) -> Choice:
+    """Change one or two masks as long as the score rises and no fewer rows are alike."""
+    from aegis.advisor.search.neighbours import LocalSearch, others  # taking long to load
+
+    least = _alike(scorer.summary, chances, choice) * (1 - 1e-9)
+
+    def score(box: Box) -> float:
+        return scorer.score(choice_of(box))
+
+    def value(box: Box) -> float:
+        enough = _alike(scorer.summary, chances, choice_of(box)) >= least
+        return score(box) if enough else -math.inf
+
+    start = tuple(1 << place for place in choice)
+    local = LocalSearch(space_of(scorer.summary), score, value)
+    return choice_of(local.improved(start, others, pairs=True))
+
+
+def _spread(scorer: ProtectedScorer, chances: Sequence[Floats], count: int) -> list[Choice]:
+    """Return at most `count` choices of masks on the front, spread over the whole range of privacy:
+    no other choice is better in both privacy and utility. Only part of the choices is examined if
+    there are many.
+    """
+    private, useful = np.zeros(1), np.zeros(1)
+    places = np.zeros((1, 0), dtype=np.int64)
+    for index, own in enumerate(chances):
+        strengths = np.array([scorer.alone(index, place) for place in range(len(own))])
+        private = (private[:, None] + own).ravel()
+        useful = (useful[:, None] + strengths).ravel()
+        own_places = np.tile(np.arange(len(own)), len(places))[:, None]
+        places = np.hstack([np.repeat(places, len(own), axis=0), own_places])
+        staying = _thinned(private, useful, _WIDTH)
+        private, useful, places = private[staying], useful[staying], places[staying]
+    staying = _thinned(private, useful, count)
+    return [tuple(chosen) for chosen in places[staying].tolist()]
+
+
+def _thinned(private: Floats, useful: Floats, most: int) -> Ints:
+    """Return the indices of at most `most` choices, spread evenly over privacy, such that no other
+    choice is better in both privacy and utility. `private` and `useful` have both figures of each
+    choice.
+    """
+    order = np.lexsort((-useful, -private))
+    best_before = np.concatenate([[-np.inf], np.maximum.accumulate(useful[order])[:-1]])
+    front = order[useful[order] > best_before]
+    if len(front) <= most:
+        return front
+    along = private[front]
+    wanted = np.linspace(along[0], along[-1], most)
+    # `along` falls: the nearest at or above each wanted one, first and last included.
+    nearest = np.searchsorted(-along, -wanted, side="right") - 1
+    return front[np.unique(np.clip(nearest, 0, len(front) - 1))]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aegis.progress import Progress
-from aegis.safe.protect.build import protect
-from aegis.safe.protect.release import release_protected
+from aegis.files import Progress
+from aegis.safe.protect.release import protect, release_protected
 
 if TYPE_CHECKING:
     from aegis.safe.protect.model import ProtectedSummary

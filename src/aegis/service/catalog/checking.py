@@ -12,11 +12,11 @@ from typing import Any
 
 from aegis.advisor import Scorer, measure_for
 from aegis.advisor.composition import compose
-from aegis.advisor.rank import rank_choice
+from aegis.advisor.plan import rank_choice
 from aegis.errors import NoAdmissibleConfiguration
+from aegis.files import SILENT, Progress
 from aegis.policy import Configuration, Policy
 from aegis.policy.load import write_mapping
-from aegis.progress import SILENT, Progress
 from aegis.service.catalog.flow import configuration_of
 from aegis.service.catalog.summaries import written
 from aegis.study import Study

@@ -24,9 +24,8 @@ from pkgutil import resolve_name
 from typing import Any
 
 from aegis.errors import AegisError, EngineError
-from aegis.progress import SILENT, Progress, Step
+from aegis.files import SILENT, Progress, Step, temporary_folder
 from aegis.service.catalog.errors import CatalogError
-from aegis.temporary import temporary_folder
 
 _PAUSE = 1.0
 _TOLD_EVERY = 0.5

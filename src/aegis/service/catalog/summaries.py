@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from aegis.errors import AegisError
+from aegis.files import SILENT, Progress
 from aegis.policy import Configuration, Policy, dump_configurations
-from aegis.progress import SILENT, Progress
 from aegis.safe.protect import (
     ProtectedScorer,
     ProtectedSummary,

@@ -16,10 +16,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aegis.errors import AegisError
+from aegis.files import SILENT, Progress
 from aegis.masks import Mask
 from aegis.masks.base import Kind
 from aegis.policy import Policy, Role, policy_digest
-from aegis.progress import SILENT, Progress
 from aegis.safe.protect import ProtectedSummary
 from aegis.service.catalog.errors import CatalogError
 from aegis.service.catalog.flow import configuration_of, policy_of
@@ -69,7 +69,7 @@ def verify_file(masked: MaskedFile, *, progress: Progress = SILENT) -> list[str]
     """
     from aegis.release import audit
     from aegis.release.certified import check_certificate
-    from aegis.release.fitting import unfitting
+    from aegis.release.writing import unfitting
     from aegis.sources import open_table
 
     policy = policy_of(masked.policy)

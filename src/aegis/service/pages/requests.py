@@ -214,7 +214,7 @@ def verification(request_id: str, call: CallOf) -> Response:
 
 def _models() -> list[tuple[str, str]]:
     """Return the name and the title of each model that a request can ask for."""
-    from aegis.measures.expected_catalog import LEARNERS
+    from aegis.measures.catalog import LEARNERS
 
     return [(str(model), words) for model, words in LEARNERS.items()]
 

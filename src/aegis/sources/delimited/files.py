@@ -1,10 +1,19 @@
-"""Read text files without changing values, and compare the number of rows with a separate count."""
+"""Read text files without changing values, and compare the number of rows with a separate count.
+
+Read the column names of a text file from its header, or invent names if it has none.
+
+Read CSV with a second reader, which is slower but can name the line that does not match the
+dialect.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import csv
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +22,7 @@ import ibis
 import ibis.expr.types as ir
 
 from aegis.errors import DataError
+from aegis.files import temporary_folder
 from aegis.sources.delimited.column_types import (
     OTHER_SPELLING,
     SAMPLE,
@@ -22,14 +32,208 @@ from aegis.sources.delimited.column_types import (
     quoted,
     types_of,
 )
-from aegis.sources.delimited.header import names_of
-from aegis.sources.delimited.lines import count_lines
-from aegis.sources.dialect import Reading, TextDialect, decide
+from aegis.sources.dialect import Reading, TextDialect, csv_options, decide, decoded, records_of
 from aegis.sources.embedded import embedded, limits, stored
-from aegis.sources.records import count_records
-from aegis.sources.rewriting import opened, rewrite, text_of, unify_line_ends
+from aegis.sources.records import count_records, opened, rewrite, text_of, unify_line_ends
 from aegis.sources.source import Source
-from aegis.temporary import temporary_folder
+
+_COUNTING = frozenset(
+    ("id", "no", "no.", "nr", "nr.", "number", "index", "row", "#", "obs", "case")
+)
+"""Names of columns that number the rows."""
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def names_of(
+    start: bytes, whole: bool, dialect: TextDialect, reading: Reading, name: str
+) -> tuple[list[str], list[str]]:
+    """Return the names of a text file's columns, and messages to the user about these names.
+
+    Parameters
+    ----------
+    start
+        The first bytes of the file.
+    whole
+        Whether these bytes are the whole file.
+    dialect
+        The dialect of the file.
+    reading
+        What the user states about the file.
+    name
+        Name of the file, for messages.
+
+    Raises
+    ------
+    DataError
+        The file has no rows at all, or its first line looks like data.
+    """
+    lines = decoded(start, dialect.encoding, name).splitlines(keepends=True)[dialect.skip :]
+    records = records_of("".join(lines), dialect)
+    if not records:
+        raise DataError(f"{name} has no lines.", hint="Give a file with a header and rows.")
+    first = records[0]
+    if not dialect.header:
+        return [f"c{i}" for i in range(1, len(first) + 1)], []
+    if _numbers_rows(first, records[1:] if whole else records[1:-1]):
+        first = ["", *first]
+    # What is cut off, or of another length, is not a sample of the columns.
+    rows = [record for record in records[1:] if len(record) == len(first)]
+    if reading.header is None:
+        refuse_rows_as_names(first, rows if whole else rows[:-1], name)
+    return with_names(first, name)
+
+
+def _numbers_rows(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether each line begins with its row number, for which the header has no name.
+
+    R writes tables in this way (`write.table`): its rows have names, by default 1, 2, 3, ... If the
+    first column is named as a counter, or the last column is empty, another name is missing.
+    """
+    filled = [row for row in rows if row]
+    return (
+        len(filled) > 1
+        and first[0].strip().lower() not in _COUNTING
+        and all(len(row) == len(first) + 1 for row in filled)
+        and any(row[-1] for row in filled)
+        and [row[0] for row in filled] == [str(i) for i in range(1, len(filled) + 1)]
+    )
+
+
+def refuse_rows_as_names(first: Sequence[str], rows: Sequence[Sequence[str]], name: str) -> None:
+    """Raise an error if the first line of a file seems to contain data, like the rows below it, and
+    not the names of columns.
+    """
+    if _is_row(first, rows):
+        shown = ", ".join(first[:4]) + (", ..." if len(first) > 4 else "")
+        raise DataError(
+            f"The first line of {name} looks like data, not like names of columns: {shown}",
+            hint="Give --no-header, and the columns are called c1, c2, ...; or --header, if these "
+            "are their names.",
+        )
+
+
+def with_names(header: Sequence[str], name: str) -> tuple[list[str], list[str]]:
+    """Return a unique name for each column of the header, and messages to the user about names that
+    were changed.
+
+    A column without a name gets a name from its position. If a name occurs again (ignoring case),
+    as in exports of joined tables, a number is added: the second `age` becomes `age_2`.
+    """
+    taken = {text.lower() for text in header}
+    names, notes = [], []
+    places: dict[str, int] = {}
+    for place, text in enumerate(header, start=1):
+        made = text
+        if not text:
+            made = _free((f"column{place}" + "_" * i for i in count()), taken)
+            notes.append(f"{name}: column {place} has no name in the header, and is called {made}.")
+        elif text.lower() in places:
+            made = _free((f"{text}_{i}" for i in count(2)), taken)
+            notes.append(
+                f"{name}: column {place} is named {text!r} as column {places[text.lower()]} is, and "
+                f"is called {made}."
+            )
+        places.setdefault(text.lower(), place)
+        taken.add(made.lower())
+        names.append(made)
+    return names, notes
+
+
+def _free(names: Iterable[str], taken: Collection[str]) -> str:
+    """Return the first name that no column has."""
+    return next(name for name in names if name.lower() not in taken)
+
+
+def _is_row(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first line looks like the rows below it.
+
+    It does if each column of numbers begins with a number. If there are no such columns, each
+    column must begin with one of its later values. A line 1, 2, 3, ... numbers the columns, so it is a header.
+    """
+    if not rows or [text.strip() for text in first] in (
+        [str(i) for i in range(len(first))],
+        [str(i) for i in range(1, len(first) + 1)],
+    ):
+        return False
+    columns = [[row[i] for row in rows] for i in range(len(first))]
+    numeric = [
+        text
+        for text, values in zip(first, columns, strict=True)
+        if any(values) and all(not v or _NUMBER.fullmatch(v.strip()) for v in values)
+    ]
+    if numeric:
+        return all(_NUMBER.fullmatch(text.strip()) for text in numeric)
+    return all(text in values for text, values in zip(first, columns, strict=True))
+
+
+def count_lines(lines: Iterable[str], name: str, dialect: TextDialect, columns: int) -> int:
+    """Return how many records a text file has, including the header; raise an error at the first
+    malformed record.
+
+    Parameters
+    ----------
+    lines
+        The text of the file.
+    name
+        Name of the file, for messages.
+    dialect
+        The dialect of the file. The text includes the lines before the table, which are skipped.
+    columns
+        Number of fields in each line; the header may have one field fewer.
+
+    Raises
+    ------
+    DataError
+        A record has more or fewer fields than the header, a quoted field continues after its
+        closing quote, or a quote is never closed.
+    """
+    options = csv_options(dialect.delimiter, dialect.quote, dialect.escape)
+    reader = csv.reader(lines, strict=True, skipinitialspace=bool(dialect.quote), **options)
+    records = 0
+    begin = 0
+    try:
+        for fields in reader:
+            if begin >= dialect.skip and (fields or columns == 1):
+                records += 1
+                # R gives the names of rows no name in the header.
+                named = records == 1 and dialect.header and len(fields) == columns - 1
+                if len(fields) not in (0, columns) and not named:
+                    raise _uneven(reader.line_num, name, len(fields), columns, dialect)
+            begin = reader.line_num
+    except csv.Error as error:
+        raise _unexplained(str(error), begin + 1, name, dialect) from error
+    return records
+
+
+def _uneven(line: int, name: str, fields: int, columns: int, dialect: TextDialect) -> DataError:
+    rows_named = " Of R, write it with row.names=FALSE." if fields == columns + 1 else ""
+    return DataError(
+        f"Line {line:,} of {name} has {fields} field{'s' * (fields != 1)}, but its first line has "
+        f"{columns}.",
+        hint="Each line needs as many fields as the first, which names the columns: delete a title above "
+        f"it, and put a field that holds {dialect.delimiter!r} or a line break in double quotes."
+        f"{rows_named}",
+    )
+
+
+def _unexplained(reason: str, line: int, name: str, dialect: TextDialect) -> DataError:
+    quote = dialect.quote or '"'
+    if "unexpected end" in reason:
+        return DataError(
+            f"The quote {quote} that opens a field in the record of line {line:,} of {name} is "
+            "never closed.",
+            hint="Close it, or give --quote none if quotes have no special meaning.",
+        )
+    if "expected after" in reason:
+        return DataError(
+            f"Line {line:,} of {name} has text behind the quote {quote} that closes a field.",
+            hint=f"Double a quote within a quoted field ({quote}{quote}), or say how the file is "
+            'written: --quote none, --quote "\'", --escape \\.',
+        )
+    return DataError(
+        f"Line {line:,} of {name} cannot be read: {reason}.", hint="Check the line, or --delimiter."
+    )
+
 
 _START = 1 << 20
 """Number of bytes from which the dialect is determined."""

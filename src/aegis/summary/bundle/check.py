@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from aegis.arrays import Array, Ints
 from aegis.masks import Kind, common_refinement
 from aegis.policy import Role
+from aegis.summary.attributes import RANGES
 from aegis.summary.bundle.read import refuse
 from aegis.summary.codes import numbers_of, show
 from aegis.summary.cooccurrence import FoldCounts, PairCounts
@@ -32,7 +33,6 @@ from aegis.summary.model import (
     SeveralSummaries,
     Summary,
 )
-from aegis.summary.ordered import RANGES
 from aegis.summary.responses import ResponseSums, exact_sums
 
 _BLOCK = 1 << 20

@@ -13,7 +13,7 @@ import pyarrow as pa
 from aegis.arrays import Array
 from aegis.errors import InternalError
 from aegis.masks import Compose, Hierarchy, Level, Mask
-from aegis.summary.bundle.arrow import pack
+from aegis.summary.bundle.archive import pack
 from aegis.summary.cooccurrence import FoldCounts, PairCounts
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import AttributeSummary, LabelSummary, SeveralSummaries, Summary

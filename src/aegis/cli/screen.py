@@ -71,7 +71,7 @@ class ShortPage:
 
     def parts(self) -> Iterator[RenderableType]:
         """Yield the parts to print: table, rule, best configuration with its proof, and masks."""
-        from aegis.cli.tables import heading, line, pairs
+        from aegis.cli.output import heading, line, pairs
 
         table, rule, title, *rest = self.head
         yield line(table)

@@ -1,13 +1,76 @@
-"""Reduce a symmetric matrix to tridiagonal form, to solve equations quickly for many penalties."""
+"""Numerical methods that several measures share.
+
+Solve systems of equations whose matrix is a covariance matrix plus a ridge, by Cholesky
+factorisation (LAPACK).
+
+Reduce a symmetric matrix to tridiagonal form, to solve equations quickly for many penalties.
+
+Compute the normal distribution function, and its inverse, for the few values that a ranking
+needs.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
-from aegis.arrays import Floats
+from aegis.arrays import Array, Floats
 from aegis.errors import InternalError
+
+
+def factor(matrix: Floats, ridge: float) -> Floats:
+    """Return the upper Cholesky factor of `matrix` + `ridge` * I. Only the lower triangle of the
+    matrix is read.
+    """
+    from scipy.linalg.lapack import dpotrf
+
+    if not len(matrix):
+        return matrix
+    shifted = matrix.copy()
+    shifted.flat[:: len(matrix) + 1] += ridge
+    # LAPACK reads the transpose, whose upper triangle it factorises faster than a lower one.
+    factorised, info = dpotrf(shifted.T, lower=0, overwrite_a=1)
+    if info:
+        raise InternalError(f"LAPACK dpotrf failed with code {info}: the counts are not counts.")
+    upper: Floats = factorised
+    return upper
+
+
+def solve(factorised: Floats, right: Floats) -> Floats:
+    """Return the solutions of linear equations, given the upper Cholesky factor of their matrix,
+    shape (d, d). `right` has the k right-hand sides, shape (d, k); k may be 0.
+    """
+    from scipy.linalg.lapack import dpotrs
+
+    return dpotrs(factorised, right, lower=0)[0] if right.size else right
+
+
+def solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
+    """Solve (matrix + r I) X = `right` for each of P ridges r; return the solutions X, shape (P, d,
+    k). `right` has k right-hand sides, shape (d, k), and `matrix` has shape (d, d).
+
+    Only the lower triangle of the matrix is read.
+    """
+    return np.stack([solve(factor(matrix, ridge), right) for ridge in ridges])
+
+
+def inverted(matrix: Floats, ridge: float) -> Floats:
+    """Return the inverse (matrix + r I)^-1 for a symmetric matrix, shape (d, d), and a ridge r."""
+    from scipy.linalg.lapack import dpotri
+
+    if not len(matrix):
+        return matrix
+    inverse, info = dpotri(factor(matrix, ridge), lower=0, overwrite_c=1)
+    if info:
+        raise InternalError(f"LAPACK dpotri failed with code {info}: the counts are not counts.")
+    # LAPACK leaves zeros below the diagonal.
+    whole: Floats = inverse + inverse.T
+    whole[np.diag_indices_from(whole)] *= 0.5
+    return whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,3 +165,45 @@ class Tridiagonal:
 def _check(info: int, routine: str) -> None:
     if info:
         raise InternalError(f"LAPACK {routine} failed with code {info}.")
+
+
+_TWICE_THE_TAIL = np.frompyfunc(math.erfc, 1, 1)
+_INVERSE = np.frompyfunc(NormalDist().inv_cdf, 1, 1)
+
+
+def cumulative(values: Array | float) -> Floats:
+    """Return Phi of each value, the probability that a standard normal variable is below it.
+
+    It uses the standard library. SciPy's special functions take longer to load than a small ranking
+    takes to compute, and they are no faster on so few values.
+
+    Parameters
+    ----------
+    values
+        An array of any shape. Infinities are allowed, and NaN stays NaN.
+
+    Examples
+    --------
+    >>> from aegis.measures.numerics import cumulative
+    >>> cumulative([0.0, 1.959963984540054]).round(6).tolist()
+    [0.5, 0.975]
+    """
+    scaled = np.asarray(values, dtype=np.float64) / -math.sqrt(2.0)
+    return 0.5 * np.asarray(_TWICE_THE_TAIL(scaled), dtype=np.float64)
+
+
+def quantile(shares: Array | float) -> Floats:
+    """Return the quantile of the standard normal distribution for each share; inverse of `cumulative`.
+
+    Parameters
+    ----------
+    shares
+        An array of any shape, with values above 0 and below 1.
+
+    Examples
+    --------
+    >>> from aegis.measures.numerics import quantile
+    >>> quantile([0.5, 0.975]).round(6).tolist()
+    [0.0, 1.959964]
+    """
+    return np.asarray(_INVERSE(np.asarray(shares, dtype=np.float64)), dtype=np.float64)

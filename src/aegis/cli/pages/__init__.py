@@ -1,1 +1,0 @@
-"""Format larger results of commands as tables and sentences."""

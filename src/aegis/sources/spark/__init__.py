@@ -1,1 +1,0 @@
-"""Manage Spark sessions, and folders that Spark's executors write."""
