@@ -215,7 +215,7 @@ def _coded(
     def of(joined: ir.Table) -> ir.Value:
         position = joined[f"c_{code}"].fill_null(null)
         if any(nan):
-            position = ibis.ifelse(joined[column].isnan(), int(codes[nan.index(True)]), found)
+            position = ibis.ifelse(joined[column].isnan(), int(codes[nan.index(True)]), position)
         return position.cast(kind)
 
     return table.left_join(lookup, [table[column] == lookup[f"v_{code}"]]), of
