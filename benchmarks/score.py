@@ -64,7 +64,7 @@ def expected(_: object) -> Iterator[Figure]:
         choices = [scorer.choose(configuration) for configuration in listed]
         for choice in choices:
             scorer.value(choice, measure)
-        if measure.without_parts is not None:
+        if measure.without_folds is not None:
             jackknife(scorer, choices, measure)
 
     spent = {name: timed(lambda n=name: score(n), 3) for name in ("held-out-auc", FALLBACK_MEASURE)}

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from aegis.advisor import Choice, Scorer
 from aegis.advisor.confidence import standard_errors
-from aegis.advisor.fold_counts import PARTS
+from aegis.advisor.fold_counts import CV_FOLDS
 from aegis.measures import MEASURES
 from aegis.measures.discriminant import PENALTIES
 from aegis.measures.numerics import cumulative
@@ -98,9 +98,9 @@ def discriminants(
     if sum(design.sizes) > WIDEST:
         return float("nan"), np.full(1 + GROUPS, np.nan)
     shown = np.asarray(design.one_hot(known).todense(), dtype=float)
-    label, part, group = rows.label[known], fold[known] % PARTS, group[known]
+    label, part, group = rows.label[known], fold[known] % CV_FOLDS, group[known]
     scores = np.zeros((len(PENALTIES), len(label), len(rows.classes)))
-    for own in range(PARTS):
+    for own in range(CV_FOLDS):
         x, y, test = shown[part != own], label[part != own], part == own
         for c in range(len(rows.classes)):
             sides = x[y == c], x[y != c]
@@ -111,7 +111,7 @@ def discriminants(
                 slope = np.linalg.solve(np.atleast_2d(within) + ridge, means[0] - means[1])
                 scores[p, test, c] = (shown[test] - 0.5 * (means[0] + means[1])) @ slope
     by_rank = [
-        mean_area(label[part == own], s[part == own]) for own in range(PARTS) for s in scores
+        mean_area(label[part == own], s[part == own]) for own in range(CV_FOLDS) for s in scores
     ]
     kept = [group >= 0, *(group != g for g in range(GROUPS))]
     normal = [np.mean([normal_area(label[k], s[k]) for s in scores]) for k in kept]

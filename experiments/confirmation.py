@@ -77,12 +77,12 @@ def rules(summary: Summary, choices: Mapping[str, Choice]) -> dict[str, dict[str
     scorer = Scorer(summary)
     names = [name for name in choices if name != UNMASKED]
     measure = MEASURES.get(SCORE)
-    assert measure.without_parts is not None
+    assert measure.without_folds is not None
     own = [
         np.array([scorer.value(choices[n], MEASURES.get(m)) for n in names])
         for m in (SCORE, DEFAULT)
     ]
-    without = [measure.without_parts(scorer.cooccurrence(choices[n], measure.needs)) for n in names]
+    without = [measure.without_folds(scorer.cooccurrence(choices[n], measure.needs)) for n in names]
     both = together(own[0], np.stack(without, axis=1), own[1])
     return {rule: dict(zip(names, scores, strict=True)) for rule, scores in both.items()}
 

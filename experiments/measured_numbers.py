@@ -30,7 +30,7 @@ from sklearn.preprocessing import StandardScaler
 import aegis
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.measures import MEASURES
-from aegis.measures.cooccurrence import Coding
+from aegis.measures.cooccurrence import Encoding
 from aegis.measures.discriminant import out_of_fold
 from aegis.measures.numerics import cumulative, quantile
 from aegis.policy import load_policy
@@ -117,8 +117,8 @@ def drawn(scorer: Scorer, configurations: int, seed: int) -> Iterator[tuple[int,
 def former(scorer: Scorer, choice: Choice) -> float:
     """Return the expected AUC as it was: names of values two thirds, thresholds one third."""
     counts = scorer.cooccurrence(choice, MEASURES.get("held-out-auc").needs)
-    names = out_of_fold(counts.by_part(), FORMER)
-    steps = out_of_fold(counts.by_part(Coding.THRESHOLDS), [100 * p for p in FORMER])
+    names = out_of_fold(counts.by_fold(), FORMER)
+    steps = out_of_fold(counts.by_fold(Encoding.THRESHOLDS), [100 * p for p in FORMER])
     areas = np.array([names.areas[0].mean(), steps.areas[0].mean()])
     if names.shape is not None:
         areas = cumulative(names.shape[0] * quantile(np.clip(areas, 0.5, 1 - 1e-16)))

@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from aegis.advisor import Choice, Scorer
 from aegis.advisor.confidence import standard_errors
-from aegis.measures import MEASURES, Expected, Learner, Merit
-from aegis.measures.cooccurrence import Coding
+from aegis.measures import MEASURES, Expected, Learner, Metric
+from aegis.measures.cooccurrence import Encoding
 from aegis.measures.discriminant import out_of_fold
 from common import write_csv
 from public_sets import CONFIRMATION, FURTHER
@@ -33,8 +33,8 @@ Floats = npt.NDArray[np.float64]
 def normal(scorer: Scorer, choice: Choice, what: Expected) -> float:
     """Return the expected AUC of normal scores: of the better encoding, as `Expected` has it."""
     counts = scorer.cooccurrence(choice, MEASURES.get(what.name).needs)
-    encodings = (Coding.NUMBERS,) if what.learners else (Coding.NUMBERS, Coding.THRESHOLDS)
-    parts = [counts.by_part(counts.same_as(encoding)) for encoding in encodings]
+    encodings = (Encoding.NUMBERS,) if what.learners else (Encoding.NUMBERS, Encoding.THRESHOLDS)
+    parts = [counts.by_fold(counts.same_as(encoding)) for encoding in encodings]
     return max(0.5, *(float(out_of_fold(own, jointly=False).areas[0].max()) for own in parts))
 
 
@@ -61,7 +61,7 @@ def compared(name: str, stores: Path) -> tuple[list[dict[str, Any]], list[dict[s
         stored = metrics_of(coded, choices, many, ((("lr",), 60),))["lr"]
         splits = {key: [float(s["roc_auc"]) for s in listed] for key, listed in stored.items()}
     scorer = Scorer(summary)
-    both = Expected(Merit.AUC), Expected(Merit.AUC, (Learner.LR,))
+    both = Expected(Metric.AUC), Expected(Metric.AUC, (Learner.LR,))
     rows = [
         {
             "data": name,
@@ -75,8 +75,8 @@ def compared(name: str, stores: Path) -> tuple[list[dict[str, Any]], list[dict[s
     ]
     names = [key for key in choices if key != UNMASKED]
     measure = MEASURES.get(both[0].name)
-    assert measure.without_parts is not None
-    without = [measure.without_parts(scorer.cooccurrence(choices[n], measure.needs)) for n in names]
+    assert measure.without_folds is not None
+    without = [measure.without_folds(scorer.cooccurrence(choices[n], measure.needs)) for n in names]
     said = {key: {r["configuration"]: r[key] for r in rows} for key in list(rows[0])[2:-1]}
     own = [np.array([said[m][n] for n in names]) for m in (measure.name, "held-out-pillai")]
     rules = together(own[0], np.stack(without, axis=1), own[1])

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks.roles.score import PARTS, outcomes, person_keys, record, table_of
+from benchmarks.roles.score import CV_FOLDS, outcomes, person_keys, record, table_of
 
 
 def main() -> None:
     """Print precision and recall by role, and what is wrong in the tables that rules may go by."""
     if len(sys.argv) > 1:
         record(Path(sys.argv[1]))
-    for part in PARTS:
+    for part in CV_FOLDS:
         print(f"\n{part}\n{table_of(part)}")
     print("\nkeys of persons:", person_keys())
     for outcome in outcomes():

@@ -27,7 +27,7 @@ from aegis.sources import open_table
 
 FOLDER = Path(__file__).parent
 FACTS = FOLDER / "facts.json"
-PARTS = ("tune", "judge")
+CV_FOLDS = ("tune", "judge")
 ADDED = "rownames"
 """The number of rows that collections add when they export: it takes no part."""
 

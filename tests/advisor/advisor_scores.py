@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from advisor_merits import areas, merit_of, shape, shaped_area
 
-from aegis.advisor.fold_counts import PARTS
+from aegis.advisor.fold_counts import CV_FOLDS
 from aegis.measures import MEASURES, PENALTIES, UNPOOLED, Contingency, Scope
 from aegis.measures.discriminant import PENALTIES as MERIT_PENALTIES
 from aegis.summary import Summary
@@ -27,7 +27,7 @@ Parts = npt.NDArray[np.int64]
 
 def parts_of(summary: Summary, table: pa.Table, seed: int = 0) -> Parts:
     """Return the part of each labelled row of a table, one row after the other."""
-    return folds_of(summary, table, seed) % PARTS
+    return folds_of(summary, table, seed) % CV_FOLDS
 
 
 def one_hot(values: Sequence[Any]) -> Floats:
@@ -56,7 +56,7 @@ def held_out(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
     return reached(np.hstack([one_hot(c) for c in columns]), label, PENALTIES)
 
 
-def codings(
+def encodings(
     columns: Sequence[Sequence[Any]], raw: Sequence[Sequence[Any]], label: Sequence[Any]
 ) -> float:
     """Return the mean over values and thresholds of the numbers in `raw`; no level is shared."""
@@ -201,10 +201,10 @@ def configuration_value(
     rows out ask for both.
     """
     assert name in BRUTE | HELD_OUT, f"add a definition by rows of {name!r} to BRUTE"
-    by_part = HELD_OUT.get(name)
-    if by_part is not None:
+    by_fold = HELD_OUT.get(name)
+    if by_fold is not None:
         assert part is not None, f"{name} holds out rows: say of which part each is"
-        return by_part(columns, raw, label, part)
+        return by_fold(columns, raw, label, part)
     return BRUTE[name](columns, raw, label)
 
 
@@ -247,7 +247,7 @@ BRUTE: dict[str, Callable[[Columns, Columns, Sequence[Any]], float]] = {
     "adjusted-pillai": lambda shown, _, label: pillai(shown, label)[1],
     "pillai-plain": lambda shown, _, label: pillai(shown, label)[0],
     "held-out-pillai-values": lambda shown, _, label: held_out(shown, label),
-    "held-out-pillai": codings,
+    "held-out-pillai": encodings,
     "target-coded": lambda shown, _, label: target_coded(shown, label),
     "held-out-target-coded": lambda shown, _, label: held_out_target_coded(
         shown, label, target_trace(shown, label)

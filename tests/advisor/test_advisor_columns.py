@@ -19,7 +19,7 @@ from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
 import aegis
 from aegis.advisor import Scorer
-from aegis.advisor.fold_counts import PARTS
+from aegis.advisor.fold_counts import CV_FOLDS
 from aegis.advisor.search.objectives import EveryColumn
 from aegis.measures import MEASURES
 from aegis.measures.columns import PENALTIES, column_figures
@@ -49,7 +49,7 @@ def parts_of(summary: Summary, table: pa.Table) -> npt.NDArray[np.int64]:
         place = {v: i for i, v in enumerate(own.values.to_pylist())}
         codes.append(own.atoms[[place[v] for v in table[name].to_pylist()]].astype(np.int64))
     dealer = Dealer(list(summary.attributes), 10, 0)
-    return dealer.rows(codes, np.zeros(len(table), dtype=np.int64)) % PARTS
+    return dealer.rows(codes, np.zeros(len(table), dtype=np.int64)) % CV_FOLDS
 
 
 def shown_of(summary: Summary, table: pa.Table, name: str) -> tuple[Floats, Floats]:

@@ -59,11 +59,11 @@ def test_classes_counted_one_by_one_say_what_all_at_once_say(seed, classes, comm
             patched.setattr(fold_counts, "_AT_ONCE", at_once)
             scorer = Scorer(summary)
             counts = scorer.cooccurrence(choice, measures[0].needs)
-            divided = counts.by_part()
+            divided = counts.by_fold()
             whole = divided.by_class.whole
             assert whole.shape[1] == divided.rows.shape[1]
             assert np.allclose(divided.by_class.every, whole.sum(axis=1), rtol=0, atol=1e-9)
-            found.append([measure.without_parts(counts) for measure in measures])
+            found.append([measure.without_folds(counts) for measure in measures])
     for one_by_one, together in zip(*found, strict=True):
         assert one_by_one == pytest.approx(together, abs=1e-12)
 
@@ -110,10 +110,10 @@ def test_what_configurations_have_in_common_changes_no_figure(seed, classes, com
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(fold_counts, "FEWEST_LEVELS", 1)
             shared = [sharing.value(choice, measure) for measure in measures]
-            without = measures[0].without_parts(sharing.cooccurrence(choice, measures[0].needs))
+            without = measures[0].without_folds(sharing.cooccurrence(choice, measures[0].needs))
         assert shared == pytest.approx([alone.value(choice, m) for m in measures], abs=1e-9)
         counts = alone.cooccurrence(choice, measures[0].needs)
-        assert np.allclose(without, measures[0].without_parts(counts), atol=1e-9)
+        assert np.allclose(without, measures[0].without_folds(counts), atol=1e-9)
 
 
 def test_common_levels_are_eliminated_once(monkeypatch):
@@ -124,7 +124,7 @@ def test_common_levels_are_eliminated_once(monkeypatch):
         scorer = Scorer(summary)
         masked = summary.attributes["b"].candidates[:2]
         choices = [{**scorer.unmasked, "b": candidate} for candidate in masked]
-        return [scorer.cooccurrence(choice, measure.needs).by_part() for choice in choices]
+        return [scorer.cooccurrence(choice, measure.needs).by_fold() for choice in choices]
 
     first, second = counted()
     assert first.common is not None

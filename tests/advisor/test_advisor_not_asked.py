@@ -134,13 +134,13 @@ def test_both_codings_of_unordered_levels_are_solved_in_one_pass(
         choice = {a.name: a.candidates[1] for a in summary.all_attributes}
         found = [scorer.value(one, measure) for one in (scorer.unmasked, choice)]
         counts = scorer.cooccurrence(choice, measure.needs)
-        assert measure.without_parts is not None
-        return [*found, *measure.without_parts(counts)]
+        assert measure.without_folds is not None
+        return [*found, *measure.without_folds(counts)]
 
     together = figures()
     once = [len(PENALTIES)] * 2
     assert passes == once
-    monkeypatch.setattr(Cooccurrence, "same_as", lambda _, coding: coding)
+    monkeypatch.setattr(Cooccurrence, "same_as", lambda _, encoding: encoding)
     assert figures() == pytest.approx(together, abs=1e-12)
     assert passes == once + (once if "gbdt" in name else 2 * once)
 

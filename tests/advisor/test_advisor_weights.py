@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import aegis
 from aegis.advisor import Scorer
-from aegis.measures import MEASURES, Coding, LabelKind
+from aegis.measures import MEASURES, Encoding, LabelKind
 from aegis.measures.merits import area_error
 from aegis.measures.number import PENALTIES, squared_errors
 from aegis.summary import summarize
@@ -115,7 +115,7 @@ def test_the_error_of_a_number_is_that_of_weighted_ridge_regression() -> None:
     summary = summarize(rows, NUMBER)
     scorer = Scorer(summary)
     counts = scorer.cooccurrence(scorer.unmasked, MEASURES.get("held-out-r2").needs)
-    errors = squared_errors(counts.by_part(Coding.NUMBERS))
+    errors = squared_errors(counts.by_fold(Encoding.NUMBERS))
     weights, y, x = rows["w"].to_numpy(), rows["price"].to_numpy(), design(rows)
     x = np.column_stack(
         [x[:, 0], 1 - x[:, 1] - x[:, 2], x[:, 1:]]
@@ -139,7 +139,7 @@ def _scale_of_the_number(
     counts: Any, numbers: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]
 ) -> float:
     """Return by what Aegis multiplies a number, so that a penalty in rows means something."""
-    part = counts.by_part(Coding.NUMBERS)
+    part = counts.by_fold(Encoding.NUMBERS)
     square = part.by_class.whole[:, 0].sum(axis=0)[0, 0]
     total = part.joint.sum(axis=(0, 1))[0]
     n = part.rows.sum()

@@ -35,14 +35,14 @@ from aegis.summary import summarize
 
 # PySpark and Ibis call old names of pandas, and sockets are closed late.
 pytestmark = pytest.mark.filterwarnings("ignore")
-PARTS = 4
+CV_FOLDS = 4
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("people")
-    size = awkward().num_rows // PARTS
-    for part in range(PARTS):
+    size = awkward().num_rows // CV_FOLDS
+    for part in range(CV_FOLDS):
         pq.write_table(awkward().slice(part * size, size), place / f"{part}.parquet")
     return place
 
@@ -58,7 +58,7 @@ def test_the_summary_equals_that_of_the_embedded_engine(people: Source) -> None:
     folds = ours.pairs.folds
     assert folds is not None
     assert folds.rows.sum() == awkward().num_rows
-    assert np.count_nonzero(folds.rows) > PARTS
+    assert np.count_nonzero(folds.rows) > CV_FOLDS
 
 
 def test_advice_and_audit_equal_those_of_the_embedded_engine(people: Source) -> None:
@@ -160,7 +160,7 @@ def test_places_that_cannot_be_written_are_refused(people: Source, folder: Path)
         aegis.apply(people, rules, chosen, output=folder.parent / "masked.csv")
     with pytest.raises(PolicyError, match="come to this process, the driver"):
         aegis.apply(people, rules, chosen)
-    assert len(list(folder.iterdir())) == PARTS
+    assert len(list(folder.iterdir())) == CV_FOLDS
 
 
 def test_a_folder_beside_one_file_is_written(spark: Any, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from aegis.measures import Cooccurrence, PartCounts
+from aegis.measures import Cooccurrence, CountsByFold
 from aegis.measures.by_fold import ShownLevels, later
 
 
@@ -64,29 +64,29 @@ def stack(codes, label, levels=None):
     indicators = np.zeros((len(label), offsets[-1]))
     for i in range(codes.shape[1]):
         indicators[np.arange(len(label)), offsets[i] + codes[:, i]] = 1
-    parts = [indicators[label == y] for y in range(int(label.max()) + 1)]
+    folds = [indicators[label == y] for y in range(int(label.max()) + 1)]
     # Products of floats, which are exact below 2^53 and much faster than those of integers.
-    return np.array([np.rint(part.T @ part) for part in parts]).astype(np.int64), offsets
+    return np.array([np.rint(fold.T @ fold) for fold in folds]).astype(np.int64), offsets
 
 
 def cooccurrence(codes, label):
     return Cooccurrence.of(*stack(codes, label))
 
 
-def in_parts(codes, label, part, levels=None):
+def in_parts(codes, label, fold, levels=None):
     """Return the counts by part and class of rows of codes, and the offsets."""
     levels = levels or [int(column.max()) + 2 for column in codes.T]
     classes = int(label.max()) + 1
     offsets = np.cumsum([0, *levels])
-    rows = np.zeros((int(part.max()) + 1, classes))
+    rows = np.zeros((int(fold.max()) + 1, classes))
     joint = np.zeros((*rows.shape, offsets[-1]))
     total = np.zeros((*joint.shape, offsets[-1]))
-    for line, y, k in zip(codes, label, part, strict=True):
+    for line, y, k in zip(codes, label, fold, strict=True):
         own = offsets[:-1] + line
         rows[k, y] += 1
         joint[k, y, own] += 1
         total[k, y, own[:, None], own] += 1
-    return PartCounts(rows, joint, total), offsets
+    return CountsByFold(rows, joint, total), offsets
 
 
 def by_attribute(joint, offsets):
@@ -95,8 +95,8 @@ def by_attribute(joint, offsets):
 
 
 def in_thresholds(
-    counts: PartCounts, offsets: npt.NDArray[np.int64], ordered: Sequence[bool]
-) -> PartCounts:
+    counts: CountsByFold, offsets: npt.NDArray[np.int64], ordered: Sequence[bool]
+) -> CountsByFold:
     """Return counts with thresholds for the levels of ordered attributes, as `thresholds` does.
 
     The indicator of level t becomes that of t or a later level, so that the coefficient of a
@@ -124,7 +124,7 @@ def in_thresholds(
             total[:, :, :, own] = later(total[:, :, :, own], 3)
             if chance is not None:
                 chance[own] = later(chance[own], 0)
-    return PartCounts(counts.rows, joint, total, chance)
+    return CountsByFold(counts.rows, joint, total, chance)
 
 
 def rows_of(table):

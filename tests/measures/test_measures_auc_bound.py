@@ -25,13 +25,13 @@ def divided(draw):
 @settings(max_examples=60)
 @given(rows=divided(), strength=st.sampled_from([1e-3, 1.0, 50.0]))
 def test_no_scores_out_of_fold_exceed_it(rows, strength):
-    parts, offsets = in_parts(*rows)
-    most = reachable_auc(parts)
-    ordered = in_thresholds(parts, offsets, [True] * rows[0].shape[1])
+    folds, offsets = in_parts(*rows)
+    most = reachable_auc(folds)
+    ordered = in_thresholds(folds, offsets, [True] * rows[0].shape[1])
     for scores in (
-        out_of_fold(parts, [strength]),
+        out_of_fold(folds, [strength]),
         out_of_fold(ordered, [strength]),
-        naive_bayes(parts),
+        naive_bayes(folds),
     ):
         assert scores.areas[0][0] <= most + 1e-7
 
@@ -39,12 +39,12 @@ def test_no_scores_out_of_fold_exceed_it(rows, strength):
 @settings(max_examples=50)
 @given(rows=divided(), merged=st.integers(0, 3), attribute=st.integers(0, 3))
 def test_a_coarser_mask_does_not_raise_it(rows, merged, attribute):
-    codes, label, part = rows
-    whole = reachable_auc(in_parts(codes, label, part)[0])
+    codes, label, fold = rows
+    whole = reachable_auc(in_parts(codes, label, fold)[0])
     coarser = codes.copy()
     column = coarser[:, attribute % codes.shape[1]]
     column[column == merged] = 0
-    assert reachable_auc(in_parts(coarser, label, part)[0]) <= whole + 1e-7
+    assert reachable_auc(in_parts(coarser, label, fold)[0]) <= whole + 1e-7
 
 
 def test_it_is_that_of_least_squares_with_balanced_classes_in_each_part():
@@ -52,23 +52,23 @@ def test_it_is_that_of_least_squares_with_balanced_classes_in_each_part():
     label = (random.random(400) < 0.2).astype(int)
     codes = np.stack([np.where(random.random(400) < 0.3, label, random.integers(0, 3, 400))] * 2)
     codes[1] = random.integers(0, 3, 400)
-    part = random.integers(0, 3, 400)
+    fold = random.integers(0, 3, 400)
     features = np.hstack([onehot(column) for column in codes])
-    crossed = np.hstack([features * (part == k)[:, None] for k in range(3)])
+    crossed = np.hstack([features * (fold == k)[:, None] for k in range(3)])
     weight = np.where(label == 1, 0.5 / label.sum(), 0.5 / (label == 0).sum())
     root = np.sqrt(weight)[:, None]
     fitted = crossed @ np.linalg.lstsq(root * crossed, root[:, 0] * (2 * label - 1), rcond=None)[0]
     gap = fitted[label == 1].mean() - fitted[label == 0].mean()
     spread = fitted[label == 1].var() + fitted[label == 0].var()
-    found = reachable_auc(in_parts(codes.T, label, part)[0])
+    found = reachable_auc(in_parts(codes.T, label, fold)[0])
     assert found == pytest.approx(norm.cdf(gap / np.sqrt(spread)), abs=1e-6)
 
 
 def test_where_nothing_can_be_told_it_is_half():
-    label, part = np.array([0, 1] * 10), np.arange(20) % 5
-    assert reachable_auc(in_parts(label[:, None], label * 0, part)[0]) == 0.5
+    label, fold = np.array([0, 1] * 10), np.arange(20) % 5
+    assert reachable_auc(in_parts(label[:, None], label * 0, fold)[0]) == 0.5
     assert reachable_auc(in_parts(label[:, None], label, label)[0]) == 0.5
-    assert reachable_auc(in_parts(label[:, None], label, part)[0]) == pytest.approx(1.0)
+    assert reachable_auc(in_parts(label[:, None], label, fold)[0]) == pytest.approx(1.0)
 
 
 @given(st.lists(st.floats(-40, 40) | st.sampled_from([np.inf, -np.inf, np.nan]), max_size=9))

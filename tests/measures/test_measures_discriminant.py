@@ -12,13 +12,13 @@ from measures_brute import by_attribute, cooccurrence, data, in_parts, in_thresh
 from scipy.stats import binom, norm
 
 from aegis.errors import InternalError
-from aegis.measures import Coding, PartCounts, discriminant, get, naive_bayes, out_of_fold
+from aegis.measures import CountsByFold, Encoding, discriminant, get, naive_bayes, out_of_fold
 from aegis.measures.auc_bound import reachable_auc
 from aegis.measures.by_fold import (
     OWN_COVARIANCES,
     ClassCounts,
     CommonLevels,
-    OtherParts,
+    OtherFolds,
     varying_only,
 )
 from aegis.measures.discriminant import PENALTIES
@@ -34,16 +34,16 @@ def divided(draw):
     return codes, label, np.array(draw(size))
 
 
-def counted(codes, label, part):
-    parts, _ = in_parts(codes, label, part)
-    return replace(cooccurrence(codes, label), parts=dict.fromkeys(Coding, parts))
+def counted(codes, label, fold):
+    folds, _ = in_parts(codes, label, fold)
+    return replace(cooccurrence(codes, label), folds=dict.fromkeys(Encoding, folds))
 
 
 def _indicators(codes):
     return np.hstack([onehot(column) for column in codes.T])
 
 
-def explicit(features, label, part, penalty):
+def explicit(features, label, fold, penalty):
     """AUC under normal scores of rows by directions fitted without their part, row by row."""
     found = []
     classes = [c for c in range(int(label.max()) + 1) if (label == c).any()]
@@ -52,8 +52,8 @@ def explicit(features, label, part, penalty):
     for target in classes[1:] if len(classes) == 2 else classes:
         own = label == target
         scores = np.full(len(label), np.nan)
-        for k in range(int(part.max()) + 1):
-            train, test = part != k, part == k
+        for k in range(int(fold.max()) + 1):
+            train, test = fold != k, fold == k
             one, rest = features[train & own], features[train & ~own]
             if not len(one) or not len(rest):
                 continue
@@ -76,10 +76,10 @@ def explicit(features, label, part, penalty):
 
 @given(rows=divided())
 def test_out_of_fold_scores_are_those_of_explicit_discriminants(rows):
-    codes, label, part = rows
-    parts, _ = in_parts(codes, label, part)
-    found = out_of_fold(parts).areas[0]
-    expected = [explicit(_indicators(codes), label, part, penalty) for penalty in PENALTIES]
+    codes, label, fold = rows
+    folds, _ = in_parts(codes, label, fold)
+    found = out_of_fold(folds).areas[0]
+    expected = [explicit(_indicators(codes), label, fold, penalty) for penalty in PENALTIES]
     assert found == pytest.approx(expected, abs=1e-8)
 
 
@@ -95,15 +95,15 @@ def many_classes(draw):
     return codes, label, random.integers(0, draw(st.integers(2, 4)), len(label))
 
 
-def explicit_alike(codes, label, part, penalty):
+def explicit_alike(codes, label, fold, penalty):
     """AUC of many classes, row by row: one covariance, and squares shared as of separate attributes."""
     columns = [onehot(column) for column in codes.T]
     features, found = np.hstack(columns), []
     ends = np.cumsum([column.shape[1] for column in columns])[:-1]
     for own in (label == target for target in range(int(label.max()) + 1)):
         sums = np.zeros((2, 3))  # by side: rows, scores and their squares
-        for k in range(int(part.max()) + 1):
-            train, test = part != k, part == k
+        for k in range(int(fold.max()) + 1):
+            train, test = fold != k, fold == k
             if not (train & own).any() or not (train & ~own).any():
                 continue
             shares = (own[train].mean(), (~own[train]).mean())
@@ -131,9 +131,9 @@ def explicit_alike(codes, label, part, penalty):
 @settings(max_examples=8)
 @given(rows=many_classes())
 def test_many_classes_are_scored_by_the_counts_of_all_rows_and_label_tables(rows):
-    codes, label, part = rows
-    counts, offsets = in_parts(codes, label, part)
-    expected = [explicit_alike(codes, label, part, penalty) for penalty in PENALTIES]
+    codes, label, fold = rows
+    counts, offsets = in_parts(codes, label, fold)
+    expected = [explicit_alike(codes, label, fold, penalty) for penalty in PENALTIES]
     varying, places = varying_only(counts)
     bounds = np.searchsorted(places, offsets)
     whole = replace(below(varying), shown=by_attribute(varying.joint, bounds))
@@ -147,13 +147,13 @@ def test_many_classes_are_scored_by_the_counts_of_all_rows_and_label_tables(rows
     assert max(*expected, *naive_bayes(whole).areas[0]) <= reachable_auc(whole) + 1e-7
     coarser = codes.copy()
     coarser[coarser[:, 0] == 1, 0] = 0
-    assert reachable_auc(in_parts(coarser, label, part)[0]) <= reachable_auc(whole) + 1e-7
+    assert reachable_auc(in_parts(coarser, label, fold)[0]) <= reachable_auc(whole) + 1e-7
 
 
 def test_no_counts_by_class_are_made_of_many_classes():
     random = np.random.default_rng(4)
-    label, part = np.arange(400) % 40, random.integers(0, 5, 400)
-    counts = below(varying_only(in_parts(random.integers(0, 4, (400, 3)), label, part)[0])[0])
+    label, fold = np.arange(400) % 40, random.integers(0, 5, 400)
+    counts = below(varying_only(in_parts(random.integers(0, 4, (400, 3)), label, fold)[0])[0])
     asked = []
 
     def count(some):
@@ -169,9 +169,9 @@ def test_noise_varies_the_directions_of_many_classes_by_their_covariance():
     random = np.random.default_rng(3)
     classes = OWN_COVARIANCES + 1
     label = np.concatenate([np.arange(classes)] * 3 + [np.zeros(30, dtype=int)])
-    part = np.arange(len(label)) // classes % 3
+    fold = np.arange(len(label)) // classes % 3
     codes = np.where(random.random((len(label), 2)) < 0.5, label[:, None] % 3, 1)
-    counts = varying_only(in_parts(codes, label, part)[0])[0]
+    counts = varying_only(in_parts(codes, label, fold)[0])[0]
     features = _indicators(codes)[:, _indicators(codes).std(axis=0) > 0]
     chance = random.normal(size=(features.shape[1], 2))
     added = out_of_fold(replace(counts, chance=chance), [10.0]).second - (
@@ -180,7 +180,7 @@ def test_noise_varies_the_directions_of_many_classes_by_their_covariance():
     for place in (0, 5):
         own = label == place
         for k in range(3):
-            fit, test = part != k, part == k
+            fit, test = fold != k, fold == k
             shares = own[fit].mean(), (~own[fit]).mean()
             sides = (features[fit & own], features[fit & ~own])
             within = sum(w * np.cov(x.T, bias=True) for w, x in zip(shares, sides, strict=True))
@@ -206,45 +206,45 @@ def test_many_classes_are_factorised_once(monkeypatch):
 
 @given(rows=divided(), ordered=st.lists(st.booleans(), min_size=4, max_size=4))
 def test_thresholds_are_counts_of_rows_on_one_side(rows, ordered):
-    codes, label, part = rows
-    parts, offsets = in_parts(codes, label, part)
+    codes, label, fold = rows
+    folds, offsets = in_parts(codes, label, fold)
     known = ordered[: codes.shape[1]]
-    found = in_thresholds(parts, offsets, known)
+    found = in_thresholds(folds, offsets, known)
     steps = np.zeros((len(label), offsets[-1]))
     for i, column in enumerate(codes.T):
         for level in range(offsets[i + 1] - offsets[i]):
             steps[:, offsets[i] + level] = column >= level if known[i] else column == level
-    shown = (parts.joint.sum(axis=(0, 1)) > 0).nonzero()[0]
+    shown = (folds.joint.sum(axis=(0, 1)) > 0).nonzero()[0]
     steps = steps[:, shown]
-    for k in range(parts.rows.shape[0]):
-        for y in range(parts.rows.shape[1]):
-            own = steps[(part == k) & (label == y)]
+    for k in range(folds.rows.shape[0]):
+        for y in range(folds.rows.shape[1]):
+            own = steps[(fold == k) & (label == y)]
             assert np.array_equal(found.joint[k, y], own.sum(axis=0))
             assert np.array_equal(found.total[k, y], own.T @ own)
 
 
 @given(rows=divided())
 def test_the_measure_is_the_best_penalty_of_the_better_coding_and_leaves_parts_out(rows):
-    codes, label, part = rows
-    names, offsets = in_parts(codes, label, part)
+    codes, label, fold = rows
+    names, offsets = in_parts(codes, label, fold)
     steps = in_thresholds(names, offsets, [True] * codes.shape[1])
-    parts = {Coding.NAMES: names, Coding.NUMBERS: names, Coding.THRESHOLDS: steps}
-    counts = replace(counted(codes, label, part), parts=parts)
+    folds = {Encoding.NAMES: names, Encoding.NUMBERS: names, Encoding.THRESHOLDS: steps}
+    counts = replace(counted(codes, label, fold), folds=folds)
     numbers, trees = (out_of_fold(own).areas[0].max() for own in (names, steps))
     assert measure(counts) == pytest.approx(max(numbers, trees, 0.5))
     assert get("held-out-auc(lr)")(counts) == pytest.approx(max(numbers, 0.5))
     assert get("held-out-auc(gbdt)")(counts) == pytest.approx(max(trees, 0.5))
     assert 0.5 <= measure(counts) <= 1
-    without = measure.without_parts(counts)
+    without = measure.without_folds(counts)
     assert len(without) == names.rows.shape[0]
     assert ((without >= 0.5) & (without <= 1)).all()
 
 
 def test_it_is_half_where_nothing_can_be_told():
     label = np.array([0, 1] * 10)
-    part = np.arange(20) % 5
-    assert measure(counted(np.zeros((20, 1), dtype=int), label, part)) == 0.5
-    assert measure(counted(label[:, None], np.zeros(20, dtype=int), part)) == 0.5
+    fold = np.arange(20) % 5
+    assert measure(counted(np.zeros((20, 1), dtype=int), label, fold)) == 0.5
+    assert measure(counted(label[:, None], np.zeros(20, dtype=int), fold)) == 0.5
     # The second class has all its rows in one part: no direction can be fitted without it.
     assert measure(counted(label[:, None], label, label)) == 0.5
 
@@ -252,32 +252,32 @@ def test_it_is_half_where_nothing_can_be_told():
 def test_a_rare_class_counts_as_much_as_a_frequent_one():
     generator = np.random.default_rng(5)
     label = (np.arange(6000) % 50 == 0).astype(int)  # 2 %
-    part = generator.integers(0, 5, 6000)
+    fold = generator.integers(0, 5, 6000)
     told = [np.where(generator.random(6000) < 0.6, label, 1 - label) for _ in range(8)]
     # Eight codes, each right in 3 of 5 rows: a row of the class has more of them than another
     # with probability P(Bin(16, 0.6) > 8) + P(Bin(16, 0.6) = 8) / 2.
     expected = 1 - (binom.cdf(8, 16, 0.6) + binom.cdf(7, 16, 0.6)) / 2
-    assert measure(counted(np.stack(told, axis=1), label, part)) == pytest.approx(
+    assert measure(counted(np.stack(told, axis=1), label, fold)) == pytest.approx(
         expected, abs=0.03
     )
     noise = generator.integers(0, 40, (6000, 2))
-    assert measure(counted(noise, label, part)) < 0.56
+    assert measure(counted(noise, label, fold)) < 0.56
 
 
 def test_counts_that_do_not_fit_or_are_no_numbers_are_refused():
     with pytest.raises(InternalError, match="Counts by fold"):
-        PartCounts(np.ones((2, 2)), np.ones((2, 2, 3)), np.ones((2, 2, 3, 4)))
+        CountsByFold(np.ones((2, 2)), np.ones((2, 2, 3)), np.ones((2, 2, 3, 4)))
     broken = np.ones((2, 2, 3, 3))
     broken[0, 0, 0, 1] = np.nan
     with pytest.raises(InternalError):
-        out_of_fold(PartCounts(np.full((2, 2), 4.0), np.ones((2, 2, 3)), broken))
-    with pytest.raises(InternalError, match="needs parts"):
+        out_of_fold(CountsByFold(np.full((2, 2), 4.0), np.ones((2, 2, 3)), broken))
+    with pytest.raises(InternalError, match="needs folds"):
         measure(cooccurrence(np.array([[0], [1]]), np.array([0, 1])))
 
 
 def below(counts):
     """The same counts on the diagonal and below it alone, with what is outside of parts beside."""
-    outside = OtherParts.of(counts.rows)
+    outside = OtherFolds.of(counts.rows)
     return replace(counts, total=np.tril(counts.total), below=True, outside=outside)
 
 
@@ -318,7 +318,7 @@ def test_counts_with_common_levels_say_the_same(rows, common):
     apart = split(whole, bounds, common)
     for own in (None, *range(whole.rows.shape[1])):
         for k in range(len(whole.rows)):
-            pieces = (c.square(own).of_part(k, below=c.below) for c in (apart, varying))
+            pieces = (c.square(own).of_fold(k, below=c.below) for c in (apart, varying))
             assert np.array_equal(*pieces)
     assert reachable_auc(apart) == pytest.approx(reachable_auc(whole), abs=1e-8)
     for scores_of in (out_of_fold, naive_bayes, out_of_fold):  # once solved, and remembered

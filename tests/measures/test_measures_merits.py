@@ -14,7 +14,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import norm
 
 from aegis.errors import PolicyError
-from aegis.measures import MEASURES, Coding, get, merit_name, naive_bayes, out_of_fold
+from aegis.measures import MEASURES, Encoding, get, metric_name, naive_bayes, out_of_fold
 from aegis.measures import merits as merit
 
 PENALTY = 10.0
@@ -28,9 +28,9 @@ def divided(draw):
     return codes, label, np.array(draw(size))
 
 
-def counted(codes, label, part):
-    parts, _ = in_parts(codes, label, part)
-    return replace(cooccurrence(codes, label), parts=dict.fromkeys(Coding, parts))
+def counted(codes, label, fold):
+    folds, _ = in_parts(codes, label, fold)
+    return replace(cooccurrence(codes, label), folds=dict.fromkeys(Encoding, folds))
 
 
 def indicators(codes, label):
@@ -60,22 +60,22 @@ def bernoulli(one, rest):
 @pytest.mark.parametrize(
     ("scored", "fitted"),
     [
-        (lambda parts: out_of_fold(parts, [PENALTY], jointly=True), discriminant),
-        (lambda parts: naive_bayes(parts, jointly=True), bernoulli),
+        (lambda folds: out_of_fold(folds, [PENALTY], jointly=True), discriminant),
+        (lambda folds: naive_bayes(folds, jointly=True), bernoulli),
     ],
     ids=["discriminant", "naive Bayes"],
 )
 @settings(max_examples=60)
 @given(rows=divided())
 def test_moments_by_class_are_those_of_rows_scored_out_of_fold(scored, fitted, rows):
-    codes, label, part = rows
-    parts, _ = in_parts(codes, label, part)
-    found = scored(parts)
+    codes, label, fold = rows
+    folds, _ = in_parts(codes, label, fold)
+    found = scored(folds)
     features = indicators(codes, label)
     for place, target in enumerate(found.told):
         own = label == target
-        for k in range(len(parts.rows)):
-            one, rest = features[own & (part != k)], features[~own & (part != k)]
+        for k in range(len(folds.rows)):
+            one, rest = features[own & (fold != k)], features[~own & (fold != k)]
             assert found.scored[k, place] == (len(one) > 0 and len(rest) > 0)
             if not found.scored[k, place]:
                 assert not found.first[k, place].any()
@@ -84,7 +84,7 @@ def test_moments_by_class_are_those_of_rows_scored_out_of_fold(scored, fitted, r
             if not features.shape[1] and fitted is bernoulli:
                 offset = -math.log(len(one) / len(rest))
             scores = features @ slope - offset
-            here = part == k
+            here = fold == k
             for side, of in enumerate((here & ~own, here & own)):
                 assert found.counted[k, place, side] == of.sum()
                 assert found.first[k, place, side, 0] == pytest.approx(scores[of].sum(), abs=1e-8)
@@ -93,7 +93,7 @@ def test_moments_by_class_are_those_of_rows_scored_out_of_fold(scored, fitted, r
             if (both := found.together) is None:
                 assert len(found.told) == 1
                 continue
-            for c in range(parts.rows.shape[1]):
+            for c in range(folds.rows.shape[1]):
                 of = scores[here & (label == c)]
                 assert both.first[k, c, place, 0] == pytest.approx(of.sum(), abs=1e-8)
                 assert both.second[k, c, place, place, 0] == pytest.approx((of**2).sum(), abs=1e-8)
@@ -141,24 +141,24 @@ def test_two_classes_reach_what_the_best_threshold_and_logistic_curve_do(seed):
 @settings(max_examples=12)
 def test_merits_stay_between_a_constant_prediction_and_perfection(rows, learners):
     counts = counted(*rows)
-    classes = counts.by_part().rows.sum(axis=0)
+    classes = counts.by_fold().rows.sum(axis=0)
     for name in ("held-out-auc", "held-out-accuracy", "held-out-log-loss"):
         measure = get(name + learners)
         value, worst, sign = measure(counts), measure.worst(classes), measure.direction.sign
-        without = measure.without_parts(counts)
+        without = measure.without_folds(counts)
         assert np.isfinite([value, *without]).all()
-        assert len(without) == len(counts.by_part().rows)
+        assert len(without) == len(counts.by_fold().rows)
         if "nb" not in learners or name != "held-out-log-loss":
             assert sign * value >= sign * worst - 1e-9
         assert value >= 0 if name == "held-out-log-loss" else value <= 1 + 1e-12
 
 
 def test_constant_attributes_and_one_class_reach_what_a_constant_does():
-    label, part = np.array([0, 1, 1, 1] * 5), np.arange(20) % 5
-    blind = counted(np.zeros((20, 1), dtype=int), label, part)
+    label, fold = np.array([0, 1, 1, 1] * 5), np.arange(20) % 5
+    blind = counted(np.zeros((20, 1), dtype=int), label, fold)
     assert get("held-out-accuracy")(blind) == 0.75
     assert get("held-out-log-loss")(blind) == pytest.approx(merit.constant_log_loss([5, 15]))
-    single = counted(label[:, None], np.zeros(20, dtype=int), part)
+    single = counted(label[:, None], np.zeros(20, dtype=int), fold)
     assert get("held-out-accuracy")(single) == 1.0
     assert get("held-out-log-loss")(single) == 0.0
     # All rows of the second class are in one part, so that nothing is known of it elsewhere.
@@ -186,15 +186,15 @@ def test_merits_are_near_what_trained_models_reach(classes):
             if (name, one, classes) == ("nb", "log-loss", 4):
                 continue  # of several classes it is that of calibrated scores
             reached = abs(scored[f"test_{one}"].mean())
-            expected = get(merit_name(one, name))(counts)
+            expected = get(metric_name(one, name))(counts)
             near = {"auc": 0.01, "accuracy": 0.03, "log-loss": 0.06}[one]
             assert expected == pytest.approx(reached, abs=near)
 
 
 def test_learners_and_merits_are_named_in_the_measure():
-    assert merit_name(None, None) is None
-    assert merit_name("accuracy", None) == "held-out-accuracy"
-    assert merit_name(None, "gbdt, lr,lr") == "held-out-auc(lr+gbdt)"
+    assert metric_name(None, None) is None
+    assert metric_name("accuracy", None) == "held-out-accuracy"
+    assert metric_name(None, "gbdt, lr,lr") == "held-out-auc(lr+gbdt)"
     assert get("held-out-auc(gbdt,lr)") is get("held-out-auc(lr+gbdt)")
     assert "held-out-auc(nb)" in MEASURES
     assert "held-out-auc(svm)" not in MEASURES
@@ -202,11 +202,11 @@ def test_learners_and_merits_are_named_in_the_measure():
     with pytest.raises(PolicyError, match=r"Unknown model .* 'svm'.*lr, nb, gbdt"):
         get("held-out-auc(svm)")
     with pytest.raises(PolicyError, match="Unknown metric 'f1'"):
-        merit_name("f1", None)
+        metric_name("f1", None)
 
 
 def test_scores_that_cancel_but_for_rounding_tell_nothing():
     # Every row scores its offset: what was left of the difference passed for a perfect score.
     codes = np.array([[0, 0, 2], [2, 1, 2], [0, 0, 2], [3, 1, 2], [2, 1, 0]])
-    label, part = np.array([0, 1, 1, 0, 0]), np.array([3, 2, 3, 2, 2])
-    assert out_of_fold(in_parts(codes, label, part)[0], [50.0]).areas[0][0] == 0.5
+    label, fold = np.array([0, 1, 1, 0, 0]), np.array([3, 2, 3, 2, 2])
+    assert out_of_fold(in_parts(codes, label, fold)[0], [50.0]).areas[0][0] == 0.5

@@ -9,12 +9,12 @@ import pytest
 import aegis
 from aegis.advisor import Scorer
 from aegis.errors import PolicyError
-from aegis.measures import MEASURES, LabelKind, chosen_measure, merit_name
+from aegis.measures import MEASURES, LabelKind, chosen_measure, metric_name
 from aegis.measures.number import PENALTIES
 from folds_by_row import folds_of
 
 ROWS = 600
-PARTS = 5
+CV_FOLDS = 5
 
 
 def table() -> pa.Table:
@@ -89,14 +89,14 @@ def columns(summary: aegis.Summary, rows: pa.Table, masks: dict[str, int], *, li
     return np.column_stack([np.asarray(column, dtype=float) for column in shown])
 
 
-def r2_by_rows(x: np.ndarray, y: np.ndarray, part: np.ndarray) -> float:
+def r2_by_rows(x: np.ndarray, y: np.ndarray, fold: np.ndarray) -> float:
     from sklearn.linear_model import Ridge
 
     best = 0.0
     for penalty in PENALTIES:
         left = 0.0
-        for own in range(PARTS):
-            out = part == own
+        for own in range(CV_FOLDS):
+            out = fold == own
             model = Ridge(alpha=penalty, solver="cholesky").fit(x[~out], y[~out])
             left += float(((y[out] - model.predict(x[out])) ** 2).sum())
         best = max(best, 1 - left / float(((y - y.mean()) ** 2).sum()))
@@ -110,10 +110,10 @@ def test_r2_is_that_of_ridge_regression_on_the_same_folds(places: tuple[int, int
     scorer = Scorer(summary)
     masks = dict(zip(("age", "job", "income"), places, strict=True))
     choice = {n: summary.attributes[n].candidates[place] for n, place in masks.items()}
-    part = folds_of(summary, rows, label="charges") % PARTS
+    fold = folds_of(summary, rows, label="charges") % CV_FOLDS
     y = np.asarray(rows["charges"])
     by_coding = [
-        r2_by_rows(columns(summary, rows, masks, linear=linear), y, part)
+        r2_by_rows(columns(summary, rows, masks, linear=linear), y, fold)
         for linear in (True, False)
     ]
     for learner, expected in zip(("lr", "gbdt"), by_coding, strict=True):
@@ -131,9 +131,9 @@ def test_r2_of_large_numbers_is_that_of_ridge_regression_too() -> None:
     summary = aegis.summarize(other, POLICY)
     found = Scorer(summary).value(Scorer(summary).unmasked, MEASURES.get("held-out-r2"))
     masks = dict.fromkeys(("age", "job", "income"), 0)
-    part = folds_of(summary, other, label="charges") % PARTS
+    fold = folds_of(summary, other, label="charges") % CV_FOLDS
     by_rows = [
-        r2_by_rows(columns(summary, rows, masks, linear=linear), moved, part)
+        r2_by_rows(columns(summary, rows, masks, linear=linear), moved, fold)
         for linear in (True, False)
     ]
     assert found == pytest.approx(max(by_rows), abs=1e-9)
@@ -147,7 +147,7 @@ def test_a_measure_of_classes_is_refused_for_a_number_and_the_other_way_round() 
         chosen_measure("held-out-auc", label=LabelKind.NUMBER)
     with pytest.raises(PolicyError, match="needs a number to predict, but the label has classes"):
         chosen_measure("held-out-r2", label=LabelKind.CLASSES)
-    assert merit_name("r2", None) == "held-out-r2"
-    assert merit_name("r2", "lr, gbdt") == "held-out-r2(lr+gbdt)"
+    assert metric_name("r2", None) == "held-out-r2"
+    assert metric_name("r2", "lr, gbdt") == "held-out-r2(lr+gbdt)"
     with pytest.raises(PolicyError, match="Aegis cannot predict the R2 of 'nb'"):
         MEASURES.get("held-out-r2(nb)")

@@ -25,19 +25,19 @@ def rows_of_a_pair(draw):
     return column(2), column(3), column(draw(st.integers(1, 2))), column(2)
 
 
-def table(a, b, label, part) -> np.ndarray:
+def table(a, b, label, fold) -> np.ndarray:
     counted = np.zeros((3, 3, 3, 4))
-    np.add.at(counted, (part, label, a, b), 1)
+    np.add.at(counted, (fold, label, a, b), 1)
     return counted
 
 
-def explicit(a, b, label, part, target) -> np.ndarray:
+def explicit(a, b, label, fold, target) -> np.ndarray:
     """The gain for one class, from rows: (1 + K,) by regressions and AUCs that see each row."""
     own = label == target
     indicators = np.hstack([np.eye(3)[a], np.eye(4)[b]])
     areas, weights = np.full((2, 3), 0.5), np.zeros(3)
     for k in range(3):
-        train, test = part != k, part == k
+        train, test = fold != k, fold == k
         if not (train & own).any() or not (train & ~own).any():
             continue
         n1, n0 = (train & own).sum(), (train & ~own).sum()
@@ -72,13 +72,13 @@ def explicit(a, b, label, part, target) -> np.ndarray:
 
 @given(rows_of_a_pair())
 def test_gains_are_those_of_explicit_regressions_on_rows(rows):
-    a, b, label, part = rows
+    a, b, label, fold = rows
     classes = np.unique(label)
-    got = pair_gains(table(a, b, label, part)[None])
+    got = pair_gains(table(a, b, label, fold)[None])
     told = classes[1:] if len(classes) == 2 else classes if len(classes) > 2 else []
     assert got.shape == (1, len(told), 4)
     for place, target in enumerate(told):
-        wanted = explicit(a, b, label, part, target)
+        wanted = explicit(a, b, label, fold, target)
         np.testing.assert_allclose(got[0, place], wanted, atol=1e-8)
 
 
@@ -95,10 +95,10 @@ def test_many_pairs_are_worked_on_as_each_alone():
 def test_what_only_two_together_tell_is_a_gain_and_what_each_tells_is_none():
     random = np.random.default_rng(0)
     a, b = random.integers(0, 2, (2, 3000))
-    part = np.arange(3000) % 3
+    fold = np.arange(3000) % 3
     noise = random.random(3000) < 0.2
     exclusive, summed = (a ^ b) ^ noise, np.where(random.random(3000) < 0.5, a, b) ^ noise
-    gains = [float(pair_gains(table(a, b, y, part)[None])[0, 0, 0]) for y in (exclusive, summed)]
+    gains = [float(pair_gains(table(a, b, y, fold)[None])[0, 0, 0]) for y in (exclusive, summed)]
     assert norm.cdf(np.sqrt(gains[0])) == pytest.approx(0.8, abs=0.02)
     assert abs(gains[1]) < 0.01
 
@@ -119,12 +119,12 @@ def test_interactions_are_named_and_have_an_auc_alone():
             get(name)
 
 
-def explicit_of_number(a, b, number, part) -> np.ndarray:
+def explicit_of_number(a, b, number, fold) -> np.ndarray:
     """The gain in R2, from rows: (1 + K,) by scikit-learn's ridge and the mean residual of each cell."""
     indicators = np.hstack([np.eye(3)[a], np.eye(4)[b]])
     fallen, squares = np.zeros(3), np.zeros(3)
     for k in range(3):
-        train, test = part != k, part == k
+        train, test = fold != k, fold == k
         squares[k] = ((number[test] - number.mean()) ** 2).sum()
         if not train.any() or not test.any():
             continue
@@ -144,14 +144,14 @@ def explicit_of_number(a, b, number, part) -> np.ndarray:
 
 @given(rows_of_a_pair(), st.integers(0, 2**32))
 def test_gains_in_r2_equal_explicit_regressions(rows, seed) -> None:
-    a, b, _, part = rows
+    a, b, _, fold = rows
     number = np.random.default_rng(seed).normal(100.0, 9.0, len(a)).round(1)
     counted, away = np.zeros((1, 3, 3, 4)), np.zeros((1, 3, 3, 4))
-    np.add.at(counted[0], (part, a, b), 1)
-    np.add.at(away[0], (part, a, b), number - number.mean())
-    squares = np.bincount(part, (number - number.mean()) ** 2, 3)
-    if not (part[:, None] != np.arange(3)).any(axis=0).all():
+    np.add.at(counted[0], (fold, a, b), 1)
+    np.add.at(away[0], (fold, a, b), number - number.mean())
+    squares = np.bincount(fold, (number - number.mean()) ** 2, 3)
+    if not (fold[:, None] != np.arange(3)).any(axis=0).all():
         return  # a fold that holds all rows: nothing is fitted
     gains = pair_gains_of_number(counted, away, squares)
     assert gains.shape == (1, 1, 4)
-    np.testing.assert_allclose(gains[0, 0], explicit_of_number(a, b, number, part), atol=1e-9)
+    np.testing.assert_allclose(gains[0, 0], explicit_of_number(a, b, number, fold), atol=1e-9)

@@ -17,9 +17,9 @@ from aegis.measures import (
     DEFAULT_MEASURE,
     FALLBACK_MEASURE,
     MEASURES,
-    Coding,
     Contingency,
     Direction,
+    Encoding,
     Measure,
     Scope,
     get,
@@ -155,13 +155,13 @@ def test_an_unknown_measure_is_answered_with_the_nearest():
 def test_counts_of_the_other_scope_are_refused(measure):
     attribute = Contingency.of([[1, 2], [3, 4]])
     codes, label = np.array([[0], [1], [1]] * 4), np.array([0, 1, 1] * 4)
-    parts, _ = in_parts(codes, label, np.arange(12) % 5)
-    sums = parts.joint[:, 0]
+    folds, _ = in_parts(codes, label, np.arange(12) % 5)
+    sums = folds.joint[:, 0]
     response = Response(sums, sums.sum(axis=1), sums.sum(axis=1))
-    parts = replace(parts, response=response)
-    columns = ColumnCounts(lambda: replace(parts, shown=[ShownLevels(parts.joint)]), np.ones(1))
+    folds = replace(folds, response=response)
+    columns = ColumnCounts(lambda: replace(folds, shown=[ShownLevels(folds.joint)]), np.ones(1))
     configuration = replace(
-        cooccurrence(codes, label), parts=dict.fromkeys(Coding, parts), columns=columns
+        cooccurrence(codes, label), folds=dict.fromkeys(Encoding, folds), columns=columns
     )
     fits = measure.scope is Scope.ATTRIBUTE
     right, wrong = (attribute, configuration) if fits else (configuration, attribute)

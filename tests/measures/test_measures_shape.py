@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from measures_brute import by_attribute, cooccurrence, data, in_parts
 from scipy.stats import norm
 
-from aegis.measures import Coding, get
+from aegis.measures import Encoding, get
 from aegis.measures.auc_bound import reachable_auc
 from aegis.measures.discriminant import shape_factors
 
 measure = get("held-out-auc")
 
 
-def counted(codes, label, part):
-    parts, offsets = in_parts(codes, label, part)
-    parts = replace(parts, shown=by_attribute(parts.joint, offsets))
-    return replace(cooccurrence(codes, label), parts=dict.fromkeys(Coding, parts))
+def counted(codes, label, fold):
+    folds, offsets = in_parts(codes, label, fold)
+    folds = replace(folds, shown=by_attribute(folds.joint, offsets))
+    return replace(cooccurrence(codes, label), folds=dict.fromkeys(Encoding, folds))
 
 
 def enumerated(slopes, share, bounds):
@@ -57,8 +57,8 @@ def test_factors_are_those_of_independent_attributes(seed):
 def test_a_score_of_two_values_has_the_area_of_its_two_shares():
     label = np.repeat([0, 1], [900, 100])
     code = np.concatenate([np.arange(900) % 10 < 4, np.arange(100) % 10 < 9]).astype(int)
-    part = np.arange(1000) // 10 % 5
-    scored = measure(counted(code[:, None], label, part))
+    fold = np.arange(1000) // 10 % 5
+    scored = measure(counted(code[:, None], label, fold))
     assert scored == pytest.approx(0.5 + (0.9 - 0.4) / 2, abs=1e-3)
     normal = norm.cdf(0.5 / np.sqrt(0.4 * 0.6 + 0.9 * 0.1))
     assert normal > scored + 0.05
@@ -73,11 +73,11 @@ def divided(draw):
 
 @given(rows=divided(), times=st.sampled_from([1, 5, 20]))
 def test_it_is_a_number_within_what_bounds_normal_scores(rows, times):
-    codes, label, part = (np.repeat(one, times, axis=0) for one in rows)
-    counts = counted(codes, label, part)
-    scored, most = measure(counts), reachable_auc(counts.by_part())
+    codes, label, fold = (np.repeat(one, times, axis=0) for one in rows)
+    counts = counted(codes, label, fold)
+    scored, most = measure(counts), reachable_auc(counts.by_fold())
     assert 0.5 <= scored <= most + 1e-7
-    assert np.isfinite(measure.without_parts(counts)).all()
+    assert np.isfinite(measure.without_folds(counts)).all()
 
 
 def test_too_few_rows_of_a_class_say_nothing_of_a_shape():

@@ -18,7 +18,7 @@ from aegis.advisor.scoring import Scorer, utility_kept
 from aegis.advisor.utility import IN_WORDS, Reference, Rows, UtilityFigure
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.masks import Suppress
-from aegis.measures import MEASURES, SHARE_KEPT, Direction, LabelKind, Measure, Merit
+from aegis.measures import MEASURES, SHARE_KEPT, Direction, LabelKind, Measure, Metric
 from aegis.policy import OwnerRule, RuleOverride
 from aegis.words import in_sentence, json_fields, jsonable, percent, predicted
 
@@ -643,7 +643,9 @@ def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) ->
     choices = [scorer.choose(ranked.configuration) for ranked in able]
     _, _, models = measure.name.partition("(")
     suffix = f"({models}" if models else ""
-    auc, accuracy = (MEASURES.get(merit.measure + suffix) for merit in (Merit.AUC, Merit.ACCURACY))
+    auc, accuracy = (
+        MEASURES.get(merit.measure + suffix) for merit in (Metric.AUC, Metric.ACCURACY)
+    )
     areas = [scorer.value(choice, auc) for choice in choices]
     best = max(range(len(able)), key=areas.__getitem__)
     if areas[best] - areas[0] < APART:

@@ -114,7 +114,7 @@ def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int
     folds = scorer.summary.pairs.folds
     if measure.scope is Scope.ATTRIBUTE and _set_aside(scorer.summary):
         return 0  # attributes that are set aside are not counted by fold
-    if measure.without_parts is not None or measure.scope is not Scope.CONFIGURATION or not folds:
+    if measure.without_folds is not None or measure.scope is not Scope.CONFIGURATION or not folds:
         return most
     spent = 0.0
     if isinstance(scorer.summary.pairs, RowPairCounts):
@@ -160,8 +160,8 @@ def jackknife(
     Folds without rows are left out; the result is None if fewer than two folds remain. If the
     measure is itself a mean over folds, the score without a fold is the mean over all other folds.
     """
-    if measure.without_parts is not None:
-        return _without_parts(scorer, choices, measure)
+    if measure.without_folds is not None:
+        return _without_folds(scorer, choices, measure)
     folds = scorer.summary.pairs.folds
     if folds is None or np.count_nonzero(folds.rows) < 2:
         return None
@@ -175,12 +175,12 @@ def jackknife(
     return np.array(scores)
 
 
-def _without_parts(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> Floats | None:
-    assert measure.without_parts is not None
+def _without_folds(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> Floats | None:
+    assert measure.without_folds is not None
     counts = [scorer.cooccurrence(choice, measure.needs) for choice in choices]
-    if not counts or scorer.parts < 2:
+    if not counts or scorer.folds < 2:
         return None
-    return np.stack([measure.without_parts(own_counts) for own_counts in counts], axis=1)
+    return np.stack([measure.without_folds(own_counts) for own_counts in counts], axis=1)
 
 
 def standard_errors(values: Floats) -> Floats:

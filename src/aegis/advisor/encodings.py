@@ -52,7 +52,7 @@ class CodedMasks(NamedTuple):
     linear: bool = False
 
 
-class Codings(NamedTuple):
+class Encodings(NamedTuple):
     """The masked attributes of a configuration in three encodings. Masked values without an order
     are encoded as indicators in all of them.
 
@@ -71,11 +71,11 @@ class Codings(NamedTuple):
     numbers: CodedMasks
 
 
-def codings(
+def encodings(
     candidates: Sequence[Candidate],
     levels: Sequence[Array],
     orders: Sequence[tuple[Array, Floats | None]],
-) -> Codings:
+) -> Encodings:
     """Return the masked attributes of a configuration in three encodings: as indicators, thresholds
     and numbers.
 
@@ -97,7 +97,7 @@ def codings(
     ordered = [(own, known is not None) for own, known in zip(candidates, numbers, strict=True)]
     thresholds = CodedMasks(ranges, ordered, numbers)
     names = CodedMasks(levels, [(own, False) for own in candidates], [None] * len(candidates))
-    return Codings(names, thresholds, thresholds._replace(linear=True))
+    return Encodings(names, thresholds, thresholds._replace(linear=True))
 
 
 def mean_numbers(level: Array, count: Floats, total: Floats) -> Floats:

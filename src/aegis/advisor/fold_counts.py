@@ -27,8 +27,8 @@ from aegis.errors import PolicyError
 from aegis.measures.by_fold import (
     ClassCounts,
     CommonLevels,
-    OtherParts,
-    PartCounts,
+    CountsByFold,
+    OtherFolds,
     Response,
     ShownLevels,
     later,
@@ -38,7 +38,7 @@ from aegis.measures.pair_gains import pair_gains, pair_gains_of_number
 from aegis.summary import Candidate, PairCounts
 from aegis.summary.row_pairs import AtomRows, RowPairCounts
 
-PARTS = 5
+CV_FOLDS = 5
 """Largest number of folds for held-out scores; the summary's folds are distributed over them."""
 
 MOST_CLASSES = 100
@@ -55,7 +55,7 @@ _AT_ONCE = 1 << 22
 """Largest number of cells of a configuration's counts in memory at once, 8 bytes each."""
 
 
-class PartBlocks:
+class FoldBlocks:
     """Counts the same rows by fold under many configurations. A fold is one of the parts into which
     the rows were divided at random.
 
@@ -71,7 +71,7 @@ class PartBlocks:
             raise ValueError("The counts have no folds.")
         self._pairs = pairs
         self._folds = pairs.folds
-        self.parts = min(PARTS, pairs.folds.size)
+        self.folds = min(CV_FOLDS, pairs.folds.size)
         self._blocks = RememberedArrays()
         self._placed = RememberedArrays()
         self._attributes: dict[Hashable, CodedAttribute] = {}
@@ -86,7 +86,7 @@ class PartBlocks:
         coded: CodedMasks,
         label: Candidate | None = None,
         common: Collection[int] = (),
-    ) -> PartCounts:
+    ) -> CountsByFold:
         """Return the counts of pairs of levels (masked values) by fold under one configuration.
         Levels that no row has, or that all rows have, are left out.
 
@@ -119,7 +119,7 @@ class PartBlocks:
         label: Candidate | None,
         others: Sequence[CodedAttribute] | None = None,
         common: CommonLevels | None = None,
-    ) -> PartCounts:
+    ) -> CountsByFold:
         """Return the counts of the attributes in `shown` by fold, with the lower triangle of each
         matrix of pairs.
 
@@ -127,7 +127,7 @@ class PartBlocks:
         remaining attributes.
         """
         rows, outside = self._rows_of(label)
-        return PartCounts(
+        return CountsByFold(
             rows,
             np.concatenate([attribute.joint for attribute in shown], axis=2),
             self._by_class(shown if others is None else others, shown, label),
@@ -153,26 +153,26 @@ class PartBlocks:
             square - 2 * centre * int(own) + centre**2 * int(n)
             for square, own, n in zip(sums.squares, sums.total, rows, strict=True)
         ]
-        by_column = [np.zeros((self.parts, 0))]
+        by_column = [np.zeros((self.folds, 0))]
         for own in shown:
             index = own.key[0]
             by_atom = sums.sums[index] - centre * self._folds.joints[index][:, :, 0]
-            by_level = self._in_parts(by_atom) @ indicators(own.level)
+            by_level = self._in_folds(by_atom) @ indicators(own.level)
             by_column.append(by_level[:, own.there] @ own.by_level.matrix)
         return Response(
             np.concatenate(by_column, axis=1),
-            self._in_parts(total),
-            self._in_parts(np.array(squares, dtype=np.float64)),
+            self._in_folds(total),
+            self._in_folds(np.array(squares, dtype=np.float64)),
         )
 
-    def _in_parts(self, by_fold: Array) -> Floats:
+    def _in_folds(self, by_fold: Array) -> Floats:
         """Sum values of the F folds of a summary, shape (F, ...), to values of K larger parts of
         the rows, shape (K, ...).
 
         Part i contains the folds whose number is i modulo K.
         """
-        added = np.zeros((self.parts, *by_fold.shape[1:]))
-        np.add.at(added, np.arange(len(by_fold)) % self.parts, by_fold)
+        added = np.zeros((self.folds, *by_fold.shape[1:]))
+        np.add.at(added, np.arange(len(by_fold)) % self.folds, by_fold)
         return added
 
     def _splits(
@@ -211,9 +211,9 @@ class PartBlocks:
 
         `left` must be the last attributes of `shown`.
         """
-        parts, classes = self._rows_of(label)[0].shape
+        folds, classes = self._rows_of(label)[0].shape
         height, width = (sum(len(own.places) for own in of) for of in (left, shown))
-        cells = max(parts * height * width, 1)
+        cells = max(folds * height * width, 1)
         # Powers of two, so that configurations of other sizes count the same classes at once.
         at_once = 1 << max((_AT_ONCE // cells).bit_length() - 1, 0)
         return ClassCounts(
@@ -232,14 +232,14 @@ class PartBlocks:
 
         If `some` is None, all classes are counted together and c is 1.
         """
-        parts, classes = self._rows_of(label)[0].shape
+        folds, classes = self._rows_of(label)[0].shape
         some = None if some is None else slice(some.start, min(some.stop, classes))
         ends = np.cumsum([0, *(len(own.places) for own in shown)])
         first = len(shown) - len(left)
         skipped = int(ends[first])
         # What is of one class is in one piece.
         count = 1 if some is None else some.stop - some.start
-        stacked = np.zeros((count, parts, ends[-1] - skipped, ends[-1]))
+        stacked = np.zeros((count, folds, ends[-1] - skipped, ends[-1]))
         stacked = stacked.swapaxes(0, 1)
         for i, own in enumerate(shown):
             for j in range(max(i, first), len(shown)):
@@ -260,11 +260,11 @@ class PartBlocks:
         values) of each attribute, or the probability of each bin for a noise mask. `label` is the
         mask of the label.
         """
-        a, b, y, part, rows = self._entries(pair)
+        a, b, y, fold, rows = self._entries(pair)
         group, label_classes = self._label_classes(label)
-        place = part.astype(np.int64) * label_classes + group[y]
-        table = _tabulated(place, self.parts * label_classes, (a, b), bins, _adding(rows))
-        return table.reshape(self.parts, label_classes, *table.shape[1:])
+        place = fold.astype(np.int64) * label_classes + group[y]
+        table = _tabulated(place, self.folds * label_classes, (a, b), bins, _adding(rows))
+        return table.reshape(self.folds, label_classes, *table.shape[1:])
 
     def deviations(self, pair: tuple[int, int], bins: tuple[Array, Array]) -> Floats:
         """Return the differences between a numeric label and its mean, summed by fold and by the
@@ -279,7 +279,7 @@ class PartBlocks:
         """
         rows = self._number_rows
         atoms = rows.codes[pair[0]], rows.codes[pair[1]]
-        return _tabulated(rows.fold % self.parts, self.parts, atoms, bins, rows.deviation_sums)
+        return _tabulated(rows.fold % self.folds, self.folds, atoms, bins, rows.deviation_sums)
 
     @cached_property
     def squared_deviations(self) -> Floats:
@@ -287,7 +287,7 @@ class PartBlocks:
         each of the K folds, shape (K,).
         """
         rows = self._number_rows
-        return rows.deviation_sums(rows.fold % self.parts, self.parts, power=2)
+        return rows.deviation_sums(rows.fold % self.folds, self.folds, power=2)
 
     @property
     def of_number(self) -> bool:
@@ -317,7 +317,7 @@ class PartBlocks:
         return rows
 
     @remembered
-    def _rows_of(self, label: Candidate | None) -> tuple[Floats, OtherParts]:
+    def _rows_of(self, label: Candidate | None) -> tuple[Floats, OtherFolds]:
         """Return the number of rows by fold and class, shape (K, C), and the counts of all rows
         outside each fold.
 
@@ -334,7 +334,7 @@ class PartBlocks:
                 hint="Group its values (masks of the label, such as bucketize), or choose another"
                 " measure. Cut a number into classes: `label: {column: NAME, bins: 5}`.",
             )
-        return rows, OtherParts.of(rows)
+        return rows, OtherFolds.of(rows)
 
     def _rows_by_atom(self, index: int, label: Candidate | None) -> Floats:
         """Return the rows of one attribute by fold, class and atom, shape (K, C, A). An atom is a
@@ -342,9 +342,9 @@ class PartBlocks:
         """
         folds = self._folds.joints[index].astype(np.float64)  # (F, A, C)
         group, label_classes = self._label_classes(label)
-        by_class = np.zeros((self.parts, label_classes, folds.shape[1]))
+        by_class = np.zeros((self.folds, label_classes, folds.shape[1]))
         for fold, own in enumerate(folds):
-            np.add.at(by_class[fold % self.parts], group, own.T)
+            np.add.at(by_class[fold % self.folds], group, own.T)
         return by_class
 
     def _label_classes(self, label: Candidate | None) -> tuple[Array, int]:
@@ -441,19 +441,19 @@ class PartBlocks:
             return block if other.steps is None else other.steps[0].T @ block
         pair = left.key[0], other.key[0]
         first, second = (self._place(pair, side, of) for side, of in enumerate((left, other)))
-        part, rows = self._entries(pair)[3:]
+        fold, rows = self._entries(pair)[3:]
         width, height, classes = left.counted_by, other.counted_by, 1
-        place = part.astype(np.int64)
+        place = fold.astype(np.int64)
         if some is not None:
             classes = some.stop - some.start
             own, here = self._entries_of(pair, label, some)
-            part, rows, first, second = (of[here] for of in (part, rows, first, second))
-            place = part.astype(np.int64) * classes + own - some.start
+            fold, rows, first, second = (of[here] for of in (fold, rows, first, second))
+            place = fold.astype(np.int64) * classes + own - some.start
         place = (place * width + first) * height + second
-        size = self.parts * classes * width * height
+        size = self.folds * classes * width * height
         counted = np.bincount(place, weights=rows, minlength=size).astype(np.float64, copy=False)
         total = _shown(
-            counted.reshape(self.parts, classes, width, height), (left.level, other.level)
+            counted.reshape(self.folds, classes, width, height), (left.level, other.level)
         )
         total = other.shown(left.shown(total, 2), 3)
         return np.ascontiguousarray(total.swapaxes(2, 3))
@@ -496,19 +496,19 @@ class PartBlocks:
         The cells are sorted by class.
         """
         a, b, y, _ = self._pairs.cells(*pair)
-        part = self._folds.fold[pair].astype(np.int64) % self.parts
+        fold = self._folds.fold[pair].astype(np.int64) % self.folds
         counted = np.bincount(
-            part * len(a) + self._folds.cell[pair],
+            fold * len(a) + self._folds.cell[pair],
             weights=self._folds.count[pair],
-            minlength=self.parts * len(a),
+            minlength=self.folds * len(a),
         )
         there = np.flatnonzero(counted)
-        part, cell = np.divmod(there, max(len(a), 1))
+        fold, cell = np.divmod(there, max(len(a), 1))
         target = y[cell]
         # Integers of 16 bits at most are sorted in one pass.
         order = np.argsort(target.astype(np.min_scalar_type(self._pairs.classes)), kind="stable")
         # There may be as many as rows: half of the memory of what they are counted by.
-        small = (of[order].astype(np.int32) for of in (a[cell], b[cell], target, part))
+        small = (of[order].astype(np.int32) for of in (a[cell], b[cell], target, fold))
         return *small, counted[there[order]]
 
 
@@ -638,7 +638,7 @@ class Interactions:
         Counts of the rows by fold, one of the parts into which the rows were divided at random.
     """
 
-    def __init__(self, blocks: PartBlocks) -> None:
+    def __init__(self, blocks: FoldBlocks) -> None:
         self._blocks = blocks
         self._gains = RememberedArrays()
 
@@ -665,12 +665,12 @@ class Interactions:
         """
         levels, keys, numbers, _ = coded
         pairs = list(combinations(range(len(which)), 2))
-        parts, label_classes = self._blocks.parts, self._blocks.label_classes(label)
-        cells = parts * label_classes * BINS * BINS
+        folds, label_classes = self._blocks.folds, self._blocks.label_classes(label)
+        cells = folds * label_classes * BINS * BINS
         if len(pairs) * cells > MOST_CELLS:
             raise PolicyError(
                 f"The interactions of {len(pairs):,} pairs of attributes need {len(pairs) * cells:,} cells"
-                f" ({label_classes} classes, {parts} folds); Aegis counts at most {MOST_CELLS:,}.",
+                f" ({label_classes} classes, {folds} folds); Aegis counts at most {MOST_CELLS:,}.",
                 hint="Leave attributes out, or use boosted trees without interactions: --models gbdt.",
             )
         keyed = {(i, j): (which[i], keys[i], which[j], keys[j], label) for i, j in pairs}
@@ -684,8 +684,8 @@ class Interactions:
                 binned[i] = binned_levels(
                     levels[i], self._blocks.atoms(which[i]), numbers[i] is not None
                 )
-            tables = np.zeros((len(chunk), parts, label_classes, BINS, BINS))
-            deviations = np.zeros((len(chunk), parts, BINS, BINS))
+            tables = np.zeros((len(chunk), folds, label_classes, BINS, BINS))
+            deviations = np.zeros((len(chunk), folds, BINS, BINS))
             for place, (i, j) in enumerate(chunk):
                 pair, bins = (which[i], which[j]), (binned[i], binned[j])
                 table = self._blocks.table(pair, bins, label)
@@ -701,7 +701,7 @@ class Interactions:
             made |= zip(chunk, gains, strict=True)
         for pair in lacking:
             self._gains.get(keyed[pair], partial(made.__getitem__, pair))
-        return np.stack([made[pair] for pair in pairs]) if pairs else np.zeros((0, 0, 1 + parts))
+        return np.stack([made[pair] for pair in pairs]) if pairs else np.zeros((0, 0, 1 + folds))
 
 
 def binned_levels(level: Array, rows: Floats, ordered: bool) -> Array:

@@ -195,7 +195,7 @@ class KeptRows:
         if not self.constant:
             if self.scorer is None or self.choice is None:
                 return None
-            if {Need.PARTS, Need.COLUMNS} & set(
+            if {Need.CV_FOLDS, Need.COLUMNS} & set(
                 measure.needs
             ) and self.scorer.summary.pairs.folds is None:
                 return None
@@ -629,7 +629,7 @@ def expected_auc(
         return None
     kind = scorer.summary.label.kind
     few = kind is LabelKind.CLASSES and sum(rows > 0 for rows in scorer.label_rows) < 2
-    if kind is LabelKind.NONE or few or scorer.parts < 2:
+    if kind is LabelKind.NONE or few or scorer.folds < 2:
         return None
     by = MEASURES.get(kind.default_measure)
     choice, number = scorer.choose(best.configuration), scorer.summary.number

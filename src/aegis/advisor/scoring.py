@@ -19,9 +19,9 @@ import numpy as np
 
 from aegis.advisor import scores
 from aegis.advisor.encodings import (
-    Codings,
+    Encodings,
     RowGroups,
-    codings,
+    encodings,
     group_rows,
     indicators,
     known_alone,
@@ -30,7 +30,7 @@ from aegis.advisor.encodings import (
     shared_losses,
     summary_of_one,
 )
-from aegis.advisor.fold_counts import PARTS, Interactions, PartBlocks, pair_block
+from aegis.advisor.fold_counts import CV_FOLDS, FoldBlocks, Interactions, pair_block
 from aegis.advisor.scores import (
     AttributeScore,
     AttributeScores,
@@ -41,7 +41,7 @@ from aegis.advisor.scores import (
 )
 from aegis.arrays import Array, Floats, Remembered, one_blas_thread, remembered
 from aegis.errors import PolicyError
-from aegis.measures import Coding, Contingency, Cooccurrence, Measure, Need, OrderedCounts, Scope
+from aegis.measures import Contingency, Cooccurrence, Encoding, Measure, Need, OrderedCounts, Scope
 from aegis.measures.association import pair_information
 from aegis.measures.columns import column_figures
 from aegis.measures.cooccurrence import ColumnCounts
@@ -484,11 +484,11 @@ class Scorer:
             Need.PAIRS: lambda *of: {"pairs": self._pairs.informations(*of)},
             Need.ORDER: lambda *of: {"order": self._in_order(*of)},
             Need.POOLED: lambda *of: {"pooled": self._losses(*of)},
-            Need.PARTS: self._in_parts,
+            Need.CV_FOLDS: self._in_folds,
             Need.COLUMNS: self._columns,
         }
 
-    def _in_parts(
+    def _in_folds(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Any]:
         """Return two functions for measures on held-out rows: one for each encoding of the masked
@@ -497,20 +497,20 @@ class Scorer:
         `which` has the indices of the attributes, `candidates` their masks, and `label` the mask of
         the label.
         """
-        coded = self._codings(which, candidates)
+        coded = self._encodings(which, candidates)
         # Configurations share the masks of attributes without a choice.
         common = [at for at, own in enumerate(self._scored(which)) if len(own.candidates) < 2]
-        count, pairs = self._part_blocks.counts, self._interactions.gains
-        parts = partial(count, which, coded.names, label, common)
-        thresholds, numbers = parts, parts
+        count, pairs = self._fold_blocks.counts, self._interactions.gains
+        folds = partial(count, which, coded.names, label, common)
+        thresholds, numbers = folds, folds
         if any(own is not None for own in coded.numbers.numbers):
             thresholds = partial(count, which, coded.thresholds, label, common)
             numbers = partial(count, which, coded.numbers, label, common)
         return {
-            "parts": {
-                Coding.NAMES: parts,
-                Coding.THRESHOLDS: thresholds,
-                Coding.NUMBERS: numbers,
+            "folds": {
+                Encoding.NAMES: folds,
+                Encoding.THRESHOLDS: thresholds,
+                Encoding.NUMBERS: numbers,
             },
             "tables_of_pairs": lambda: pairs(which, coded.thresholds, label),
         }
@@ -522,10 +522,10 @@ class Scorer:
         columns, for measures that predict each column. `which` has the indices of the attributes,
         `candidates` their masks, and `label` the mask of the label.
         """
-        shown = self._codings(which, candidates).thresholds
+        shown = self._encodings(which, candidates).thresholds
         roles = [self.column_roles.get(self._names[index]) for index in which]
         weights = [0.0 if role is None else role.weight for role in roles]
-        count = partial(self._part_blocks.counts, which, shown, label)
+        count = partial(self._fold_blocks.counts, which, shown, label)
         return {"columns": ColumnCounts(count, np.array(weights))}
 
     @cached_property
@@ -543,33 +543,33 @@ class Scorer:
         own = zip(figures.learnt[0].tolist(), figures.explained.tolist(), strict=True)
         return dict(zip(names, own, strict=True))
 
-    def _codings(self, which: Sequence[int], candidates: Sequence[Candidate]) -> Codings:
+    def _encodings(self, which: Sequence[int], candidates: Sequence[Candidate]) -> Encodings:
         levels, orders = self._levels(which, candidates), self._orders_of(which, candidates)
-        return codings(candidates, levels, orders)
+        return encodings(candidates, levels, orders)
 
     @property
-    def parts(self) -> int:
+    def folds(self) -> int:
         """The number of folds that contain rows, for scores on held-out rows; 0 if the summary has
         no folds.
         """
         folds = self.summary.pairs.folds
         if folds is None:
             return 0
-        part = np.arange(folds.size) % min(PARTS, folds.size)
-        return int(np.count_nonzero(np.bincount(part, weights=folds.rows)))
+        fold = np.arange(folds.size) % min(CV_FOLDS, folds.size)
+        return int(np.count_nonzero(np.bincount(fold, weights=folds.rows)))
 
     @cached_property
     def _interactions(self) -> Interactions:
-        return Interactions(self._part_blocks)
+        return Interactions(self._fold_blocks)
 
     @cached_property
-    def _part_blocks(self) -> PartBlocks:
+    def _fold_blocks(self) -> FoldBlocks:
         if self.summary.pairs.folds is None:
             raise PolicyError(
                 "The summary has no folds of the rows, so Aegis cannot hold rows out.",
                 hint="Summarise the table again, or choose another measure, such as pillai.",
             )
-        return PartBlocks(self.summary.pairs)
+        return FoldBlocks(self.summary.pairs)
 
     def _orders_of(
         self, which: Sequence[int], candidates: Sequence[Candidate]

@@ -597,7 +597,7 @@ def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[st
     chosen = chosen_measure(*names, label=summary.label.kind)
     if (
         any(names)
-        or not {Need.PARTS, Need.COLUMNS} & set(chosen.needs)
+        or not {Need.CV_FOLDS, Need.COLUMNS} & set(chosen.needs)
         or (why := out_of_reach(summary)) is None
     ):
         return chosen, ()

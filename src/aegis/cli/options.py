@@ -292,13 +292,13 @@ class MeasureOptions:
         """
         if self.merit is None and self.models is None:
             return self.measure
-        from aegis.measures import merit_name
+        from aegis.measures import metric_name
 
         if self.measure is not None:
             raise PolicyError(
                 "You gave --measure together with --metric or --models.", hint="Give one of them."
             )
-        return merit_name(self.merit, self.models)
+        return metric_name(self.merit, self.models)
 
     @property
     def first_model(self) -> str:

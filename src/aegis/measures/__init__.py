@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aegis.measures.association import Contingency
-from aegis.measures.by_fold import PartCounts
+from aegis.measures.by_fold import CountsByFold
 from aegis.measures.catalog import FALLBACK_MEASURE
 from aegis.measures.cooccurrence import (
     ASSOCIATION_MEASURE,
@@ -12,9 +12,9 @@ from aegis.measures.cooccurrence import (
     PENALTIES,
     SHARE_KEPT,
     UNPOOLED,
-    Coding,
     Cooccurrence,
     Direction,
+    Encoding,
     LabelKind,
     Margins,
     Measure,
@@ -28,7 +28,7 @@ from aegis.measures.cooccurrence import (
 )
 from aegis.measures.discriminant import naive_bayes, out_of_fold
 from aegis.measures.held_out import held_out_traces, pooled_losses
-from aegis.measures.merits import Expected, Learner, Merit, merit_name
+from aegis.measures.merits import Expected, Learner, Metric, metric_name
 from aegis.measures.pillai import fit_pillai, pillai_trace
 
 __all__ = [
@@ -39,19 +39,19 @@ __all__ = [
     "PENALTIES",
     "SHARE_KEPT",
     "UNPOOLED",
-    "Coding",
     "Contingency",
     "Cooccurrence",
+    "CountsByFold",
     "Direction",
+    "Encoding",
     "Expected",
     "LabelKind",
     "Learner",
     "Margins",
     "Measure",
-    "Merit",
+    "Metric",
     "Need",
     "OrderedCounts",
-    "PartCounts",
     "Scope",
     "Trace",
     "chosen_measure",
@@ -59,7 +59,7 @@ __all__ = [
     "get",
     "held_out_traces",
     "measures_of",
-    "merit_name",
+    "metric_name",
     "naive_bayes",
     "out_of_fold",
     "pillai_trace",

@@ -354,9 +354,9 @@ def _expected_deviance(a: Ints, b: Ints, n: int, *, complement: bool) -> Floats:
     low, stride, points = _windows(a, b, n)
     result = np.empty(len(a))
     chunk = np.cumsum(points) // _CHUNK
-    for part in np.split(np.arange(len(a)), np.flatnonzero(np.diff(chunk)) + 1):
-        window = (low[part], stride[part], points[part])
-        result[part] = _sum_windows(a[part], b[part], n, window, complement=complement)
+    for fold in np.split(np.arange(len(a)), np.flatnonzero(np.diff(chunk)) + 1):
+        window = (low[fold], stride[fold], points[fold])
+        result[fold] = _sum_windows(a[fold], b[fold], n, window, complement=complement)
     return result
 
 

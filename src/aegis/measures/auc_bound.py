@@ -14,7 +14,7 @@ import numpy as np
 
 from aegis.measures.by_fold import (
     OWN_COVARIANCES,
-    PartCounts,
+    CountsByFold,
     Side,
     against_the_rest,
     side,
@@ -27,7 +27,7 @@ from aegis.measures.several import reachable_alike
 _ROUNDING = 1e-9
 
 
-def reachable_auc(counts: PartCounts) -> float:
+def reachable_auc(counts: CountsByFold) -> float:
     """Return an upper bound on the AUC that any learner can reach on held-out rows, under these
     masks or coarser masks.
 
@@ -52,30 +52,30 @@ def reachable_auc(counts: PartCounts) -> float:
         return reachable_alike(counts, side(counts, None), told, scored)
     areas = []
     for place, sides in enumerate(against_the_rest(counts, told)):
-        parts = np.flatnonzero(scored[:, place])
-        n = [float(side.rows[parts].sum()) for side in sides]
+        folds = np.flatnonzero(scored[:, place])
+        n = [float(side.rows[folds].sum()) for side in sides]
         if min(n) <= 0:
             continue
         weights = [0.5 / rows for rows in n]
-        explained = sum(_explained(sides, int(part), weights) for part in parts)
+        explained = sum(_explained(sides, int(fold), weights) for fold in folds)
         explained = min(explained * (1 + _ROUNDING) + _ROUNDING, 1.0)
         ratio = 2 * explained / (1 - explained) if explained < 1 else np.inf
         areas.append(float(cumulative(np.sqrt(ratio))))
     return float(np.mean(areas)) if areas else 0.5
 
 
-def _explained(sides: tuple[Side, Side], part: int, weights: Sequence[float]) -> float:
-    """Return how much the fold with index `part` adds to the R^2 in `reachable_auc`: c' M^+ c,
+def _explained(sides: tuple[Side, Side], fold: int, weights: Sequence[float]) -> float:
+    """Return how much the fold with index `fold` adds to the R^2 in `reachable_auc`: c' M^+ c,
     where c has the weighted rows by level (masked value) of the class minus those of the rest, and
     M the weighted rows of both by pair of levels. `sides` are the rest and the class, and `weights`
     the weight of one row of each.
     """
-    rest, own = (w * side.joint[part] for w, side in zip(weights, sides, strict=True))
+    rest, own = (w * side.joint[fold] for w, side in zip(weights, sides, strict=True))
     both = rest + own
     # A level that no row shows is a row and a column of zeros, which add nothing to the rank.
     scale = np.divide(1.0, np.sqrt(both), out=np.zeros_like(both), where=both > 0)
-    matrix = weights[0] * sides[0].square.of_part(part, below=False)
-    matrix += weights[1] * sides[1].square.of_part(part, below=False)
+    matrix = weights[0] * sides[0].square.of_fold(fold, below=False)
+    matrix += weights[1] * sides[1].square.of_fold(fold, below=False)
     matrix *= scale[:, None]
     matrix *= scale
     # What is read is the upper triangle: that of the transpose is counted in any case.

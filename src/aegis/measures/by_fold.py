@@ -112,8 +112,8 @@ class Square(NamedTuple):
         d).
         """
         first = self.corner.shape[-1]
-        parts = self.corner, self.border[..., first:]
-        return np.concatenate([np.diagonal(own, axis1=1, axis2=2) for own in parts], axis=1)
+        blocks = self.corner, self.border[..., first:]
+        return np.concatenate([np.diagonal(own, axis1=1, axis2=2) for own in blocks], axis=1)
 
     def times(self, across: Floats) -> Floats:
         """Multiply n vectors per fold (`across`), shape (K, n, d), by the matrix of counts, shape
@@ -125,15 +125,15 @@ class Square(NamedTuple):
             products[..., :first] += across[..., :first] @ self.corner
         return products
 
-    def of_part(self, part: int, *, below: bool) -> Floats:
-        """Return the counts of the fold with index `part` as a symmetric matrix, shape (d, d), for
+    def of_fold(self, fold: int, *, below: bool) -> Floats:
+        """Return the counts of the fold with index `fold` as a symmetric matrix, shape (d, d), for
         d levels (masked values). `below` says that only the entries on and below the diagonal are
         stored; the others are then copied from them.
         """
         first, levels = self.corner.shape[-1], self.border.shape[-1]
         total = np.zeros((levels, levels))
-        total[:first, :first] = self.corner[part]
-        total[first:] = self.border[part]
+        total[:first, :first] = self.corner[fold]
+        total[first:] = self.border[fold]
         return total + np.tril(total, -1).T if below else total
 
 
@@ -218,7 +218,7 @@ class ShownLevels(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PartCounts:
+class CountsByFold:
     """Number of rows with each level, and with both levels of each pair, by fold and class.
 
     A level is a masked value. One configuration (a mask for each attribute) has d levels in all
@@ -242,7 +242,7 @@ class PartCounts:
     below
         Whether `total` has only the entries on and below the diagonal.
     outside
-        Counts of the rows outside each fold (`OtherParts`), if already computed. Then the levels
+        Counts of the rows outside each fold (`OtherFolds`), if already computed. Then the levels
         that all rows or no rows have are already removed, too.
     shown
         The masked values of each attribute, encoded with d columns in total; None if unknown.
@@ -260,7 +260,7 @@ class PartCounts:
     total: Floats | ClassCounts
     chance: Floats | None = None
     below: bool = False
-    outside: OtherParts | None = None
+    outside: OtherFolds | None = None
     shown: Sequence[ShownLevels] | None = None
     response: Response | None = None
     common: CommonLevels | None = None
@@ -294,14 +294,14 @@ class PartCounts:
         return Square(self.common.counts.square(own).border, border)
 
 
-def side(counts: PartCounts, own: int | None) -> Side:
+def side(counts: CountsByFold, own: int | None) -> Side:
     """Return the counts by fold of the class with index `own`, or of all rows if `own` is None."""
     if own is None:
         return Side(counts.rows.sum(axis=1), counts.joint.sum(axis=1), counts.square(None))
     return Side(counts.rows[:, own], counts.joint[:, own], counts.square(own))
 
 
-def against_the_rest(counts: PartCounts, told: Ints) -> Iterator[tuple[Side, Side]]:
+def against_the_rest(counts: CountsByFold, told: Ints) -> Iterator[tuple[Side, Side]]:
     """Yield, for each class, the counts of all other rows (the rest), then the counts of the class.
 
     `told` has the indices of the classes. If the label has two classes, only one pair is yielded:
@@ -319,7 +319,7 @@ def against_the_rest(counts: PartCounts, told: Ints) -> Iterator[tuple[Side, Sid
 
 
 @dataclass(frozen=True, eq=False)
-class OtherParts:
+class OtherFolds:
     """How many rows lie outside each of K folds, for each of T classes and for its rest (all other
     rows).
 
@@ -342,7 +342,7 @@ class OtherParts:
     weights: Floats
 
     @classmethod
-    def of(cls, rows: Floats) -> OtherParts:
+    def of(cls, rows: Floats) -> OtherFolds:
         """Return the counts of rows outside each fold, from `rows`, the number of rows in each of K
         folds and C classes, shape (K, C).
         """
@@ -388,12 +388,12 @@ class OtherParts:
         """
         return np.flatnonzero(self.scored[:, targets].any(axis=1)).tolist()
 
-    def ridges(self, part: int, penalties: Sequence[float]) -> list[float]:
+    def ridges(self, fold: int, penalties: Sequence[float]) -> list[float]:
         """Return each ridge penalty as the number to add to the diagonal of a covariance of the
-        rows outside the fold `part`. `penalties` are in rows, so they are divided by the number of
+        rows outside the fold `fold`. `penalties` are in rows, so they are divided by the number of
         these rows.
         """
-        rows = self.rows[part, 0].sum()
+        rows = self.rows[fold, 0].sum()
         return [penalty / rows for penalty in penalties]
 
     def within(
@@ -473,11 +473,11 @@ class CommonLevels:
         below the diagonal.
     """
 
-    def __init__(self, counts: PartCounts) -> None:
+    def __init__(self, counts: CountsByFold) -> None:
         if not counts.below or counts.chance is not None:
             raise InternalError("Common levels are counted below the diagonal, without noise.")
         self.counts = counts
-        self.outside = counts.outside or OtherParts.of(counts.rows)
+        self.outside = counts.outside or OtherFolds.of(counts.rows)
         self._means = self.outside.means(counts.joint)
         self._eliminated = RememberedArrays()
         self._bases: dict[tuple[int, tuple[float, ...]], _Base] = {}
@@ -491,7 +491,7 @@ class CommonLevels:
 
     def directions(
         self,
-        counts: PartCounts,
+        counts: CountsByFold,
         squares: Sequence[Square],
         means: Floats,
         gaps: Floats,
@@ -539,12 +539,12 @@ class CommonLevels:
         right = gaps[:, None, first:] - border[:, None] @ base.alone  # (K, P, q, G)
         schur = corner[:, None] - border[:, None] @ across  # (K, P, q, q)
         slopes = np.zeros((len(gaps), gaps.shape[2], len(penalties), means.shape[-1]))
-        for part in base.factors:
-            for place, ridge in enumerate(self.outside.ridges(part, penalties)):
-                others = solve(factor(schur[part, place], ridge), right[part, place])
-                slopes[part, :, place, first:] = others.T
-                slopes[part, :, place, :first] = (
-                    base.alone[part, place] - across[part, place] @ others
+        for fold in base.factors:
+            for place, ridge in enumerate(self.outside.ridges(fold, penalties)):
+                others = solve(factor(schur[fold, place], ridge), right[fold, place])
+                slopes[fold, :, place, first:] = others.T
+                slopes[fold, :, place, :first] = (
+                    base.alone[fold, place] - across[fold, place] @ others
                 ).T
         return slopes
 
@@ -566,11 +566,11 @@ class CommonLevels:
             outside = self.outside
             within = outside.within([of.corner for of in squares], self._means, targets)
             base = _Base({}, np.zeros((len(within), len(penalties), *right.shape[1:])))
-            for part in outside.scored_in(targets):
-                ridges = outside.ridges(part, penalties)
-                base.factors[part] = [factor(within[part], ridge) for ridge in ridges]
-                for place, own in enumerate(base.factors[part]):
-                    base.alone[part, place] = solve(own, right[part])
+            for fold in outside.scored_in(targets):
+                ridges = outside.ridges(fold, penalties)
+                base.factors[fold] = [factor(within[fold], ridge) for ridge in ridges]
+                for place, own in enumerate(base.factors[fold]):
+                    base.alone[fold, place] = solve(own, right[fold])
             self._bases[key] = base
         return self._bases[key]
 
@@ -591,9 +591,9 @@ class CommonLevels:
 
         def make() -> Floats:
             solved = np.zeros((len(border), len(penalties), border.shape[2], border.shape[1]))
-            for part, factors in base.factors.items():
+            for fold, factors in base.factors.items():
                 for place, own in enumerate(factors):
-                    solved[part, place] = solve(own, border[part].T)
+                    solved[fold, place] = solve(own, border[fold].T)
             return solved
 
         return self._eliminated.get((key, targets.start, penalties), make)
@@ -630,7 +630,7 @@ def told_apart(rows: Floats) -> tuple[Ints, Flags]:
     return told, (own >= 0.5) & (others.sum(axis=1, keepdims=True) - own >= 0.5)
 
 
-def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
+def varying_only(counts: CountsByFold) -> tuple[CountsByFold, npt.NDArray[np.intp]]:
     """Drop the levels (masked values) that all rows or no rows have; return the counts and the
     indices of the remaining levels.
     """
@@ -648,17 +648,17 @@ def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
             ShownLevels(own.joint, own.matrix[:, there])
             for own, there in zip(counts.shown, varies, strict=True)
         ]
-    part = PartCounts(
+    fold = CountsByFold(
         counts.rows, counts.joint[..., varying], total, chance, counts.below, shown=shown
     )
-    return part, varying
+    return fold, varying
 
 
-def with_and_without(parts: int) -> Floats:
+def with_and_without(folds: int) -> Floats:
     """Return the matrix that sums K values by fold, first over all folds, then over all folds
     except each one, shape (1 + K, K).
     """
-    return np.vstack([np.ones((1, parts)), 1.0 - np.eye(parts)])
+    return np.vstack([np.ones((1, folds)), 1.0 - np.eye(folds)])
 
 
 def later(values: Floats, axis: int) -> Floats:

@@ -39,7 +39,7 @@ from aegis.measures.cooccurrence import (
     Scope,
     Trace,
 )
-from aegis.measures.merits import FLOOR, Expected, Learner, Merit, learners_of
+from aegis.measures.merits import FLOOR, Expected, Learner, Metric, learners_of
 from aegis.measures.number import ExpectedR2, r2_measure, r2_of_learners
 from aegis.measures.several import share_kept
 
@@ -84,7 +84,7 @@ def attribute_information(counts: Cooccurrence) -> Floats:
     rows = np.add.reduceat((levels > 0).astype(np.int64), starts)
     classes = np.add.reduceat(joint, starts, axis=0)
     return np.array(
-        [corrected_information(*parts) for parts in zip(inside, rows, classes, strict=True)]
+        [corrected_information(*folds) for folds in zip(inside, rows, classes, strict=True)]
     )
 
 
@@ -128,8 +128,8 @@ _DIRECTION = (
     "b'x over rows x that took no part in b = (W + p/n I)^-1 (mean of the class less mean of the"
     " rest), W the mean of the two covariances within"
 )
-_SAID: dict[Merit, dict[str, Any]] = {
-    Merit.AUC: {
+_SAID: dict[Metric, dict[str, Any]] = {
+    Metric.AUC: {
         "title": "Expected AUC on rows held out",
         "description": (
             "An estimate of the AUC (area under the ROC curve) that models reach on rows that "
@@ -145,7 +145,7 @@ _SAID: dict[Merit, dict[str, Any]] = {
         "range": "0.5 .. 1",
         "unit": "AUC",
     },
-    Merit.ACCURACY: {
+    Metric.ACCURACY: {
         "title": "Expected accuracy on rows held out",
         "description": (
             "An estimate of the share of correct predictions that models reach on rows that took "
@@ -161,7 +161,7 @@ _SAID: dict[Merit, dict[str, Any]] = {
         "range": "share of the most frequent class .. 1",
         "unit": "accuracy",
     },
-    Merit.LOG_LOSS: {
+    Metric.LOG_LOSS: {
         "title": "Expected log loss on rows held out",
         "description": (
             "An estimate of the log loss that models reach on rows that took no part in their "
@@ -188,8 +188,8 @@ LEARNERS = {
 """A description in words of each learner whose metrics can be predicted."""
 
 
-_COST = "O(d^3) in the number of masked levels d, for each of five parts, each penalty and class"
-_PAIRS_COST = "; m (m - 1) / 2 tables of 8 x 8 cells for m attributes, by part and class"
+_COST = "O(d^3) in the number of masked levels d, for each of five folds, each penalty and class"
+_PAIRS_COST = "; m (m - 1) / 2 tables of 8 x 8 cells for m attributes, by fold and class"
 
 
 def expected_measure(what: Expected) -> Measure:
@@ -209,21 +209,21 @@ def expected_measure(what: Expected) -> Measure:
         scope=Scope.CONFIGURATION,
         cost=_COST + (_PAIRS_COST if what.interacting else ""),
         compute=what.compute,
-        needs=(Need.PARTS,),
-        without_parts=what.without_parts,
-        floor=FLOOR if what.merit is Merit.AUC else 0.0,
+        needs=(Need.CV_FOLDS,),
+        without_folds=what.without_folds,
+        floor=FLOOR if what.merit is Metric.AUC else 0.0,
         constant=what.constant,
         **said,
     )
 
 
-def measure_of_learners(merit: Merit, given: str) -> Measure:
+def measure_of_learners(merit: Metric, given: str) -> Measure:
     """Return the measure that predicts a metric for the models that `given` names, such as `lr+nb`."""
     return expected_measure(Expected(merit, learners_of(given)))
 
 
 CONFIGURATION = (
-    *(expected_measure(Expected(merit)) for merit in Merit),
+    *(expected_measure(Expected(merit)) for merit in Metric),
     Measure(
         name="adjusted-pillai",
         title="Pillai's trace, adjusted",
@@ -291,7 +291,7 @@ CONFIGURATION = (
     ),
     Measure(
         name="held-out-pillai",
-        title="Pillai's trace, held out, under two codings",
+        title="Pillai's trace, held out, under two encodings",
         description=(
             "A weighted mean of two held-out traces. Two thirds come from single values, minus a "
             "penalty for rare values that share a level. One third comes from thresholds, which "
@@ -312,7 +312,7 @@ CONFIGURATION = (
         range="0 .. C - 1",
         scope=Scope.CONFIGURATION,
         cost="O(d^3) in the number of masked levels d, about twice that of held-out-pillai-values",
-        compute=ordered.held_out_codings,
+        compute=ordered.held_out_encodings,
         needs=(Need.ORDER, Need.POOLED),
     ),
     Measure(
@@ -640,7 +640,7 @@ for _measure in (*CONFIGURATION, *_INFORMATION, *_CHI_SQUARE, *_DEPENDENCY):
 
 MEASURES.register(HELD_OUT_ANY)
 
-for _merit in Merit:
+for _merit in Metric:
     MEASURES.register_family(_merit.measure, partial(measure_of_learners, _merit))
 
 MEASURES.register(r2_measure(ExpectedR2()))

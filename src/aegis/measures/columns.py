@@ -20,7 +20,7 @@ import numpy as np
 
 from aegis.arrays import Array, Floats, remembered
 from aegis.errors import InternalError
-from aegis.measures.by_fold import PartCounts, ShownLevels, side, with_and_without
+from aegis.measures.by_fold import CountsByFold, ShownLevels, side, with_and_without
 from aegis.measures.cooccurrence import (
     UNLABELLED_MEASURE,
     ColumnCounts,
@@ -62,7 +62,7 @@ class ColumnFigures:
     explained: Floats
 
 
-def column_errors(counts: PartCounts) -> Floats:
+def column_errors(counts: CountsByFold) -> Floats:
     """Return the squared errors of a ridge regression that predicts each column from all other
     columns.
 
@@ -85,14 +85,14 @@ def column_errors(counts: PartCounts) -> Floats:
     errors = np.zeros((len(n), len(PENALTIES), sum(map(len, to_levels))))
     levels = [slice(*ends) for ends in pairwise(np.cumsum([0, *map(len, to_levels)]).tolist())]
     total, whole = joint.sum(axis=0), square.sum(axis=0)
-    for part, rows in enumerate(n):
+    for fold, rows in enumerate(n):
         others = n.sum() - rows
         left_in = others >= 1
-        seen = total - joint[part] if left_in else total
+        seen = total - joint[fold] if left_in else total
         middle = seen / max(others if left_in else n.sum(), 1.0)
-        along = np.outer(joint[part], middle)
-        away = square[part] - along - along.T + rows * np.outer(middle, middle)
-        scatter = whole - square[part] - np.outer(seen, middle)
+        along = np.outer(joint[fold], middle)
+        away = square[fold] - along - along.T + rows * np.outer(middle, middle)
+        scatter = whole - square[fold] - np.outer(seen, middle)
         for place, penalty in enumerate(PENALTIES):
             residual = np.eye(len(scatter))
             if left_in:
@@ -100,7 +100,7 @@ def column_errors(counts: PartCounts) -> Floats:
             missed = away @ residual
             for own, level, to_level in zip(columns, levels, to_levels, strict=True):
                 left = residual[:, own].T @ missed[:, own]
-                errors[part, place, level] = ((to_level @ left) * to_level).sum(axis=1)
+                errors[fold, place, level] = ((to_level @ left) * to_level).sum(axis=1)
     if not np.isfinite(errors).all():
         raise InternalError("Squared errors of columns are not finite, because the counts are not.")
     return errors
@@ -118,7 +118,7 @@ def _residuals(scatter: Floats, penalty: float, columns: Sequence[slice]) -> Flo
     return residual
 
 
-def _shown(counts: PartCounts) -> Sequence[ShownLevels]:
+def _shown(counts: CountsByFold) -> Sequence[ShownLevels]:
     if counts.shown is None:
         raise InternalError("The counts do not state which values the columns show.")
     return counts.shown
@@ -199,11 +199,11 @@ def column_figures(counts: Cooccurrence) -> ColumnFigures:
 
 def _columns(counts: Cooccurrence) -> ColumnCounts:
     if counts.columns is None:
-        raise InternalError("The counts of all columns by part were not filled in.")
+        raise InternalError("The counts of all columns by fold were not filled in.")
     return counts.columns
 
 
-def explained_by_others(counts: PartCounts) -> list[Floats]:
+def explained_by_others(counts: CountsByFold) -> list[Floats]:
     """Return, for each column, how much of the scatter of its L levels (masked values) all other
     columns explain, as a matrix of shape (L, L).
 
@@ -242,7 +242,7 @@ def held_out_any(counts: Cooccurrence) -> float:
     return float(weighted(column_figures(counts).learnt[0], _columns(counts).weights))
 
 
-def _without_parts(counts: Cooccurrence) -> Floats:
+def _without_folds(counts: Cooccurrence) -> Floats:
     return weighted(column_figures(counts).learnt[1:], _columns(counts).weights)
 
 
@@ -259,8 +259,8 @@ HELD_OUT_ANY = Measure(
     formula=(
         "weighted mean over columns A of V_A/(1 + V_A), V_A = largest over p = 10, 100, 1,000 rows and over"
         " unions of neighbouring ranges of sum over levels c of (n_c (1 - n_c/N) - sum_k SSE_kc)/n_c, SSE_kc the diagonal of T' M_k T,"
-        " T = P_.A P_AA^-1, P = (S_k + p I)^-1, S_k the scatter of all columns outside of part k, M_k the"
-        " squares over part k about the same means"
+        " T = P_.A P_AA^-1, P = (S_k + p I)^-1, S_k the scatter of all columns outside of fold k, M_k the"
+        " squares over fold k about the same means"
     ),
     reference=(
         "Hoerl, Kennard, Ridge regression, Technometrics 12, 1970; several targets by a weighted sum:"
@@ -269,10 +269,10 @@ HELD_OUT_ANY = Measure(
     ),
     range="0 .. 1",
     scope=Scope.CONFIGURATION,
-    cost="O(d^3) in the number of masked levels d, for each of five parts and each penalty",
+    cost="O(d^3) in the number of masked levels d, for each of five folds and each penalty",
     compute=held_out_any,
     needs=(Need.COLUMNS,),
-    without_parts=_without_parts,
+    without_folds=_without_folds,
     label=LabelKind.NONE,
 )
 

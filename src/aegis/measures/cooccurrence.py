@@ -23,7 +23,7 @@ import numpy.typing as npt
 from aegis.arrays import Array, Floats, Ints
 from aegis.errors import InternalError, PolicyError
 from aegis.measures.association import Contingency, pair_information
-from aegis.measures.by_fold import PartCounts
+from aegis.measures.by_fold import CountsByFold
 from aegis.registry import Registry
 
 Counted = Array | Callable[[], Array]
@@ -88,11 +88,11 @@ class Centred:
         return both
 
 
-Divided = PartCounts | Callable[[], PartCounts]
+Divided = CountsByFold | Callable[[], CountsByFold]
 """Counts by fold, or a function that counts them."""
 
 
-class Coding(StrEnum):
+class Encoding(StrEnum):
     """The way in which masked numbers and dates are encoded for a score. Other values are always
     encoded as indicators.
     """
@@ -116,8 +116,8 @@ class Need(StrEnum):
     """Levels in the order of their values: `Cooccurrence.order`."""
     POOLED = "pooled"
     """The loss because several values share a level: `Cooccurrence.pooled`."""
-    PARTS = "parts"
-    """Counts by fold and class: `Cooccurrence.parts`."""
+    CV_FOLDS = "folds"
+    """Counts by fold and class: `Cooccurrence.folds`."""
     COLUMNS = "columns"
     """Counts of all columns by fold, and the weight of each column: `Cooccurrence.columns`."""
 
@@ -136,7 +136,7 @@ class ColumnCounts:
         other share the weight of a single column. Columns that cannot be predicted have weight 0.
     """
 
-    count: Callable[[], PartCounts]
+    count: Callable[[], CountsByFold]
     weights: Floats
 
 
@@ -208,7 +208,7 @@ class Cooccurrence:
         attributes. None: no level counts as pooled.
     parts
         The counts by fold and class in each coding of numbers and dates, or a function that counts
-        them. They need much memory and are used only once, to compute scores. Codings with equal
+        them. They need much memory and are used only once, to compute scores. Encodings with equal
         counts share one object.
     tables_of_pairs
         Function that counts every pair of attributes by fold and class, and returns the gain of
@@ -225,7 +225,7 @@ class Cooccurrence:
     pairs: Floats | None = None
     order: OrderedCounts | None = None
     pooled: Floats | None = None
-    parts: Mapping[Coding, Divided] | None = None
+    folds: Mapping[Encoding, Divided] | None = None
     tables_of_pairs: Callable[[], Floats] | None = None
     columns: ColumnCounts | None = None
 
@@ -271,29 +271,29 @@ class Cooccurrence:
         """
         return self.counted() if callable(self.counted) else self.counted
 
-    def by_part(self, coding: Coding = Coding.NAMES) -> PartCounts:
-        """Return the counts by fold, with numbers and dates encoded as `coding` says.
+    def by_fold(self, encoding: Encoding = Encoding.NAMES) -> CountsByFold:
+        """Return the counts by fold, with numbers and dates encoded as `encoding` says.
 
         Raises
         ------
         InternalError
             The counts by fold are missing.
         """
-        if self.parts is None:
-            raise InternalError("The counts by part were not filled in.")
-        divided = self.parts[coding]
+        if self.folds is None:
+            raise InternalError("The counts by fold were not filled in.")
+        divided = self.folds[encoding]
         return divided() if callable(divided) else divided
 
-    def same_as(self, coding: Coding) -> Coding:
+    def same_as(self, encoding: Encoding) -> Encoding:
         """Return the first coding of numbers and dates whose counts by fold equal those of
-        `coding`.
+        `encoding`.
 
-        Codings differ only for attributes with an order (numbers, dates). If there are no such
+        Encodings differ only for attributes with an order (numbers, dates). If there are no such
         attributes, all codings share their counts. If there are no counts by fold, the result is
-        `coding` itself.
+        `encoding` itself.
         """
-        parts = self.parts or {}
-        return next((c for c in parts if parts[c] is parts[coding]), coding)
+        folds = self.folds or {}
+        return next((c for c in folds if folds[c] is folds[encoding]), encoding)
 
     @cached_property
     def pair_gains(self) -> Floats:
@@ -307,7 +307,7 @@ class Cooccurrence:
             The tables of pairs are missing.
         """
         if self.tables_of_pairs is None:
-            raise InternalError("The tables of pairs by part were not filled in.")
+            raise InternalError("The tables of pairs by fold were not filled in.")
         return self.tables_of_pairs()
 
     @property
@@ -497,7 +497,7 @@ class Measure:
         Whether the measure is computed on single attributes or on whole configurations.
     needs
         Data that a measure of a configuration needs in addition to the co-occurrence of all rows.
-    without_parts
+    without_folds
         Function that returns the measure without each fold in turn, shape (K,), to compute its
         standard error. Only measures from out-of-fold scores have it. None: the measure is
         recomputed without each fold.
@@ -547,7 +547,7 @@ class Measure:
     monotone: bool = False
     scope: Scope = Scope.ATTRIBUTE
     needs: Collection[Need] = ()
-    without_parts: Callable[[Cooccurrence], Floats] | None = None
+    without_folds: Callable[[Cooccurrence], Floats] | None = None
     floor: float = 0.0
     constant: Callable[[Sequence[float]], float] | None = None
     fractional: bool = False

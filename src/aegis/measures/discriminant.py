@@ -33,8 +33,8 @@ import numpy as np
 from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import InternalError
 from aegis.measures.by_fold import (
-    OtherParts,
-    PartCounts,
+    CountsByFold,
+    OtherFolds,
     Side,
     against_the_rest,
     side,
@@ -88,11 +88,11 @@ def shape_factors(slopes: Floats, joint: Floats, rows: Floats, bounds: Ints) -> 
     if not (spread > _FAR * squares.sum(axis=1)).all():
         return None
     told = np.stack([_areas(slopes, share, starts), cumulative(gap / np.sqrt(spread))], axis=1)
-    parts = len(rows)
-    left = with_and_without(parts) * rows[:, 1]
+    folds = len(rows)
+    left = with_and_without(folds) * rows[:, 1]
     area = (left @ told) / np.maximum(left.sum(axis=1, keepdims=True), 1.0)  # (1 + K, 2)
     apart = quantile(np.clip(area, 0.5, 1 - _FAR))
-    factors: Floats = np.ones(1 + parts)
+    factors: Floats = np.ones(1 + folds)
     np.divide(apart[:, 0], apart[:, 1], out=factors, where=apart[:, 1] > _FAR)
     return np.minimum(factors, 1.0)
 
@@ -144,10 +144,10 @@ def _areas(slopes: Floats, share: Floats, starts: Ints) -> Floats:
     Fourier transforms are multiplied. Scores that differ by less than a grid point count as partly
     equal.
     """
-    parts, levels = slopes.shape
+    folds, levels = slopes.shape
     attributes = len(starts)
     if attributes == 1:
-        return np.array([_area(*part) for part in zip(slopes, share, strict=True)])
+        return np.array([_area(*fold) for fold in zip(slopes, share, strict=True)])
     points = grid_points(attributes)
     sizes = np.diff(np.append(starts, levels))
     own = np.repeat(np.arange(attributes), sizes)  # the attribute of each level
@@ -157,12 +157,12 @@ def _areas(slopes: Floats, share: Floats, starts: Ints) -> Floats:
     at = (slopes - low[:, own]) * scale
     below = np.floor(at)
     above = (at - below)[:, None] * share
-    first = (np.arange(parts)[:, None, None] * 2 + np.arange(2)[:, None]) * attributes + own
+    first = (np.arange(folds)[:, None, None] * 2 + np.arange(2)[:, None]) * attributes + own
     place = first * points + below[:, None].astype(np.int64)
-    size = parts * 2 * attributes * points
+    size = folds * 2 * attributes * points
     spread = np.bincount(place.ravel(), (share - above).ravel(), size + 1)
     spread += np.bincount(place.ravel() + 1, above.ravel(), size + 1)
-    turned = np.fft.rfft(spread[:size].reshape(parts, 2, attributes, points)).prod(axis=2)
+    turned = np.fft.rfft(spread[:size].reshape(folds, 2, attributes, points)).prod(axis=2)
     gap = np.fft.irfft(turned[:, 1] * turned[:, 0].conj(), points)
     area: Floats = gap[:, 1 : points // 2].sum(axis=1) + 0.5 * gap[:, 0]
     return area
@@ -327,14 +327,14 @@ class _Others:
         The rows outside each fold.
     """
 
-    counts: PartCounts
-    outside: OtherParts
+    counts: CountsByFold
+    outside: OtherFolds
 
     @classmethod
-    def of(cls, counts: PartCounts) -> _Others:
+    def of(cls, counts: CountsByFold) -> _Others:
         if counts.outside is not None:
             return cls(counts, counts.outside)
-        return cls(varying_only(counts)[0], OtherParts.of(counts.rows))
+        return cls(varying_only(counts)[0], OtherFolds.of(counts.rows))
 
     @property
     def told(self) -> Ints:
@@ -384,16 +384,16 @@ class _Others:
             return 0.0
         scored = self.outside.scored[:, targets]
         noise = np.zeros((2, *scored.shape, width))
-        for part, at in np.argwhere(scored).tolist():
+        for fold, at in np.argwhere(scored).tolist():
             place = targets.start + at
-            n = self.outside.rows[part, place]
-            varied = fitted(place, part) * np.sqrt(n.sum() / n.prod() / counts.rows.sum())
-            own = counts.rows[part, self.told[place]]
-            here = counts.rows[part].sum() - own, own
+            n = self.outside.rows[fold, place]
+            varied = fitted(place, fold) * np.sqrt(n.sum() / n.prod() / counts.rows.sum())
+            own = counts.rows[fold, self.told[place]]
+            here = counts.rows[fold].sum() - own, own
             for of, rows, squares in zip(sides, here, noise, strict=True):
                 # Of many classes the squares of all rows are known, of which a side has its share.
-                share = rows / max(of.rows[part], 1.0)
-                squares[part, at] = share * _squares(of, part, varied, below=counts.below)
+                share = rows / max(of.rows[fold], 1.0)
+                squares[fold, at] = share * _squares(of, fold, varied, below=counts.below)
         return noise
 
     def scores(
@@ -421,11 +421,11 @@ class _Others:
             whether scores are the log-odds of a model.
         """
         counts, told = self.counts, self.told
-        parts, _, levels = counts.joint.shape
-        slopes = np.zeros((parts, len(told), width, levels))
-        offsets = np.zeros((parts, len(told), width))
-        rows = np.zeros((parts, len(told), 2))
-        along, squares, drawn = np.zeros((3, parts, len(told), 2, width))
+        folds, _, levels = counts.joint.shape
+        slopes = np.zeros((folds, len(told), width, levels))
+        offsets = np.zeros((folds, len(told), width))
+        rows = np.zeros((folds, len(told), 2))
+        along, squares, drawn = np.zeros((3, folds, len(told), 2, width))
         for targets, sides in self._sides():
             own = directions(targets, sides)
             slopes[:, targets], offsets[:, targets] = own.slopes, own.offsets
@@ -475,14 +475,14 @@ class _Others:
         `slopes` and `offsets` have the shapes (K, T, P, d) and (K, T, P), for K folds, P directions
         per class and d levels (masked values).
         """
-        counts, (parts, told, width, levels) = self.counts, slopes.shape
+        counts, (folds, told, width, levels) = self.counts, slopes.shape
         classes = counts.rows.shape[1]
-        first = np.zeros((parts, classes, told, width))
-        second = np.zeros((parts, classes, told, told, width))
+        first = np.zeros((folds, classes, told, width))
+        second = np.zeros((folds, classes, told, told, width))
         scored = self.outside.scored[:, :, None]
         for own in range(classes):
             of = side(counts, own)
-            across = slopes.reshape(parts, told * width, levels)
+            across = slopes.reshape(folds, told * width, levels)
             along = (across @ of.joint[:, :, None]).reshape(offsets.shape)
             products = of.products(across, below=counts.below).reshape(slopes.shape)
             both = products.swapaxes(1, 2) @ slopes.transpose(0, 2, 3, 1)  # (K, P, T, T)
@@ -555,7 +555,7 @@ def _moments(
 
 
 def out_of_fold(
-    counts: PartCounts,
+    counts: CountsByFold,
     penalties: Sequence[float] = PENALTIES,
     *,
     jointly: bool = False,
@@ -632,9 +632,9 @@ class _Fitted:
         self._known = targets, *self._solved(targets, sides)
         return self._known[1]
 
-    def varied(self, place: int, part: int) -> Floats:
+    def varied(self, place: int, fold: int) -> Floats:
         """Return a matrix V for each of P penalties, shape (P, d, k): noise gives the slopes of a
-        class in a fold the covariance V V'. `place` is the class's position in `told`, `part` the
+        class in a fold the covariance V V'. `place` is the class's position in `told`, `fold` the
         fold.
 
         Call `slopes` first.
@@ -643,11 +643,11 @@ class _Fitted:
             raise InternalError("Slopes were not set before they were varied.")
         targets, slopes, varied = self._known
         if not self._others.outside.pooled:
-            return varied[part]
+            return varied[fold]
         gap, between = self._between(slice(place, place + 1))
-        along = gap[part, :, 0] @ varied[part]  # (P, k)
-        own = slopes[part, place - targets.start]
-        all_of_it: Floats = varied[part] + between[part, 0] * own[:, :, None] * along[:, None]
+        along = gap[fold, :, 0] @ varied[fold]  # (P, k)
+        own = slopes[fold, place - targets.start]
+        all_of_it: Floats = varied[fold] + between[fold, 0] * own[:, :, None] * along[:, None]
         return all_of_it
 
     def _between(self, targets: slice) -> tuple[Floats, Floats]:
@@ -671,11 +671,11 @@ class _Fitted:
             within = outside.within([of.border for of in squares], means, targets)
             told = gaps.shape[2]
             slopes = np.zeros((len(within), told, len(penalties), within.shape[1]))
-            for part in outside.scored_in(targets) if within.size else ():
-                right = np.hstack([gaps[part], others.chance])
-                fitted = solved(within[part], right, outside.ridges(part, penalties))
-                slopes[part] = np.moveaxis(fitted[..., :told], 2, 0)
-                varied[part] = fitted[..., told:]
+            for fold in outside.scored_in(targets) if within.size else ():
+                right = np.hstack([gaps[fold], others.chance])
+                fitted = solved(within[fold], right, outside.ridges(fold, penalties))
+                slopes[fold] = np.moveaxis(fitted[..., :told], 2, 0)
+                varied[fold] = fitted[..., told:]
         if outside.pooled:  # (W + r I)^-1 g of W + p q g g', by Sherman and Morrison
             along = (slopes @ gaps.swapaxes(1, 2)[..., None])[..., 0]  # (K, G, P)
             slopes /= (1.0 - between[..., None] * along)[..., None]
@@ -686,7 +686,7 @@ NB_PRIOR = 1.0
 """Number of rows that naive Bayes adds to each cell of the counts by level and class (Laplace)."""
 
 
-def naive_bayes(counts: PartCounts, *, jointly: bool = False) -> Scores:
+def naive_bayes(counts: CountsByFold, *, jointly: bool = False) -> Scores:
     """Compute the out-of-fold log-odds of naive Bayes for each row, and return the moments of these
     scores.
 
@@ -712,8 +712,8 @@ def naive_bayes(counts: PartCounts, *, jointly: bool = False) -> Scores:
         odds, known = present - absent, np.log(prior)[..., 0] + absent.sum(axis=3)
         pooled = (share * (1 - share)).mean(axis=2)
 
-        def varied(place: int, part: int) -> Floats:
-            varying: Floats = others.chance / pooled[part, place - targets.start][:, None]
+        def varied(place: int, fold: int) -> Floats:
+            varying: Floats = others.chance / pooled[fold, place - targets.start][:, None]
             return varying[None]
 
         drawn = others.drawn(targets, sides, varied, 1)
@@ -723,19 +723,19 @@ def naive_bayes(counts: PartCounts, *, jointly: bool = False) -> Scores:
     return others.scores(directions, 1, shaped_by=0, jointly=jointly, log_odds=True)
 
 
-def _squares(of: Side, part: int, varied: Floats, *, below: bool) -> Floats:
+def _squares(of: Side, fold: int, varied: Floats, *, below: bool) -> Floats:
     """Return how much noise in the fit of directions adds to the sum of squared scores in one fold,
     shape (P,).
 
     Directions that are fitted to noisy values vary with the noise. Their covariance is `varied`,
     shape (P, d, k), times its transpose, for P directions and d levels (masked values). `of` are
-    the counts of the rows, `part` the index of the fold, and `below` says that counts of pairs have
+    the counts of the rows, `fold` the index of the fold, and `below` says that counts of pairs have
     only the entries on and below the diagonal.
     """
-    n = of.rows[part]
+    n = of.rows[fold]
     if n <= 0:
         return np.zeros(len(varied))
-    sums = of.joint[part]
-    covariance = of.square.of_part(part, below=below) - np.outer(sums, sums / n)
+    sums = of.joint[fold]
+    covariance = of.square.of_fold(fold, below=below) - np.outer(sums, sums / n)
     squares: Floats = np.einsum("pik,ij,pjk->p", varied, covariance, varied, optimize=True)
     return squares

@@ -263,7 +263,7 @@ def ordered_traces(
     )
 
 
-def held_out_codings(counts: Cooccurrence) -> float:
+def held_out_encodings(counts: Cooccurrence) -> float:
     """Return Pillai's trace on held-out rows, as a mean over two codings: values (weight 2) and
     thresholds (weight 1).
 

@@ -30,7 +30,7 @@ import numpy as np
 
 from aegis.arrays import Flags, Floats, remembered
 from aegis.errors import PolicyError
-from aegis.measures.cooccurrence import Coding
+from aegis.measures.cooccurrence import Encoding
 from aegis.measures.discriminant import Scores, naive_bayes, out_of_fold
 from aegis.measures.numerics import cumulative, quantile
 from aegis.measures.pair_gains import strongest
@@ -297,10 +297,10 @@ def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
     )
     if scores.together is None:
         return nothing, entropy
-    parts: Floats = np.array(scores.scored, dtype=np.float64).min(axis=1)
+    folds: Floats = np.array(scores.scored, dtype=np.float64).min(axis=1)
     told = scores.told
-    used = scores.summed(scores.rows * parts[:, None])[:, told]
-    first, second = (scores.summed((values.T * parts).T)[:, told] for values in scores.together)
+    used = scores.summed(scores.rows * folds[:, None])[:, told]
+    first, second = (scores.summed((values.T * folds).T)[:, told] for values in scores.together)
     known = np.asarray(used.min(axis=1) > 0)[:, None]
     count = np.maximum(used, 1.0)[..., None, None]
     mean = np.moveaxis(first / count, -1, 1)  # (V, P, C, T)
@@ -365,17 +365,17 @@ class Learner(StrEnum):
     """Boosted trees with the strongest interaction of two attributes; predicts only AUC and R2."""
 
 
-_ANY = (Coding.NUMBERS, Coding.THRESHOLDS)
+_ANY = (Encoding.NUMBERS, Encoding.THRESHOLDS)
 """The codings of which the better one counts if no learner is named."""
 STANDS_FOR = {
-    Learner.LR: Coding.NUMBERS,
-    Learner.GBDT: Coding.THRESHOLDS,
-    Learner.PAIRS: Coding.THRESHOLDS,  # and what a pair adds
+    Learner.LR: Encoding.NUMBERS,
+    Learner.GBDT: Encoding.THRESHOLDS,
+    Learner.PAIRS: Encoding.THRESHOLDS,  # and what a pair adds
 }
 """The coding that fits a kind of model, for each kind that has such a coding."""
 
 
-class Merit(StrEnum):
+class Metric(StrEnum):
     """A metric of trained classifiers, such as the AUC, that a measure can predict."""
 
     AUC = "auc"
@@ -388,49 +388,49 @@ class Merit(StrEnum):
         return f"held-out-{self.value}"
 
 
-_OF: dict[Merit, Callable[[Scores], Floats]] = {
-    Merit.AUC: lambda scores: scores.areas,
-    Merit.ACCURACY: accuracies,
-    Merit.LOG_LOSS: log_losses,
+_OF: dict[Metric, Callable[[Scores], Floats]] = {
+    Metric.AUC: lambda scores: scores.areas,
+    Metric.ACCURACY: accuracies,
+    Metric.LOG_LOSS: log_losses,
 }
-_CONSTANT: dict[Merit, Callable[[Floats], float]] = {
-    Merit.AUC: lambda _: FLOOR,
-    Merit.ACCURACY: constant_accuracy,
-    Merit.LOG_LOSS: constant_log_loss,
+_CONSTANT: dict[Metric, Callable[[Floats], float]] = {
+    Metric.AUC: lambda _: FLOOR,
+    Metric.ACCURACY: constant_accuracy,
+    Metric.LOG_LOSS: constant_log_loss,
 }
 
 
-def _best(merit: Merit, figures: Floats, axis: int) -> Floats:
+def _best(merit: Metric, figures: Floats, axis: int) -> Floats:
     """Return the best figures along an axis, such as the axis of the penalties: the smallest log
     loss, the largest of other metrics.
     """
-    best = np.min if merit is Merit.LOG_LOSS else np.max
+    best = np.min if merit is Metric.LOG_LOSS else np.max
     reached: Floats = best(figures, axis=axis)
     return reached
 
 
 def held_out(
     counts: Cooccurrence,
-    coding: Coding,
-    merit: Merit,
+    encoding: Encoding,
+    merit: Metric,
     model: Callable[..., Scores] = out_of_fold,
 ) -> Floats:
     """Return a predicted metric under the best ridge penalty, first over all K folds, then without
-    each fold, shape (1 + K,). `coding` says how numbers and dates are encoded, and `model` computes
+    each fold, shape (1 + K,). `encoding` says how numbers and dates are encoded, and `model` computes
     the out-of-fold scores.
 
     The result is cached in `counts`.
     """
-    return _held_out(counts, counts.same_as(coding), merit, model)
+    return _held_out(counts, counts.same_as(encoding), merit, model)
 
 
 @remembered
 def _held_out(
-    counts: Cooccurrence, coding: Coding, merit: Merit, model: Callable[..., Scores]
+    counts: Cooccurrence, encoding: Encoding, merit: Metric, model: Callable[..., Scores]
 ) -> Floats:
-    scores = model(counts.by_part(coding), jointly=merit is not Merit.AUC)
+    scores = model(counts.by_fold(encoding), jointly=merit is not Metric.AUC)
     figures = _best(merit, _OF[merit](scores), 1)
-    if merit is not Merit.AUC or scores.shape is None:
+    if merit is not Metric.AUC or scores.shape is None:
         return figures
     shaped: Floats = cumulative(scores.shape * quantile(np.clip(figures, FLOOR, 1 - 1e-16)))
     return np.where((figures > FLOOR) & (scores.shape < 1), shaped, figures)
@@ -449,8 +449,8 @@ class OfModels(ABC):
     """
 
     @abstractmethod
-    def held_out(self, counts: Cooccurrence, coding: Coding) -> Floats:
-        """Return the metric if numbers and dates are encoded as `coding` says, first over all K
+    def held_out(self, counts: Cooccurrence, encoding: Encoding) -> Floats:
+        """Return the metric if numbers and dates are encoded as `encoding` says, first over all K
         folds, then without each fold, shape (1 + K,).
         """
 
@@ -481,7 +481,7 @@ class OfModels(ABC):
         if self.learners:
             mean: Floats = np.mean([self.of_learner(counts, own) for own in self.learners], axis=0)
             return mean
-        return self.better(np.stack([self.held_out(counts, coding) for coding in _ANY]))
+        return self.better(np.stack([self.held_out(counts, encoding) for encoding in _ANY]))
 
     def of_learner(self, counts: Cooccurrence, learner: Learner) -> Floats:
         """Return the metric of one kind of models, first over all K folds, then without each fold,
@@ -500,7 +500,7 @@ class OfModels(ABC):
         """
         return float(self.values(counts)[0])
 
-    def without_parts(self, counts: Cooccurrence) -> Floats:
+    def without_folds(self, counts: Cooccurrence) -> Floats:
         """Return the metric without each fold in turn, shape (K,), to compute its standard error."""
         return self.values(counts)[1:]
 
@@ -522,11 +522,11 @@ class Expected(OfModels):
         Interactions of pairs were requested for a metric other than AUC.
     """
 
-    merit: Merit
+    merit: Metric
     learners: tuple[Learner, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.interacting and self.merit is not Merit.AUC:
+        if self.interacting and self.merit is not Metric.AUC:
             raise PolicyError(
                 f"Aegis predicts only the AUC of models with interactions (pairs), not the {self.merit.value}.",
                 hint="Ask for `--metric auc`, or for boosted trees without interactions: `--models gbdt`.",
@@ -535,21 +535,21 @@ class Expected(OfModels):
     def values(self, counts: Cooccurrence) -> Floats:
         """Return the metric over all folds, then without each of the K folds, shape (1 + K,)."""
         total = super().values(counts)
-        return np.maximum(total, FLOOR) if self.merit is Merit.AUC else total
+        return np.maximum(total, FLOOR) if self.merit is Metric.AUC else total
 
     def of_learner(self, counts: Cooccurrence, learner: Learner) -> Floats:
         """Return the metric of one kind of models, first over all K folds, then without each fold,
         shape (1 + K,).
         """
         if learner is Learner.NB:
-            return held_out(counts, Coding.NAMES, self.merit, naive_bayes)
+            return held_out(counts, Encoding.NAMES, self.merit, naive_bayes)
         return super().of_learner(counts, learner)
 
-    def held_out(self, counts: Cooccurrence, coding: Coding) -> Floats:
-        """Return the metric if numbers and dates are encoded as `coding` says, first over all K
+    def held_out(self, counts: Cooccurrence, encoding: Encoding) -> Floats:
+        """Return the metric if numbers and dates are encoded as `encoding` says, first over all K
         folds, then without each fold, shape (1 + K,).
         """
-        return held_out(counts, coding, self.merit)
+        return held_out(counts, encoding, self.merit)
 
     def better(self, figures: Floats) -> Floats:
         """Return the better figures of several codings; the first axis of `figures` is the coding."""
@@ -585,7 +585,7 @@ def learners_of(text: str) -> tuple[Learner, ...]:
     return tuple(learner for learner in Learner if learner in names)
 
 
-def merit_name(merit: str | None, models: str | None) -> str | None:
+def metric_name(merit: str | None, models: str | None) -> str | None:
     """Return the name of the measure for a metric and models; None if neither is named.
 
     Raises
@@ -595,9 +595,9 @@ def merit_name(merit: str | None, models: str | None) -> str | None:
     """
     if merit is None and models is None:
         return None
-    wanted = merit or Merit.AUC.value
+    wanted = merit or Metric.AUC.value
     if wanted == R2:
         return f"held-out-{R2}" + (f"({'+'.join(learners_of(models))})" if models else "")
-    if wanted not in list(Merit):
-        raise PolicyError.unknown("metric", wanted, [*Merit, R2])
-    return Expected(Merit(wanted), () if models is None else learners_of(models)).name
+    if wanted not in list(Metric):
+        raise PolicyError.unknown("metric", wanted, [*Metric, R2])
+    return Expected(Metric(wanted), () if models is None else learners_of(models)).name

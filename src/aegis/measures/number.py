@@ -15,8 +15,8 @@ import numpy as np
 
 from aegis.arrays import Floats, remembered
 from aegis.errors import InternalError, PolicyError
-from aegis.measures.by_fold import PartCounts, Response, side, with_and_without
-from aegis.measures.cooccurrence import Coding, LabelKind, Measure, Need, Scope, Trace
+from aegis.measures.by_fold import CountsByFold, Response, side, with_and_without
+from aegis.measures.cooccurrence import Encoding, LabelKind, Measure, Need, Scope, Trace
 from aegis.measures.merits import R2, STANDS_FOR, Learner, OfModels, learners_of
 from aegis.measures.numerics import solved
 from aegis.measures.pillai import whitened
@@ -32,7 +32,7 @@ penalties.
 _ROUNDING = 1e-9
 
 
-def response_of(counts: PartCounts) -> Response:
+def response_of(counts: CountsByFold) -> Response:
     """Return the sums of the numeric label by fold (the field `response`); raise `InternalError` if
     the label has classes.
     """
@@ -41,7 +41,7 @@ def response_of(counts: PartCounts) -> Response:
     return counts.response
 
 
-def squared_errors(counts: PartCounts) -> Floats:
+def squared_errors(counts: CountsByFold) -> Floats:
     """Return the squared errors of ridge regression on each of K held-out folds, shape (K, P), for
     the P `PENALTIES`.
 
@@ -56,25 +56,25 @@ def squared_errors(counts: PartCounts) -> Floats:
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
     whole = square.sum(axis=0)
     errors = np.zeros((len(n), len(PENALTIES)))
-    for part in range(len(n)):
-        others = n.sum() - n[part]
+    for fold in range(len(n)):
+        others = n.sum() - n[fold]
         if others < 1:
-            errors[part] = spread(response, n)[part]
+            errors[fold] = spread(response, n)[fold]
             continue
-        seen = joint.sum(axis=0) - joint[part]
-        middle, mean = seen / others, (response.total.sum() - response.total[part]) / others
+        seen = joint.sum(axis=0) - joint[fold]
+        middle, mean = seen / others, (response.total.sum() - response.total[fold]) / others
         slopes = np.zeros((len(PENALTIES), joint.shape[1]))
         if joint.shape[1]:
-            scatter = whole - square[part] - np.outer(seen, middle)
-            both = response.sums.sum(axis=0) - response.sums[part] - seen * mean
+            scatter = whole - square[fold] - np.outer(seen, middle)
+            both = response.sums.sum(axis=0) - response.sums[fold] - seen * mean
             slopes = solved(scatter, both[:, None], PENALTIES)[..., 0]
-        left = response.squares[part] - 2 * mean * response.total[part] + n[part] * mean**2
-        along = response.sums[part] - joint[part] * mean
-        along = along - middle * (response.total[part] - n[part] * mean)
-        errors[part] = left - 2 * slopes @ along
-        errors[part] += _quadratic(square[part], slopes, below=counts.below)
-        scores, offsets = slopes @ joint[part], slopes @ middle
-        errors[part] += offsets * (n[part] * offsets - 2 * scores)
+        left = response.squares[fold] - 2 * mean * response.total[fold] + n[fold] * mean**2
+        along = response.sums[fold] - joint[fold] * mean
+        along = along - middle * (response.total[fold] - n[fold] * mean)
+        errors[fold] = left - 2 * slopes @ along
+        errors[fold] += _quadratic(square[fold], slopes, below=counts.below)
+        scores, offsets = slopes @ joint[fold], slopes @ middle
+        errors[fold] += offsets * (n[fold] * offsets - 2 * scores)
     if not np.isfinite(errors).all():
         raise InternalError("Held-out squared errors are not finite, because the sums are not.")
     return np.maximum(errors, 0.0)
@@ -102,18 +102,18 @@ def spread(response: Response, rows: Floats) -> Floats:
     return np.maximum(away, 0.0)
 
 
-def held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
+def held_out_r2(counts: Cooccurrence, encoding: Encoding) -> Floats:
     """Return the R2 of ridge regression on held-out rows under the best penalty, at least 0: first
     over all K folds, then without each fold, shape (1 + K,).
 
-    `coding` is the way in which numbers and dates are encoded. The result is cached in `counts`.
+    `encoding` is the way in which numbers and dates are encoded. The result is cached in `counts`.
     """
-    return _held_out_r2(counts, counts.same_as(coding))
+    return _held_out_r2(counts, counts.same_as(encoding))
 
 
 @remembered
-def _held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
-    of = counts.by_part(coding)
+def _held_out_r2(counts: Cooccurrence, encoding: Encoding) -> Floats:
+    of = counts.by_fold(encoding)
     errors = squared_errors(of)
     away = spread(response_of(of), of.rows.sum(axis=1))
     variants = with_and_without(len(away))
@@ -125,7 +125,7 @@ def _held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
     return reached
 
 
-def explained_share(counts: PartCounts) -> float:
+def explained_share(counts: CountsByFold) -> float:
     """Return the R2 of least squares on all rows, an upper bound on the held-out R2 under these
     masks or coarser ones.
 
@@ -179,11 +179,11 @@ class ExpectedR2(OfModels):
                     hint=f"Allowed: {', '.join(STANDS_FOR)}; or leave the models out.",
                 )
 
-    def held_out(self, counts: Cooccurrence, coding: Coding) -> Floats:
+    def held_out(self, counts: Cooccurrence, encoding: Encoding) -> Floats:
         """Return R2 if masked values are encoded in the given way, first over all K folds, then
         without each fold, shape (1 + K,).
         """
-        return held_out_r2(counts, coding)
+        return held_out_r2(counts, encoding)
 
     def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
         """Return `figures`, values of R2, plus the gain in R2 from the interaction of two
@@ -206,7 +206,7 @@ def r2_measure(what: ExpectedR2) -> Measure:
         ),
         formula=(
             "largest over p = 1, 10, 100, 1,000 rows of 1 - sum_k |y - y_k - (x - x_k)' (S_k + p I)^-1 s_k|^2"
-            " / |y - mean|^2; means, scatter S_k and s_k of the rows outside of part k"
+            " / |y - mean|^2; means, scatter S_k and s_k of the rows outside of fold k"
         ),
         reference=(
             "Hoerl, Kennard, Ridge regression, Technometrics 12, 1970; Stone, Cross-validatory "
@@ -216,15 +216,15 @@ def r2_measure(what: ExpectedR2) -> Measure:
         range="0 .. 1",
         unit="R2",
         scope=Scope.CONFIGURATION,
-        cost="O(d^3) in the number of masked levels d, for each of five parts and each penalty"
+        cost="O(d^3) in the number of masked levels d, for each of five folds and each penalty"
         + (
-            "; m (m - 1) / 2 tables of 8 x 8 cells for m attributes, by part"
+            "; m (m - 1) / 2 tables of 8 x 8 cells for m attributes, by fold"
             if what.interacting
             else ""
         ),
         compute=what.compute,
-        needs=(Need.PARTS,),
-        without_parts=what.without_parts,
+        needs=(Need.CV_FOLDS,),
+        without_folds=what.without_folds,
         trace=None if what.interacting else Trace.BELOW,
         label=LabelKind.NUMBER,
     )

@@ -88,9 +88,9 @@ def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> F
     squares
         Sum of the squared deviations of the label from its mean, by fold, shape (K,).
     """
-    parts = rows.shape[1]
+    folds = rows.shape[1]
     if not len(rows):
-        return np.zeros((0, 1, 1 + parts))
+        return np.zeros((0, 1, 1 + folds))
     outside = rows.sum(axis=1, keepdims=True) - rows
     n = np.maximum(outside.sum(axis=(-2, -1)), 1.0)
     aim = (deviations.sum(axis=1, keepdims=True) - deviations) / n[..., None, None]
@@ -99,10 +99,10 @@ def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> F
     together, residual = _ridge(weight, aim - weight * mean, BELIEVED / n)
     left = deviations - rows * (mean + together)
     fallen = (2 * residual * left - rows * residual**2).sum(axis=(-2, -1))  # (M, K)
-    variants = with_and_without(parts)
+    variants = with_and_without(folds)
     whole = variants @ squares
     gains: Floats = np.divide(
-        fallen @ variants.T, whole, out=np.zeros((len(rows), 1 + parts)), where=whole > 0
+        fallen @ variants.T, whole, out=np.zeros((len(rows), 1 + folds)), where=whole > 0
     )
     return gains[:, None]
 
@@ -144,8 +144,8 @@ def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
     together, residual = _fitted(inside.sum(axis=1, keepdims=True) - inside)
     weight = inside.sum(axis=(3, 4)).prod(axis=2) > 0
     weight = np.where(weight, inside[:, :, 1].sum(axis=(2, 3)), 0.0) * scored
-    parts = weight.shape[1]
-    variants = with_and_without(parts)
+    folds = weight.shape[1]
+    variants = with_and_without(folds)
     squares = []
     for score in (together, together + residual):
         summed = (weight * _areas(score, inside)) @ variants.T
@@ -164,14 +164,14 @@ def _areas(score: Floats, inside: Floats) -> Floats:
     rounding count as equal. `inside` has the rows of the fold, of all other classes and of the
     class.
     """
-    pairs, parts = score.shape[:2]
-    flat, cells = score.reshape(pairs, parts, -1), score[0, 0].size
+    pairs, folds = score.shape[:2]
+    flat, cells = score.reshape(pairs, folds, -1), score[0, 0].size
     order = np.argsort(flat, axis=2, kind="stable")
     ranked = np.take_along_axis(flat, order, axis=2)
     step = np.diff(ranked, axis=2) > _ROUNDING * np.abs(flat).max(axis=2, keepdims=True)
     group = np.zeros(flat.shape, dtype=np.int64)
     np.cumsum(step, axis=2, out=group[:, :, 1:])
-    group += cells * np.arange(pairs * parts).reshape(pairs, parts, 1)
+    group += cells * np.arange(pairs * folds).reshape(pairs, folds, 1)
     rest, own = (
         np.bincount(
             group.ravel(),

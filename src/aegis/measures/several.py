@@ -24,7 +24,7 @@ import numpy as np
 
 from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import InternalError, PolicyError
-from aegis.measures.by_fold import PartCounts, ShownLevels, Side
+from aegis.measures.by_fold import CountsByFold, ShownLevels, Side
 from aegis.measures.cooccurrence import SHARE_KEPT, Cooccurrence, LabelKind, Measure, Scope
 from aegis.measures.numerics import cumulative
 from aegis.measures.pillai import whitened
@@ -104,7 +104,7 @@ _BOUND = 1e-9
 
 
 def sums_alike(
-    counts: PartCounts, every: Side, told: Ints, slopes: Floats
+    counts: CountsByFold, every: Side, told: Ints, slopes: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return the number of rows, the sum of the scores and the sum of the squared scores, for each
     class and for its rest.
@@ -133,8 +133,8 @@ def sums_alike(
     own_along = (slopes @ counts.joint[:, told][..., None])[..., 0]
     all_along = (slopes @ every.joint[:, None, :, None])[..., 0]
     along = np.stack([all_along - own_along, own_along], axis=2)  # (K, T, 2, P)
-    parts, classes, penalties, levels = slopes.shape
-    flat = slopes.reshape(parts, classes * penalties, levels)  # there may be no level
+    folds, classes, penalties, levels = slopes.shape
+    flat = slopes.reshape(folds, classes * penalties, levels)  # there may be no level
     squares = (every.products(flat, below=counts.below) * flat).sum(axis=2)
     squares = squares.reshape(slopes.shape[:3]) * (2 if counts.below else 1)
     within = squares - (along**2 * per_row).sum(axis=2)
@@ -153,7 +153,7 @@ def sums_alike(
     return rows, along, within[:, :, None] * share + along**2 * per_row
 
 
-def _by_attribute(counts: PartCounts, slopes: Floats) -> Iterator[tuple[Floats, Floats]]:
+def _by_attribute(counts: CountsByFold, slopes: Floats) -> Iterator[tuple[Floats, Floats]]:
     """Yield for each attribute the rows by level (masked value), shape (K, C, L), and the score of
     each level, (K, T, P, L), for K folds, C classes, T compared classes, P directions and L levels.
     `slopes` are the directions, shape (K, T, P, d).
@@ -170,7 +170,7 @@ def _by_attribute(counts: PartCounts, slopes: Floats) -> Iterator[tuple[Floats, 
         start = stop
 
 
-def reachable_alike(counts: PartCounts, every: Side, told: Ints, scored: Flags) -> float:
+def reachable_alike(counts: CountsByFold, every: Side, told: Ints, scored: Flags) -> float:
     """Return an upper bound on the AUC of any linear score of the masked values, if one covariance
     serves all classes. The bound holds for scores whose squares are estimated by `sums_alike`.
 
@@ -200,16 +200,16 @@ def reachable_alike(counts: PartCounts, every: Side, told: Ints, scored: Flags) 
         return 0.5
     per_own, per_rest = (1.0 / np.maximum(rows, 1.0) for rows in (own, rest))
     reached = np.zeros(len(told))
-    for part in np.flatnonzero(scored.any(axis=1)).tolist():
-        joint = counts.joint[part, told].T  # (d, T)
-        gap = joint * per_own - (every.joint[part][:, None] - joint) * per_rest
-        count = every.joint[part]
+    for fold in np.flatnonzero(scored.any(axis=1)).tolist():
+        joint = counts.joint[fold, told].T  # (d, T)
+        gap = joint * per_own - (every.joint[fold][:, None] - joint) * per_rest
+        count = every.joint[fold]
         scale = np.divide(1.0, np.sqrt(count), out=np.zeros_like(count), where=count > 0)
-        matrix = every.square.of_part(part, below=False)
+        matrix = every.square.of_fold(fold, below=False)
         matrix *= scale[:, None]
         matrix *= scale
         _, solved = whitened(matrix.T, gap * scale[:, None])
-        reached += np.where(scored[part], (solved**2).sum(axis=0), 0.0)
+        reached += np.where(scored[fold], (solved**2).sum(axis=0), 0.0)
     explained = own * rest * reached / np.maximum(whole, 1.0)  # p q U
     explained = np.minimum(explained * (1 + _BOUND) + _BOUND, 1.0)
     with np.errstate(divide="ignore"):

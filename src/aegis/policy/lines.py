@@ -24,7 +24,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from aegis.errors import PolicyError
-from aegis.measures import MEASURES, merit_name
+from aegis.measures import MEASURES, metric_name
 from aegis.policy.labels import Serve
 from aegis.policy.model import AttributeKind, Role, SuppressedColumns, Unseen, ValueType
 
@@ -601,7 +601,7 @@ class PolicyShape(PolicyMapping):
             The policy names both a measure and a metric, or the measure is unknown.
         """
         models = None if self.models is None else ",".join(self.models)
-        expected = merit_name(self.merit, models)
+        expected = metric_name(self.merit, models)
         if expected is not None and self.measure is not None:
             raise PolicyError(
                 "`measure` is given together with `merit` or `models`.", hint="Give one of them."

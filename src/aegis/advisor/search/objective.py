@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aegis.advisor.encodings import CodedMasks, RowGroups, group_classes, stacked_grouping
-from aegis.advisor.fold_counts import PartBlocks
+from aegis.advisor.fold_counts import FoldBlocks
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
 from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf, members
@@ -23,12 +23,12 @@ from aegis.arrays import Array, Integers, Ints, Remembered, remembered
 from aegis.masks import common_refinement
 from aegis.measures import (
     MEASURES,
+    CountsByFold,
     Direction,
     Expected,
     Learner,
     Measure,
-    Merit,
-    PartCounts,
+    Metric,
     pillai_trace,
 )
 from aegis.measures.pillai import Given, GroupedLevels, PillaiFit
@@ -238,7 +238,7 @@ def has_reach(objective: str, problem: Problem) -> bool:
     if objective not in MEASURES or summary.pairs.folds is None:
         return False
     what = getattr(MEASURES.get(objective).compute, "__self__", None)
-    if not isinstance(what, Expected) or what.merit is not Merit.AUC or what.interacting:
+    if not isinstance(what, Expected) or what.merit is not Metric.AUC or what.interacting:
         return False
     return summary.label_attribute is None
 
@@ -333,11 +333,11 @@ class FinestBound:
     """
 
     def __init__(
-        self, problem: Problem, most: Callable[[PartCounts], float], *, names: bool = False
+        self, problem: Problem, most: Callable[[CountsByFold], float], *, names: bool = False
     ) -> None:
         self._most, self._work = most, problem.work
         self._masks = FinestMasks(problem, names=names)
-        self._blocks = PartBlocks(problem.summary.pairs)
+        self._blocks = FoldBlocks(problem.summary.pairs)
         self._known: dict[tuple[Hashable, ...], float] = {}
 
     def bound(self, box: Box) -> float:

@@ -23,7 +23,7 @@ from itertools import combinations
 import numpy as np
 
 from aegis.advisor.encodings import CodedMasks
-from aegis.advisor.fold_counts import PartBlocks
+from aegis.advisor.fold_counts import FoldBlocks
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scores import utility_kept
 from aegis.advisor.scoring import Scorer
@@ -484,7 +484,7 @@ class EveryColumn(OfMeasure):
         self._variables = problem.variables[: len(problem.summary.attributes)]
         roles = scorer.column_roles
         self._weights = np.array([roles[v.attribute.name].weight for v in self._variables])
-        self._blocks: PartBlocks | None = None
+        self._blocks: FoldBlocks | None = None
         self._masks = FinestMasks(problem)
         self._known: Remembered[tuple[Hashable, ...], list[Floats]] = Remembered(_REMEMBERED)
         self._groups: dict[tuple[Hashable, int], Floats] = {}
@@ -517,7 +517,7 @@ class EveryColumn(OfMeasure):
 
         def make() -> list[Floats]:
             if self._blocks is None:
-                self._blocks = PartBlocks(self._problem.summary.pairs)
+                self._blocks = FoldBlocks(self._problem.summary.pairs)
             self._problem.work.add(inverse_work(levels_at(coded)))
             return explained_by_others(self._blocks.counts(range(len(coded.keys)), coded))
 

@@ -459,7 +459,7 @@ class Searcher:
         configurations. The time for one score is estimated from `box`.
         """
         # What is made of scores by part leaves parts out of them: no further fit.
-        if self.measure.without_parts is not None:
+        if self.measure.without_folds is not None:
             return True
         pairs = self.summary.pairs
         count = 0 if pairs.folds is None else len(pairs.folds.rows)
