@@ -25,14 +25,7 @@ from rich.cells import cell_len
 from aegis.arrays import Floats
 from aegis.cli import completion
 from aegis.cli.files import HTML, Opening, check_outputs, opens_table, written, written_dict
-from aegis.cli.options import (
-    Format,
-    PolicyOfTable,
-    TableOrBundle,
-    VerifyKey,
-    file_option,
-    given_options,
-)
+from aegis.cli.options import Format, PolicyOfTable, TableOrBundle, VerifyKey, file_option
 from aegis.cli.output import (
     UNLIMITED,
     Column,
@@ -44,6 +37,7 @@ from aegis.cli.output import (
     reporting,
     table,
 )
+from aegis.cli.parameters import given_options
 from aegis.summary_formats import format_of_summary, refuse_added
 
 if TYPE_CHECKING:
