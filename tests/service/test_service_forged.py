@@ -184,9 +184,10 @@ FILES: dict[str, tuple[Callable[[pa.Table], pa.Table], str]] = {
         column("age", lambda v: pa.array([str(x).encode() for x in v.to_pylist()])),
         "age holds another type",
     ),
+    # The noise of the summary decides whether the approved mask of the column suppresses it.
     "each row in a class of its own": (
         column("sex", lambda v: pa.array([f"m{i}" for i in range(len(v))])),
-        "k-anonymity",
+        ("k-anonymity", "which suppress cannot"),
     ),
 }
 
@@ -197,7 +198,8 @@ def test_a_forged_file_is_refused_and_says_why(forger, name):
     answer = forger.upload(change(forger.table))
     assert answer.status_code == 400, answer.text
     assert "is not the release that was approved" in answer.json()["detail"], answer.text
-    assert words in answer.json()["detail"]
+    due = (words,) if isinstance(words, str) else words
+    assert any(text in answer.json()["detail"] for text in due)
 
 
 def without(*path: str) -> Callable[[dict[str, Any]], None]:
