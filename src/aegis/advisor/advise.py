@@ -661,8 +661,8 @@ def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Po
         return () if advice.best is None or after is None else after.cautions
 
     privacy = Later(change)
-    if summary.frequency is None:
-        privacy.value  # noqa: B018 - the engine counts the classes now
+    if summary.frequency is None or plan.by_population:
+        privacy.value  # noqa: B018 - the engine counts the classes, or checks the population, now
     return with_first(changed(advice, privacy=later(lambda: privacy.value)), said)
 
 
