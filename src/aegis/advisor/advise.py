@@ -1,4 +1,5 @@
-"""Rank configurations by the predictive value that they keep, under a privacy rule.
+"""List or generate configurations, rank them by the predictive value that they keep under a privacy
+rule, and find the risks that the best one leaves.
 
 Choose the configurations to rank: listed ones, or generated ones.
 

@@ -1,4 +1,5 @@
-"""Run `aegis VERB`; each verb calls a public function.
+"""Run `aegis VERB`; each verb calls a public function. Prepare the process and the help of the
+verb.
 
 Shorten the help of a command: explain the most important options, and only list the names of the
 others.

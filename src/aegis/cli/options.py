@@ -1,4 +1,5 @@
-"""Define options that several commands share, so that each option has one meaning everywhere.
+"""Define options that several commands share, so that each option has one meaning everywhere;
+convert records to options, and read the defaults of options from files.
 
 Convert the records that a function accepts to options of a command, one option for each field.
 
