@@ -49,7 +49,7 @@ def expected(_: object) -> Iterator[Figure]:
     import aegis
     from aegis.advisor import Scorer, generate
     from aegis.advisor.confidence import jackknife
-    from aegis.arrays import one_blas_thread
+    from aegis.blas import one_blas_thread
     from aegis.measures import FALLBACK_MEASURE, MEASURES
     from aegis.papers.evaluation.coding import code_table
     from aegis.sources import open_table

@@ -46,7 +46,7 @@ def scores(_: Settings) -> Iterator[Figure]:
 
     import aegis
     from aegis.advisor import Scorer, generate
-    from aegis.arrays import one_blas_thread
+    from aegis.blas import one_blas_thread
     from aegis.masking import masked_table
     from aegis.measures import MEASURES, LabelKind
     from aegis.sources import open_table

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from aegis.advisor import Choice, Scorer
 from aegis.advisor.confidence import standard_errors
-from aegis.measures import MEASURES, Expected, Learner, Metric
+from aegis.measures import MEASURES, Expected, Learner, ModelMetric
 from aegis.measures.cooccurrence import Encoding
 from aegis.measures.discriminant import out_of_fold
 from common import write_csv
@@ -61,7 +61,7 @@ def compared(name: str, stores: Path) -> tuple[list[dict[str, Any]], list[dict[s
         stored = metrics_of(coded, choices, many, ((("lr",), 60),))["lr"]
         splits = {key: [float(s["roc_auc"]) for s in listed] for key, listed in stored.items()}
     scorer = Scorer(summary)
-    both = Expected(Metric.AUC), Expected(Metric.AUC, (Learner.LR,))
+    both = Expected(ModelMetric.AUC), Expected(ModelMetric.AUC, (Learner.LR,))
     rows = [
         {
             "data": name,

@@ -13,7 +13,7 @@ import pytest
 LOADING = """
 import resource, sys
 import numpy, scipy.sparse
-from aegis.arrays import guard_loading, one_blas_thread
+from aegis.blas import guard_loading, one_blas_thread
 
 @one_blas_thread
 def eigenvalue():
@@ -39,7 +39,7 @@ except MemoryError as error:
 THREADS = """
 import json
 from threadpoolctl import threadpool_info
-from aegis.arrays import one_blas_thread
+from aegis.blas import one_blas_thread
 
 def threads():
     return {lib["filepath"]: lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}

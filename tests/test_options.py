@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from aegis import requests
-from aegis.cli.options import takes_records
+from aegis.cli.parameters import takes_records
 from aegis.options import asked, documented, group, group_of, keyword, option, options_of
 from aegis.safe import requests as safe_requests
 

@@ -18,7 +18,7 @@ from aegis.advisor import Scorer
 from aegis.errors import DataError, PolicyError
 from aegis.measures import MEASURES
 from aegis.policy import load_policy
-from aegis.present.finding import cautions_of
+from aegis.present.cautions import cautions_of
 from aegis.summary import load_bundle, merge, save_bundle, summarize
 
 R2 = MEASURES.get("held-out-r2")

@@ -22,7 +22,7 @@ from aegis.advisor.label_leaks import label_share
 from aegis.advisor.released import ReleasedRows
 from aegis.errors import PolicyError
 from aegis.policy.load import policy_mapping
-from aegis.present.finding import cautions_of
+from aegis.present.cautions import cautions_of
 from aegis.privacy.inference import Implication
 from aegis.release import check_certificate
 from aegis.report import render_certificate

@@ -24,7 +24,7 @@ from aegis.measures import MEASURES
 from aegis.policy import load_configurations, load_policy
 from aegis.privacy import MODELS, PrivacyRule
 from aegis.release import audit
-from aegis.report.render import BROWSERS
+from aegis.report.page import BROWSERS
 
 ABOUT_EXAMPLES = [line.strip() for line in ABOUT.splitlines() if line.startswith("  aegis ")]
 OUTPUTS = ("-o", "--report", "--certificate")

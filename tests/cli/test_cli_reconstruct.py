@@ -13,7 +13,8 @@ import pytest
 from cli_support import plain
 from rich.cells import cell_len
 
-from aegis.papers.commands.reconstruct import SHADES, HeatMap, shorten, shorten_all
+from aegis.papers.commands.estimate_tables import shorten, shorten_all
+from aegis.papers.commands.heat_map import SHADES, HeatMap
 
 
 def heat_map(values: int = 100, name: str = "<b>&") -> HeatMap:

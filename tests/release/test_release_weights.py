@@ -12,7 +12,7 @@ import pytest
 
 import aegis
 from aegis.errors import PolicyError
-from aegis.present.finding import cautions_of, release_document
+from aegis.present.cautions import cautions_of, release_document
 
 ROWS = 120
 POLICY = {

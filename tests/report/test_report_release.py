@@ -24,8 +24,7 @@ from aegis.cli.options import Format
 from aegis.cli.output import Output
 from aegis.errors import DataError, PolicyError
 from aegis.policy import policy_digest
-from aegis.report import render as page
-from aegis.report import render_certificate, write_page
+from aegis.report import page, render_certificate, write_page
 from aegis.report.charts import _spread
 from aegis.report.sections import mask_words
 from aegis.sources import open_table

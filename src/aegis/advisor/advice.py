@@ -19,7 +19,7 @@ from aegis.advisor.scoring import Scorer, utility_kept
 from aegis.advisor.utility import IN_WORDS, Reference, Rows, UtilityFigure
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.masks import Suppress
-from aegis.measures import MEASURES, SHARE_KEPT, Direction, LabelKind, Measure, Metric
+from aegis.measures import MEASURES, SHARE_KEPT, Direction, LabelKind, Measure, ModelMetric
 from aegis.policy import OwnerRule, RuleOverride
 from aegis.words import in_sentence, json_fields, jsonable, percent, predicted
 
@@ -645,7 +645,7 @@ def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) ->
     _, _, models = measure.name.partition("(")
     suffix = f"({models}" if models else ""
     auc, accuracy = (
-        MEASURES.get(merit.measure + suffix) for merit in (Metric.AUC, Metric.ACCURACY)
+        MEASURES.get(merit.measure + suffix) for merit in (ModelMetric.AUC, ModelMetric.ACCURACY)
     )
     areas = [scorer.value(choice, auc) for choice in choices]
     best = max(range(len(able)), key=areas.__getitem__)

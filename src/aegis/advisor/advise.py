@@ -34,7 +34,8 @@ from aegis.advisor.released import KeptCodes, ReleasedRows, codes_known, expecte
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import notes_on_labels, scorer_of, served_by_ranking, tasks_of
 from aegis.advisor.utility import Rows, UtilityFigure, measure_for
-from aegis.arrays import Integers, one_blas_thread
+from aegis.arrays import Integers
+from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.files import SILENT, Progress
 from aegis.masking.masked import WithOriginals

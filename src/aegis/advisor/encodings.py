@@ -343,9 +343,12 @@ class RowGroups:
         joint = self._joint[self._atoms(places)]
         if any(level.ndim == 2 for level in levels):
             return _expected_counts(self._total_of(places), joint, levels)
-        grouping, offsets = stacked_grouping(levels)
+        stacked, offsets = stacked_levels(levels)
+        by_level = _added(joint, stacked, int(offsets[-1]))
         return GroupedCounts(
-            lambda: _summed(self._total_of(places), grouping), _whole(grouping.T @ joint), offsets
+            lambda: _summed(self._total_of(places), stacked, int(offsets[-1])),
+            _whole(by_level),
+            offsets,
         )
 
     def _atoms(self, places: tuple[int, ...]) -> slice | Ints:
@@ -359,6 +362,18 @@ class RowGroups:
         return self._total() if isinstance(atoms, slice) else self._total()[atoms][:, atoms]
 
 
+def stacked_levels(levels: Sequence[Integers]) -> tuple[Ints, Ints]:
+    """Number the levels (masked values) of all m attributes in one sequence. Return the number of
+    each atom's level, shape (D,) for D atoms (sets of original values) of all attributes, and the
+    number of the first level of each attribute, followed by the number of all levels, shape (m +
+    1,). `levels` has the level of each atom, for each attribute.
+    """
+    sizes = [int(level.max(initial=0)) + 1 for level in levels]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    stacked = [own + start for own, start in zip(levels, offsets, strict=False)]
+    return np.concatenate(stacked).astype(np.int64), offsets
+
+
 def stacked_grouping(levels: Sequence[Integers]) -> tuple[sparse.csr_array, Ints]:
     """Return the level of each atom as a sparse 0/1 matrix, shape (D, d), for D atoms and d levels
     of all m attributes together (S in theory.md). Also return the index of the first level of each
@@ -367,25 +382,42 @@ def stacked_grouping(levels: Sequence[Integers]) -> tuple[sparse.csr_array, Ints
     `levels` has the level of each atom, for each attribute. An atom is a set of values that all
     candidates treat in the same way; a level is a masked value.
     """
-    from scipy import sparse  # taking long to load, and seldom asked for
-
-    sizes = [int(level.max(initial=0)) + 1 for level in levels]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    stacked = np.concatenate([own + start for own, start in zip(levels, offsets, strict=False)])
-    grouping = sparse.csr_array(
-        (np.ones(len(stacked)), stacked, np.arange(len(stacked) + 1)),
-        shape=(len(stacked), int(offsets[-1])),
-    )
-    return grouping, offsets
+    stacked, offsets = stacked_levels(levels)
+    return _indicators_of(stacked, int(offsets[-1])), offsets
 
 
-def _summed(total: Matrix, grouping: sparse.csr_array) -> Floats:
+def _indicators_of(level: Ints, size: int) -> sparse.csr_array:
+    """Return the level of each of D atoms as a sparse 0/1 matrix, shape (D, size)."""
+    from scipy import sparse  # loading it takes as long as scoring 50 configurations
+
+    entries = np.ones(len(level)), level, np.arange(len(level) + 1)
+    return sparse.csr_array(entries, shape=(len(level), size))
+
+
+def _added(counts: Array, groups: Integers, size: int) -> Floats:
+    """Sum the rows of `counts`, shape (D, C), that belong to the same group: shape (size, C)."""
+    order = np.argsort(groups, kind="stable")
+    present, first = np.unique(groups[order], return_index=True)
+    summed = np.zeros((size, counts.shape[1]))
+    if len(groups):
+        summed[present] = np.add.reduceat(counts[order], first, axis=0, dtype=np.float64)
+    return summed
+
+
+def _summed(total: Matrix, level: Ints, size: int) -> Floats:
     """Return the counts of pairs of levels S' G S, shape (d, d), from the counts of pairs of atoms
-    G (`total`), shape (D, D), dense or sparse. The matrix S (`grouping`), shape (D, d), says as 0
-    and 1 which level (masked value) each atom (set of original values) has.
+    G (`total`), shape (D, D), dense or sparse. `level` has the level (masked value) of each of D
+    atoms (sets of original values), and `size` is d.
     """
-    total_by_level = (grouping.T @ total) @ grouping
-    dense: Floats = total_by_level.toarray() if is_sparse(total_by_level) else total_by_level
+    if not is_sparse(total):
+        return _added(_added(total, level, size).T, level, size)
+    return _weighted(total, _indicators_of(level, size))
+
+
+def _weighted(total: Matrix, grouping: sparse.csr_array) -> Floats:
+    """Return S' G S for `grouping` S, shape (D, d), and `total` G, shape (D, D), dense or sparse."""
+    by_level = (grouping.T @ total) @ grouping
+    dense: Floats = by_level.toarray() if is_sparse(by_level) else by_level
     return dense
 
 
@@ -407,7 +439,7 @@ def _expected_counts(total: Matrix, joint: Floats, levels: Sequence[Array]) -> G
     offsets = np.concatenate([[0], np.cumsum([part.shape[1] for part in parts])]).astype(np.int64)
     grouping = sparse.block_diag(parts, format="csr")
     atoms = np.split(joint.sum(axis=1), np.cumsum([len(level) for level in levels]))
-    total, joint = _summed(total, grouping), grouping.T @ joint
+    total, joint = _weighted(total, grouping), grouping.T @ joint
     chance = []
     for level, rows, start, stop in zip(levels, atoms, offsets, offsets[1:], strict=False):
         if level.ndim == 2:
@@ -456,11 +488,6 @@ def group_rows(counts: Array, groups: Integers, size: int) -> Array:
     Sums of floats are exact below 2**53.
     """
     return _added(counts, groups, size).astype(counts.dtype)
-
-
-def _added(counts: Array, groups: Integers, size: int) -> Floats:
-    columns = [np.bincount(groups, weights=column, minlength=size) for column in counts.T]
-    return np.stack(columns, axis=1)
 
 
 def masked_classes(joint: Array, label: Candidate | None) -> Array:

@@ -39,7 +39,8 @@ from aegis.advisor.scores import (
     column_roles,
     utility_kept,
 )
-from aegis.arrays import Array, Floats, Remembered, one_blas_thread, remembered
+from aegis.arrays import Array, Floats, Remembered, remembered
+from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.measures import Contingency, Cooccurrence, Encoding, Measure, Need, OrderedCounts, Scope
 from aegis.measures.association import pair_information

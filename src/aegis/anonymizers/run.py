@@ -16,7 +16,8 @@ from aegis.anonymizers.groups import RecordGroups, information_loss
 from aegis.anonymizers.recipe import Recipe
 from aegis.anonymizers.records import Codes, Records, RecordTable
 from aegis.anonymizers.release import build_release
-from aegis.arrays import Ints, one_blas_thread
+from aegis.arrays import Ints
+from aegis.blas import one_blas_thread
 from aegis.errors import DataError, PolicyError
 from aegis.files import SILENT, Progress
 from aegis.masking import check_classes, count_unseen, fit_masks, masked_table, refuse_unseen

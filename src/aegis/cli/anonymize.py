@@ -185,7 +185,7 @@ def _print(
     data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
     if shell.as_data(data) or shell.quiet:
         return
-    from aegis.present.finding import nothing_to_predict
+    from aegis.present.cautions import nothing_to_predict
 
     print_release(shell, release, policy)
     if release.front:

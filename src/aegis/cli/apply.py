@@ -242,7 +242,7 @@ def choose(
 
 def _cautions(release: Release, policy: Policy) -> list[str]:
     """Return the cautions on the page of the release's certificate, and warnings about its file."""
-    from aegis.present.finding import cautions_of, release_document
+    from aegis.present.cautions import cautions_of, release_document
 
     said = cautions_of(release_document(release, policy))
     return [*said, *(text for text in release.warnings if text not in said)]

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.main import before_tables
-from aegis.cli.options import FileEngine, TableName, given_options, takes_records
+from aegis.cli.options import FileEngine, TableName
 from aegis.cli.output import Output
+from aegis.cli.parameters import given_options, takes_records
+from aegis.cli.startup import before_tables
 from aegis.errors import PolicyError
 from aegis.files import (
     BUNDLE,

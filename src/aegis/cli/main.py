@@ -1,5 +1,4 @@
-"""Run `aegis VERB`; each verb calls a public function. Prepare the process and the help of the
-verb.
+"""Run `aegis VERB`, where each verb calls a public function, and show the help of verbs.
 
 Shorten the help of a command: explain the most important options, and only list the names of the
 others.
@@ -7,12 +6,6 @@ others.
 `--help` explains at most ten options, and lists the names of the others in groups. `--help-all`
 explains all options. A command names its most important options in `FIRST`; by default, these are
 the options that belong to no shared group.
-
-Start a process for one command faster, by not loading modules that it does not need.
-
-In half of the time of a short command, Python loads modules. This module does not change what a
-command does. Only `main` and `process` of `aegis.cli.main` call its functions, because they run
-nothing else in the process.
 """
 
 from __future__ import annotations
@@ -20,7 +13,6 @@ from __future__ import annotations
 import atexit
 import copy
 import functools
-import gc
 import inspect
 import os
 import sys
@@ -29,200 +21,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import PathFinder
-from importlib.util import LazyLoader, find_spec, module_from_spec
 from pathlib import Path
-from types import ModuleType
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from aegis._version import __version__
-from aegis.arrays import addresses_limited, guard_loading
-from aegis.cli import output
+from aegis.blas import addresses_limited, guard_loading
+from aegis.cli import output, startup
 from aegis.cli.failures import INTERRUPTED, fail, fail_to_show, written_before
 from aegis.cli.listing import LISTINGS
-from aegis.cli.options import has_defaults, read_defaults, with_numbers_checked
 from aegis.cli.output import Output
+from aegis.cli.parameters import has_defaults, read_defaults, with_numbers_checked
 from aegis.errors import PackageWarning, PolicyError, RenamedWarning
 from aegis.files import is_interrupt, recording, watching
-from aegis.registry import Extensions, entry_points
+from aegis.registry import Extensions
 
-_OBJECTS = 300_000
-"""New objects between two searches for cycles of garbage: loading modules makes 150,000 that stay."""
-_GROUPS = (
-    "masks",
-    "measures",
-    "privacy_models",
-    "anonymizers",
-    "estimates",
-    "objectives",
-    "search_strategies",
-)
-"""Entry points by which packages of others add to Aegis."""
-_COMPILERS = "ibis.backends.sql.compilers"
-_LAPACK = "scipy.linalg.lapack"
-_ROUTINES = "scipy.linalg._flapack"
-
-_own_process = False
-
-
-def configure_process() -> None:
-    """Configure this process for one command, with less garbage collection and without plug-ins of
-    pydantic.
-
-    BLAS, which is not loaded yet, will use one thread (see `aegis.arrays`), unless the environment
-    sets a number.
-    """
-    global _own_process
-    _own_process = True
-    gc.set_threshold(_OBJECTS, 20, 100)
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-
-def end_process(codes: Sequence[int]) -> None:
-    """End the process immediately with an exit code; do nothing if `codes` is empty.
-
-    Normally, Python frees hundreds of modules object by object, which takes as long as importing
-    Ibis. Call this function last.
-    """
-    for code in codes:
-        output.flush()
-        os._exit(code)
-
-
-def before_tables() -> None:
-    """Prevent PyArrow and SciPy from loading modules that no command uses.
-
-    At its first conversion, PyArrow loads pandas, if pandas is installed, to check for a Series.
-    This takes as long as all imports of Aegis. No command makes a Series, but packages that extend
-    Aegis might. SciPy loads all modules of NumPy, including one that compiles Fortran, and all of
-    its own linear algebra, although Aegis needs only one routine of LAPACK.
-    """
-    if not _own_process or "pyarrow" in sys.modules or "numpy" in sys.modules:
-        return
-    _load_when_used("numpy.f2py")
-    _compile_for_one_engine()
-    _factorise_alone()
-    if "pandas" not in sys.modules and not _added_to():
-        import pyarrow as pa
-
-        absent = _Absent()
-        sys.meta_path.insert(0, absent)
-        try:
-            pa.array([0])
-        finally:
-            sys.meta_path.remove(absent)
-
-
-class _Absent(MetaPathFinder):
-    """An import hook that pretends that pandas is not installed."""
-
-    def find_spec(self, name: str, path: object, target: object = None) -> None:  # noqa: ARG002
-        """Raise an error for pandas; leave all other modules to other finders."""
-        if name == "pandas":
-            raise ModuleNotFoundError(name=name)
-
-
-def _added_to() -> bool:
-    """Return whether installed packages extend Aegis, apart from optional parts of Aegis itself."""
-    return any(
-        not point.value.startswith("aegis.")
-        for group in _GROUPS
-        for point in entry_points(group=f"aegis.{group}")
-    )
-
-
-def _load_when_used(name: str) -> None:
-    """Replace a module by a lazy one, which is executed when one of its names is first used."""
-    package, _, last = name.rpartition(".")
-    spec = find_spec(name)
-    if spec is None or spec.loader is None:
-        return
-    spec.loader = LazyLoader(spec.loader)
-    module = module_from_spec(spec)
-    sys.modules[name] = module
-    setattr(sys.modules[package], last, module)
-    spec.loader.exec_module(module)
-
-
-def _compile_for_one_engine() -> None:
-    """Make Ibis load only the compiler of the used engine, instead of those of twenty engines.
-
-    Ibis's package of compilers imports all compilers, each with the tokens of an SQL dialect. This
-    function makes the package import a compiler on first use.
-    """
-    import ibis.backends.sql
-
-    if _COMPILERS in sys.modules:
-        return
-    spec = find_spec(_COMPILERS)
-    if spec is None:
-        return
-    spec.loader = _OnDemand()
-    package = module_from_spec(spec)
-    sys.modules[_COMPILERS] = package
-    spec.loader.exec_module(package)
-    ibis.backends.sql.compilers = package
-
-
-def _factorise_alone() -> None:
-    """Make LAPACK available without `scipy.linalg`, which takes 20 times as long to load.
-
-    The compiled routines are put into an empty `scipy.linalg.lapack`. If another name of this
-    module is used, the module is executed, which loads all of `scipy.linalg`.
-    """
-    import scipy
-
-    folder = [str(Path(path, "linalg")) for path in scipy.__path__]
-    routines, whole = (PathFinder.find_spec(name, folder) for name in (_ROUTINES, _LAPACK))
-    if "scipy.linalg" in sys.modules or not (
-        routines and routines.loader and whole and whole.loader
-    ):
-        return
-    if addresses_limited():
-        return  # what guards the loading of a BLAS sees packages alone
-    load_routines, load_whole = routines.loader.exec_module, whole.loader.exec_module
-    module = module_from_spec(whole)
-    sys.modules[_LAPACK] = module
-
-    def of_lapack(name: str) -> Any:
-        if name.startswith("__") and name != "__all__":
-            raise AttributeError(name)
-        compiled = sys.modules.get(_ROUTINES)
-        if compiled is None:
-            compiled = sys.modules[_ROUTINES] = module_from_spec(routines)
-            load_routines(compiled)
-        if hasattr(compiled, name):
-            vars(module)[name] = getattr(compiled, name)  # so that this is called once for each
-            return vars(module)[name]
-        del module.__getattr__
-        load_whole(module)
-        vars(import_module("scipy.linalg"))["lapack"] = module
-        return getattr(module, name)
-
-    module.__getattr__ = of_lapack  # type: ignore[method-assign]
-
-
-class _OnDemand(Loader):
-    """A loader of a package that imports its modules when they are first used."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Give the package a function that imports a module when one of its names is first used."""
-
-        def of_engine(name: str) -> Any:
-            own = name.removesuffix("Compiler")
-            try:
-                compiler_module = import_module(f"{module.__name__}.{own.lower()}")
-            except ModuleNotFoundError as error:
-                raise AttributeError(name) from error
-            return compiler_module if own == name else getattr(compiler_module, name)
-
-        module.__getattr__ = of_engine  # type: ignore[method-assign]
-
+if TYPE_CHECKING:
+    from types import ModuleType
 
 MOST = 10
 """Number of options that `--help` explains."""
@@ -694,7 +511,7 @@ def process() -> None:
     of `aegis`.
     """
     codes: list[int] = []
-    atexit.register(end_process, codes)  # registered first, so that it is called last
+    atexit.register(startup.end, codes)  # registered first, so that it is called last
     try:
         main()
     except SystemExit as ended:
@@ -704,7 +521,7 @@ def process() -> None:
 
 def main() -> None:
     """Run the command line and raise `SystemExit`."""
-    configure_process()
+    startup.start()
     output.open_missing()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

@@ -17,9 +17,9 @@ from aegis.cli.options import (
     PolicyFile,
     Quiet,
     ReleasedConfiguration,
-    takes_records,
 )
 from aegis.cli.output import Output
+from aegis.cli.parameters import takes_records
 from aegis.options import option
 from aegis.requests import Dialect, Form
 

@@ -28,7 +28,7 @@ from aegis.measures.cooccurrence import (
 )
 from aegis.measures.discriminant import naive_bayes, out_of_fold
 from aegis.measures.held_out import held_out_traces, pooled_losses
-from aegis.measures.merits import Expected, Learner, Metric, metric_name
+from aegis.measures.merits import Expected, Learner, ModelMetric, metric_name
 from aegis.measures.pillai import fit_pillai, pillai_trace
 
 __all__ = [
@@ -49,7 +49,7 @@ __all__ = [
     "Learner",
     "Margins",
     "Measure",
-    "Metric",
+    "ModelMetric",
     "Need",
     "OrderedCounts",
     "Scope",

@@ -40,7 +40,7 @@ from aegis.measures.cooccurrence import (
     Scope,
     Trace,
 )
-from aegis.measures.merits import FLOOR, Expected, Learner, Metric, learners_of
+from aegis.measures.merits import FLOOR, Expected, Learner, ModelMetric, learners_of
 from aegis.measures.number import ExpectedR2, r2_measure, r2_of_learners
 from aegis.measures.several import share_kept
 
@@ -129,8 +129,8 @@ _DIRECTION = (
     "b'x over rows x that took no part in b = (W + p/n I)^-1 (mean of the class less mean of the"
     " rest), W the mean of the two covariances within"
 )
-_SAID: dict[Metric, dict[str, Any]] = {
-    Metric.AUC: {
+_SAID: dict[ModelMetric, dict[str, Any]] = {
+    ModelMetric.AUC: {
         "title": "Expected AUC on rows held out",
         "description": (
             "An estimate of the AUC (area under the ROC curve) that models reach on rows that "
@@ -146,7 +146,7 @@ _SAID: dict[Metric, dict[str, Any]] = {
         "range": "0.5 .. 1",
         "unit": "AUC",
     },
-    Metric.ACCURACY: {
+    ModelMetric.ACCURACY: {
         "title": "Expected accuracy on rows held out",
         "description": (
             "An estimate of the share of correct predictions that models reach on rows that took "
@@ -162,7 +162,7 @@ _SAID: dict[Metric, dict[str, Any]] = {
         "range": "share of the most frequent class .. 1",
         "unit": "accuracy",
     },
-    Metric.LOG_LOSS: {
+    ModelMetric.LOG_LOSS: {
         "title": "Expected log loss on rows held out",
         "description": (
             "An estimate of the log loss that models reach on rows that took no part in their "
@@ -212,19 +212,19 @@ def expected_measure(what: Expected) -> Measure:
         compute=what.compute,
         needs=(Need.CV_FOLDS,),
         without_folds=what.without_folds,
-        floor=FLOOR if what.merit is Metric.AUC else 0.0,
+        floor=FLOOR if what.merit is ModelMetric.AUC else 0.0,
         constant=what.constant,
         **said,
     )
 
 
-def measure_of_learners(merit: Metric, given: str) -> Measure:
+def measure_of_learners(merit: ModelMetric, given: str) -> Measure:
     """Return the measure that predicts a metric for the models that `given` names, such as `lr+nb`."""
     return expected_measure(Expected(merit, learners_of(given)))
 
 
 CONFIGURATION = (
-    *(expected_measure(Expected(merit)) for merit in Metric),
+    *(expected_measure(Expected(merit)) for merit in ModelMetric),
     Measure(
         name="adjusted-pillai",
         title="Pillai's trace, adjusted",
@@ -641,7 +641,7 @@ for _measure in (*CONFIGURATION, *_INFORMATION, *_CHI_SQUARE, *_DEPENDENCY):
 
 MEASURES.register(HELD_OUT_ANY)
 
-for _merit in Metric:
+for _merit in ModelMetric:
     MEASURES.register_family(_merit.measure, partial(measure_of_learners, _merit))
 
 MEASURES.register(r2_measure(ExpectedR2()))

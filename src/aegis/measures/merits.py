@@ -375,7 +375,7 @@ STANDS_FOR = {
 """The coding that fits a kind of model, for each kind that has such a coding."""
 
 
-class Metric(StrEnum):
+class ModelMetric(StrEnum):
     """A metric of trained classifiers, such as the AUC, that a measure can predict."""
 
     AUC = "auc"
@@ -388,23 +388,23 @@ class Metric(StrEnum):
         return f"held-out-{self.value}"
 
 
-_OF: dict[Metric, Callable[[Scores], Floats]] = {
-    Metric.AUC: lambda scores: scores.areas,
-    Metric.ACCURACY: accuracies,
-    Metric.LOG_LOSS: log_losses,
+_OF: dict[ModelMetric, Callable[[Scores], Floats]] = {
+    ModelMetric.AUC: lambda scores: scores.areas,
+    ModelMetric.ACCURACY: accuracies,
+    ModelMetric.LOG_LOSS: log_losses,
 }
-_CONSTANT: dict[Metric, Callable[[Floats], float]] = {
-    Metric.AUC: lambda _: FLOOR,
-    Metric.ACCURACY: constant_accuracy,
-    Metric.LOG_LOSS: constant_log_loss,
+_CONSTANT: dict[ModelMetric, Callable[[Floats], float]] = {
+    ModelMetric.AUC: lambda _: FLOOR,
+    ModelMetric.ACCURACY: constant_accuracy,
+    ModelMetric.LOG_LOSS: constant_log_loss,
 }
 
 
-def _best(merit: Metric, figures: Floats, axis: int) -> Floats:
+def _best(merit: ModelMetric, figures: Floats, axis: int) -> Floats:
     """Return the best figures along an axis, such as the axis of the penalties: the smallest log
     loss, the largest of other metrics.
     """
-    best = np.min if merit is Metric.LOG_LOSS else np.max
+    best = np.min if merit is ModelMetric.LOG_LOSS else np.max
     reached: Floats = best(figures, axis=axis)
     return reached
 
@@ -412,7 +412,7 @@ def _best(merit: Metric, figures: Floats, axis: int) -> Floats:
 def held_out(
     counts: Cooccurrence,
     encoding: Encoding,
-    merit: Metric,
+    merit: ModelMetric,
     model: Callable[..., Scores] = out_of_fold,
 ) -> Floats:
     """Return a predicted metric under the best ridge penalty, first over all K folds, then without
@@ -426,11 +426,11 @@ def held_out(
 
 @remembered
 def _held_out(
-    counts: Cooccurrence, encoding: Encoding, merit: Metric, model: Callable[..., Scores]
+    counts: Cooccurrence, encoding: Encoding, merit: ModelMetric, model: Callable[..., Scores]
 ) -> Floats:
-    scores = model(counts.by_fold(encoding), jointly=merit is not Metric.AUC)
+    scores = model(counts.by_fold(encoding), jointly=merit is not ModelMetric.AUC)
     figures = _best(merit, _OF[merit](scores), 1)
-    if merit is not Metric.AUC or scores.shape is None:
+    if merit is not ModelMetric.AUC or scores.shape is None:
         return figures
     shaped: Floats = cumulative(scores.shape * quantile(np.clip(figures, FLOOR, 1 - 1e-16)))
     return np.where((figures > FLOOR) & (scores.shape < 1), shaped, figures)
@@ -522,11 +522,11 @@ class Expected(OfModels):
         Interactions of pairs were requested for a metric other than AUC.
     """
 
-    merit: Metric
+    merit: ModelMetric
     learners: tuple[Learner, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.interacting and self.merit is not Metric.AUC:
+        if self.interacting and self.merit is not ModelMetric.AUC:
             raise PolicyError(
                 f"Aegis predicts only the AUC of models with interactions (pairs), not the {self.merit.value}.",
                 hint="Ask for `--metric auc`, or for boosted trees without interactions: `--models gbdt`.",
@@ -535,7 +535,7 @@ class Expected(OfModels):
     def values(self, counts: Cooccurrence) -> Floats:
         """Return the metric over all folds, then without each of the K folds, shape (1 + K,)."""
         total = super().values(counts)
-        return np.maximum(total, FLOOR) if self.merit is Metric.AUC else total
+        return np.maximum(total, FLOOR) if self.merit is ModelMetric.AUC else total
 
     def of_learner(self, counts: Cooccurrence, learner: Learner) -> Floats:
         """Return the metric of one kind of models, first over all K folds, then without each fold,
@@ -595,9 +595,9 @@ def metric_name(merit: str | None, models: str | None) -> str | None:
     """
     if merit is None and models is None:
         return None
-    wanted = merit or Metric.AUC.value
+    wanted = merit or ModelMetric.AUC.value
     if wanted == R2:
         return f"held-out-{R2}" + (f"({'+'.join(learners_of(models))})" if models else "")
-    if wanted not in list(Metric):
-        raise PolicyError.unknown("metric", wanted, [*Metric, R2])
-    return Expected(Metric(wanted), () if models is None else learners_of(models)).name
+    if wanted not in list(ModelMetric):
+        raise PolicyError.unknown("metric", wanted, [*ModelMetric, R2])
+    return Expected(ModelMetric(wanted), () if models is None else learners_of(models)).name

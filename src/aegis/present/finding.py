@@ -2,33 +2,21 @@
 the proof.
 
 Describe the utility that a release keeps for each of several labels, in words and as a table.
-
-List what people should read before they rely on a release, in the same order for the terminal
-and all pages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aegis.advisor.label_leaks import leak_sentences
-from aegis.advisor.utility import UtilityFigure
-from aegis.errors import DataError
-from aegis.policy import Policy
-from aegis.policy.load import policy_mapping
-from aegis.privacy.report import FORMER_NOTES, same_values
-from aegis.release.auditing import UNPROTECTED
-from aegis.release.released import Released, seed_note
-from aegis.release.writing import not_released
-from aegis.summary.outside import Outside
 from aegis.words import counted, percent, predicted, short
 
 if TYPE_CHECKING:
     from aegis.advisor import Advice, Ranked
     from aegis.advisor.figures import SearchFigures
     from aegis.advisor.several import ServedLabel
+    from aegis.advisor.utility import UtilityFigure
 
 NAMED = 5
 """Largest number of labels that a sentence names: those that lose the most."""
@@ -411,102 +399,3 @@ class ExpectedFigure:
             value=f"{figure.value:.{figure.digits}f}",
             note=f"of models{figure.plus_minus}; {reference}{figure.errors}{figure.why_better}",
         )
-
-
-def cautions_of(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the warnings in a release's certificate (`document`) that people should read before
-    they rely on the release.
-
-    They come in this order: reasons why the rule protects less than its name says, risks to
-    persons, limits of the use, and notes on how the figures were measured.
-
-    Raises
-    ------
-    DataError
-        The certificate states a utility that cannot be read.
-    """
-    return tuple(dict.fromkeys((*_of_rule(document), *_of_persons(document), *_of_use(document))))
-
-
-def release_document(release: Released, policy: Policy) -> Mapping[str, Any]:
-    """Return the certificate of a release. If it has none, return the part of a certificate that
-    needs no digests.
-    """
-    if release.certificate is not None:
-        return release.certificate
-    known = {key: value for key, value in release.to_dict().items() if value is not None}
-    return known | {"policy": policy_mapping(policy)}
-
-
-def outside_stated(document: Mapping[str, Any]) -> Outside | None:
-    """Return the risks that a release's rule does not cover, as its certificate (`document`) states
-    them; None if the certificate states none.
-    """
-    outside = document["privacy"].get("outside")
-    if not isinstance(outside, Mapping):
-        return None
-    return Outside.from_dict(outside, _label_column(document))
-
-
-def utility_stated(utility: Mapping[str, Any]) -> UtilityFigure:
-    """Return the utility of a release from the values in its certificate."""
-    try:
-        return UtilityFigure.from_dict(utility)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(
-            "The certificate states a utility that cannot be read.",
-            hint="Give what `aegis apply --certificate` wrote.",
-        ) from error
-
-
-def nothing_to_predict(column: str) -> str:
-    """Return a warning that nothing can be predicted, because the released label has fewer than two
-    classes.
-    """
-    return (
-        f"the label {column} shows fewer than two classes in the released rows: there "
-        "is nothing to predict, and the certificate states no utility"
-    )
-
-
-def _label_column(document: Mapping[str, Any]) -> Any:
-    """Return the label's column that the policy in a certificate states."""
-    label = document["policy"].get("label")
-    return label.get("column") if isinstance(label, Mapping) else label
-
-
-def _of_rule(document: Mapping[str, Any]) -> Iterator[str]:
-    privacy, override = document["privacy"], document.get("rule_override")
-    if privacy.get("rule") and not privacy.get("quasi_identifiers"):
-        yield UNPROTECTED
-    if isinstance(override, Mapping):
-        yield str(override.get("sentence"))
-
-
-def _of_persons(document: Mapping[str, Any]) -> Iterator[str]:
-    privacy, outside = document["privacy"], outside_stated(document)
-    unit = "rows" if privacy.get("person") is None else "persons"
-    if outside is not None:
-        yield from outside.sentences
-    yield from same_values(privacy.get("homogeneous_rows") or {}, unit)
-    if seeded := document.get("seeded_noise"):
-        yield seed_note(seeded)
-    account = privacy.get("differential_privacy")
-    if isinstance(account, Mapping):
-        yield from account.get("notes") or ()
-
-
-def _of_use(document: Mapping[str, Any]) -> Iterator[str]:
-    utility, label = document.get("utility"), _label_column(document)
-    if utility and "reference_name" in utility:
-        figure = utility_stated(utility)
-        for name, own in {str(label): figure, **figure.labels}.items():
-            yield from leak_sentences(own.leaks, name)
-        yield from figure.caveats(int(document.get("suppressed_rows") or 0))
-    weight = document["policy"].get("weight")
-    if weight is not None and weight in (document.get("dropped_columns") or ()):
-        yield not_released(weight)
-    if label and "utility" in document and utility is None:
-        yield nothing_to_predict(str(label))
-    for note in document["privacy"].get("notes") or ():
-        yield FORMER_NOTES.get(note, note)

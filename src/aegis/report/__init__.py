@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from aegis.report.anonymized import render_anonymized
 from aegis.report.certificate import render_certificate
-from aegis.report.render import render, render_report, write_page
+from aegis.report.page import write_page
+from aegis.report.render import render, render_report
 from aegis.report.section import Reported, ReportSection, added_sections
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Any
 
 from aegis._version import __version__
 from aegis.policy import rule_of
-from aegis.present.finding import cautions_of, outside_stated, utility_stated
+from aegis.present.cautions import cautions_of, outside_stated, utility_stated
 from aegis.release.certified import read_certificate
 from aegis.report.render import environment
 from aegis.report.sections import KeyFigure, mask_words, release_facts, unique_figure

@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from aegis.arrays import addresses_limited
+from aegis.blas import addresses_limited
 from aegis.errors import EngineError, InternalError
 from aegis.report.charts import Plot, variable
 

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from ibis.common.exceptions import IbisError
 
-from aegis.arrays import addresses_left, addresses_limited
+from aegis.blas import addresses_left, addresses_limited
 from aegis.errors import EngineError, PolicyError, ResourceError, is_of_memory
 from aegis.files import check, is_interrupt, name_for, remove_abandoned
 from aegis.sources.urls import without_secrets

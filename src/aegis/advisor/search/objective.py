@@ -29,7 +29,7 @@ from aegis.measures import (
     Expected,
     Learner,
     Measure,
-    Metric,
+    ModelMetric,
     pillai_trace,
 )
 from aegis.measures.pillai import Given, GroupedLevels, PillaiFit
@@ -239,7 +239,7 @@ def has_reach(objective: str, problem: Problem) -> bool:
     if objective not in MEASURES or summary.pairs.folds is None:
         return False
     what = getattr(MEASURES.get(objective).compute, "__self__", None)
-    if not isinstance(what, Expected) or what.merit is not Metric.AUC or what.interacting:
+    if not isinstance(what, Expected) or what.merit is not ModelMetric.AUC or what.interacting:
         return False
     return summary.label_attribute is None
 

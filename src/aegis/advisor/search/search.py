@@ -30,7 +30,7 @@ from aegis.advisor.search.problem import Box, Clock
 from aegis.advisor.search.searcher import Searcher, SearchFile
 from aegis.advisor.several import ServedLabel, notes_on_labels, tasks_of
 from aegis.advisor.utility import measure_for
-from aegis.arrays import one_blas_thread
+from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.files import SILENT, Progress, check_output
 from aegis.measures import MEASURES

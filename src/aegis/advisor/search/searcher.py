@@ -34,7 +34,7 @@ from aegis.advisor.search.objectives import SharesKept, make_objective
 from aegis.advisor.search.problem import Box, Clock, Problem, make_problem
 from aegis.advisor.search.shortlist import SPLITS, Shortlist
 from aegis.advisor.several import scorer_of
-from aegis.arrays import one_blas_thread
+from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.files import SILENT, Progress, read_text, write_text
 from aegis.measures import MEASURES, Direction

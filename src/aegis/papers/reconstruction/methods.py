@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegis.arrays import one_blas_thread
+from aegis.blas import one_blas_thread
 from aegis.errors import DataError, PolicyError
 from aegis.files import SILENT, Progress
 from aegis.papers.reconstruction.combine import all_evidence, smooth

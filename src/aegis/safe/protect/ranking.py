@@ -41,7 +41,8 @@ from aegis.advisor.search.objective import OfConfigurations
 from aegis.advisor.search.problem import Box, Clock, MaskVariable, SearchSpace, Work, members
 from aegis.advisor.search.searcher import LISTED, figures_of
 from aegis.advisor.search.shortlist import SPLITS, Shortlist
-from aegis.arrays import Floats, Ints, one_blas_thread
+from aegis.arrays import Floats, Ints
+from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.files import SILENT, Progress
 from aegis.masks import Mask

@@ -19,7 +19,7 @@ import numpy as np
 
 from aegis.advisor import PrivacyPlan, Scorer
 from aegis.advisor.plan import check_owner_rule, require_same
-from aegis.arrays import one_blas_thread
+from aegis.blas import one_blas_thread
 from aegis.errors import DataError, PolicyError, member
 from aegis.files import SILENT, Progress
 from aegis.options import asked, checks_types

@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 
 from aegis.advisor import utility_kept
-from aegis.arrays import Floats, Ints, one_blas_thread
+from aegis.arrays import Floats, Ints
+from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES
 from aegis.measures.target_coded import held_out_reached, trace_by_separation

@@ -1,0 +1,335 @@
+"""Convert records to the options of commands, and find the defaults of options in files.
+
+Each field of a record that a function accepts becomes one option.
+
+Read the defaults of options from the files of the folder, the project and the user.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import os
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from aegis.cli import completion
+from aegis.errors import PolicyError, choices
+from aegis.files import read_text
+from aegis.options import Option, group_of, own_options
+from aegis.words import brief
+
+LAST = ("format", "seed", "force", "quiet")
+"""The options that the help of each command lists last, in this order, by the name of the
+parameter.
+"""
+_LARGEST = 1 << 63
+"""Whole numbers must be below this: those of engines and seeds have 64 bits."""
+
+
+def takes_records(
+    command: Callable[..., None], before: Callable[[Mapping[str, Any]], None] | None = None
+) -> Callable[..., None]:
+    """Return a command in which each parameter that is a record is replaced by options, one for
+    each field.
+
+    Parameters
+    ----------
+    command
+        The function, which has records as parameters; its docstring is the help.
+    before
+        Function that is called before any record is made, with the values of all options by name.
+    """
+    own = inspect.signature(command, eval_str=True).parameters
+    records = {name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)}
+    listed: list[inspect.Parameter] = []
+    for name, parameter in own.items():
+        if name in records:
+            listed += _ordered(records[name])
+        else:
+            listed.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @functools.wraps(command)
+    def with_options(**given: Any) -> None:
+        if before is not None:
+            before(given)
+        filled = {name: _filled(record, given) for name, record in records.items()}
+        command(**filled, **{name: given[name] for name in own if name not in records})
+
+    with_options.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {p.name: p.annotation for p in listed}
+    return with_options
+
+
+def _ordered(record: Any) -> list[inspect.Parameter]:
+    """Return the options of a record in the order of its fields, then the `LAST` ones."""
+    return sorted(_parameters(record), key=lambda p: p.name in LAST and LAST.index(p.name) + 1)
+
+
+def _parameters(record: Any) -> Iterator[inspect.Parameter]:
+    for field, option, kind in _asked(record):
+        if is_dataclass(kind):
+            yield from _parameters(kind)
+            continue
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        if option is not None:
+            kind = Annotated[option.kind or kind, _typer_option(_name(field, option), option)]
+            default = None if default == () else default
+        yield inspect.Parameter(
+            _name(field, option), inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+        )
+
+
+def _asked(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
+    """Yield each field that becomes an option, with its description and type (None: not stated)."""
+    described = own_options(record)
+    for field in fields(record):
+        option, grouped = described.get(field.name), group_of(field)
+        if grouped is not None:
+            yield field, None, grouped
+        elif option is None or option.asked:
+            kind = None if option is not None and option.kind else _kind(record, field)
+            yield field, option, kind
+
+
+def given_options(record: Any) -> dict[str, object]:
+    """Return those options of a record and of its nested records whose values differ from the
+    defaults, by name of the option.
+    """
+    given: dict[str, object] = {}
+    for field, option, kind in _asked(type(record)):
+        value = getattr(record, field.name)
+        if is_dataclass(kind):
+            given |= given_options(value)
+        elif value != field.default:
+            given[_long_name(field, option, kind)] = value
+    return given
+
+
+def _long_name(field: Field[Any], option: Option | None, kind: Any) -> str:
+    """Return an option's name on the command line: the first declared one, else the field's."""
+    for described in getattr(kind, "__metadata__", ()):
+        # Of an annotation typer keeps the first name as the default.
+        for name in (described.default, *(described.param_decls or ())):
+            if isinstance(name, str) and name.startswith("--"):
+                return name.partition("/")[0]
+    return f"--{_name(field, option).replace('_', '-')}"
+
+
+def _kind(record: Any, field: Field[Any]) -> Any:
+    """Return the type of a field, evaluated in the module of the class that declares it."""
+    home = next(c for c in record.__mro__ if field.name in vars(c).get("__annotations__", {}))
+    alone = type(field.name, (), {"__annotations__": {field.name: field.type}})
+    names = vars(sys.modules[home.__module__])
+    return get_type_hints(alone, names, include_extras=True)[field.name]
+
+
+def _name(field: Field[Any], option: Option | None) -> str:
+    return (option and option.name) or field.name
+
+
+def _typer_option(name: str, option: Option) -> Any:
+    return typer.Option(
+        f"--{name.replace('_', '-')}",
+        *(() if option.short is None else (option.short,)),
+        metavar=option.metavar,
+        help=option.text,
+        min=option.least,
+        autocompletion=None if option.offers is None else getattr(completion, option.offers),
+    )
+
+
+def _filled(record: Any, given: Mapping[str, Any]) -> Any:
+    """Build a record from the values of options."""
+    values = {}
+    for field, option, kind in _asked(record):
+        name = _name(field, option)
+        if is_dataclass(kind):
+            values[field.name] = _filled(kind, given)
+        elif name in given:
+            values[field.name] = given[name]
+    return record(**values)
+
+
+def with_numbers_checked(command: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a command so that it rejects NaN, infinities and numbers that are too large."""
+
+    @functools.wraps(command)
+    def checked(**given: Any) -> None:
+        for name, value in given.items():
+            _check(f"--{name.replace('_', '-')}", value)
+        command(**given)
+
+    return checked
+
+
+def _check(option: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return
+    whole = isinstance(value, int)
+    if (-_LARGEST <= value < _LARGEST) if whole else math.isfinite(value):
+        return
+    raise PolicyError(
+        f"{option} is {brief(value)}.",
+        hint="Allowed are whole numbers of at most 64 bits."
+        if whole
+        else "Allowed are numbers that are finite.",
+    )
+
+
+FOLDER = "aegis.toml"
+"""The file in the current folder that overrides all others."""
+PROJECT = "pyproject.toml"
+"""The file of a project in the current folder; its table `tool.aegis` has defaults."""
+VARIABLE = "AEGIS_CONFIG"
+"""The environment variable that names another file instead of the user's file; if it is empty, the
+user has no file.
+"""
+_NEVER = ("help", "version", "install-completion", "show-completion")
+
+
+def user_file() -> Path | None:
+    """Return the path of the user's file of defaults; None if there is none."""
+    named = os.environ.get(VARIABLE)
+    if named is not None:
+        return Path(named) if named else None
+    if sys.platform == "win32":
+        folder = os.environ.get("APPDATA")
+        return Path(folder, "aegis", "config.toml") if folder else None
+    folder = os.environ.get("XDG_CONFIG_HOME") or str(Path("~/.config").expanduser())
+    return Path(folder, "aegis", "config.toml")
+
+
+def read_defaults(root: Any) -> dict[str, Any]:
+    """Return the defaults of all commands, in the form that the parser of the command line needs.
+
+    Top-level keys apply to all commands that have the option. A section such as `[advise]` applies
+    only to this command, and overrides top-level keys. The file of the folder overrides the file of
+    the project, which overrides the file of the user. Options on the command line override all
+    files.
+
+    Parameters
+    ----------
+    root
+        The group of all commands.
+
+    Raises
+    ------
+    PolicyError
+        A file is not TOML, names an unknown command or option, or has an invalid value for an
+        option.
+    """
+    defaults: dict[str, Any] = {}
+    for where, data in _files():
+        _merge(defaults, _resolved(root, data, where))
+    return defaults
+
+
+def has_defaults() -> bool:
+    """Return whether the user's, project's or folder's file sets defaults of options. To check
+    these files, all commands must be loaded.
+    """
+    return any(data for _, data in _files())
+
+
+def _files() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield each file's name and content, from the lowest to the highest priority."""
+    own = user_file()
+    if own is not None and own.is_file():
+        yield str(own), _toml(own)
+    if Path(PROJECT).is_file():
+        tables = _toml(Path(PROJECT)).get("tool", {})
+        yield f"{PROJECT} (tool.aegis)", tables.get("aegis", {})
+    if Path(FOLDER).is_file():
+        yield FOLDER, _toml(Path(FOLDER))
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(read_text(path, "file of defaults", PolicyError))
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyError(f"{path} is not TOML: {error}.", hint="Write KEY = VALUE.") from error
+
+
+def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for key, value in more.items():
+        if isinstance(value, Mapping):
+            _merge(into.setdefault(key, {}), value)
+        else:
+            into[key] = value
+
+
+def _resolved(command: Any, data: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the defaults in `data`, the content of `where`, for a command and its subcommands."""
+    below: Mapping[str, Any] = getattr(command, "commands", {})
+    everywhere = {k.replace("_", "-"): v for k, v in data.items() if not isinstance(v, Mapping)}
+    known = set(_all_options(command))
+    for key in everywhere:
+        if key not in known:
+            raise PolicyError(
+                f"{where}: no command has an option {key!r}.", hint=choices(key, known)
+            )
+    defaults = _applied(command, everywhere, where)
+    for name, table in data.items():
+        if isinstance(table, Mapping):
+            if name not in below:
+                raise PolicyError(
+                    f"{where}: there is no command {name!r}.", hint=choices(name, below)
+                )
+            _merge(defaults[name], _resolved(below[name], table, f"{where} [{name}]"))
+    return defaults
+
+
+def _applied(command: Any, everywhere: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return those defaults in `everywhere` that are options of a command or of its subcommands.
+    `where` names the file in error messages.
+    """
+    options = _options(command)
+    defaults: dict[str, Any] = {
+        options[key].name: _checked(command, options[key], value, f"{where}: {key}")
+        for key, value in everywhere.items()
+        if key in options
+    }
+    for name, subcommand in getattr(command, "commands", {}).items():
+        defaults[name] = _applied(subcommand, everywhere, where)
+    return defaults
+
+
+def _options(command: Any) -> dict[str, Any]:
+    """Return the options of a command by their long names, without the leading dashes."""
+    return {
+        spelling.lstrip("-"): option
+        for option in command.params
+        if option.param_type_name == "option"
+        for spelling in option.opts
+        if spelling.startswith("--") and spelling.lstrip("-") not in _NEVER
+    }
+
+
+def _all_options(command: Any) -> Iterator[str]:
+    yield from _options(command)
+    for subcommand in getattr(command, "commands", {}).values():
+        yield from _all_options(subcommand)
+
+
+def _checked(command: Any, option: Any, value: Any, where: str) -> Any:
+    """Return the default `value`; raise `PolicyError` if its option does not accept this value."""
+    if option.is_flag and not isinstance(value, bool):
+        raise PolicyError(f"{where} is {value!r}.", hint="Write true or false.")
+    if isinstance(value, list) != bool(option.multiple):
+        allowed = "a list" if option.multiple else "one value"
+        raise PolicyError(f"{where} is {value!r}.", hint=f"Write {allowed}.")
+    try:
+        option.process_value(command.context_class(command), value)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        raise PolicyError(f"{where} is {value!r}: {error.message}", hint="Correct it.") from error  # type: ignore[attr-defined]
+    return value
