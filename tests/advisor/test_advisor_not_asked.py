@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+import threading
 from collections.abc import Sequence
 from copy import copy
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 import aegis
 from aegis.advisor import Scorer
+from aegis.advisor.later import Later
 from aegis.advisor.released import ReleasedRows
 from aegis.measures import MEASURES, Cooccurrence, Measure
 from aegis.measures.discriminant import PENALTIES, _Others
@@ -112,6 +114,29 @@ def test_a_search_by_a_loss_scores_nothing_until_somebody_reads_it_and_explains_
     assert pickle.loads(pickle.dumps(advice)).to_dict() == advice.to_dict()
     with pytest.raises(AssertionError, match="nobody asked"):
         study.search(objective="loss", top=2, explain_best=True)
+
+
+def test_threads_that_read_a_value_at_the_same_time_compute_it_once() -> None:
+    begun, over = threading.Event(), threading.Event()
+    computed: list[int] = []
+
+    def compute() -> int:
+        computed.append(1)
+        begun.set()
+        over.wait(10)
+        return 7
+
+    value, read = Later(compute), []
+    readers = [threading.Thread(target=lambda: read.append(value.value)) for _ in range(2)]
+    readers[0].start()
+    begun.wait(10)
+    readers[1].start()
+    readers[1].join(0.2)  # it waits for the first
+    over.set()
+    for reader in readers:
+        reader.join()
+    assert computed == [1]
+    assert read == [7, 7]
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7])

@@ -168,6 +168,18 @@ def test_bad_populations(tables: tuple[Path, list[Any], list[Any]]) -> None:
     aegis.search(folder / "some.csv", policy_for(folder, {"k": 2}, "none.csv"))
 
 
+def test_a_search_by_a_loss_refuses_a_population_without_the_unmasked_rows(
+    tables: tuple[Path, list[Any], list[Any]],
+) -> None:
+    """It found the error only when somebody read the privacy figures of its advice."""
+    folder, everybody, _ = tables
+    rows = [(age, "Rom" if town == "Ulm" else town) for age, town in everybody]
+    write_people(folder / "others.csv", rows + [(age, "Ulm") for age in range(40, 60)])
+    policy = policy_for(folder, {"k_map": 20}, "others.csv")
+    with pytest.raises(DataError, match="population is smaller than the table"):
+        aegis.search(folder / "some.csv", policy, objective="loss", explain_best=False)
+
+
 def test_the_policy_is_written_with_its_population(tmp_path: Path) -> None:
     policy = policy_for(tmp_path, {"k_map": 4})
     assert aegis.load_policy(tmp_path / "p.yaml" if save(policy, tmp_path) else "") == policy

@@ -32,7 +32,7 @@ from aegis.errors import (
     PolicyError,
 )
 from aegis.files import SILENT
-from aegis.policy import dump_policy
+from aegis.policy import dump_policy, policy_mapping
 from aegis.release import applying
 from aegis.sources import Source, open_table
 from aegis.summary import coded_rows, summarize
@@ -53,6 +53,29 @@ def people(postgres: Any) -> Iterator[Source]:
 def test_the_summary_equals_that_of_the_embedded_engine(people: Source) -> None:
     assert not people.engine.in_process
     assert_same(summarize(people, policy()), summarize(awkward(), policy()))
+
+
+TAKEN = (
+    *("w", "r", "u", "y", "a0", "n", "k0", "p"),
+    *("c_a0", "v_a0", "c_y", "v_y", "c0", "aegis_y_", "first", "fold"),
+)
+"""Names that queries may use themselves, besides those of a table's columns."""
+
+
+@pytest.mark.parametrize("start", range(0, len(TAKEN), 4))
+def test_columns_may_have_any_name(start: int, postgres: Any) -> None:
+    """A column `w` was taken for weights."""
+    names = dict(zip(("age", "pay", "ill", "y"), TAKEN[start : start + 4], strict=True))
+    rows = awkward()
+    rows = rows.rename_columns([names.get(name, name) for name in rows.column_names])
+    mapping = policy_mapping(policy())
+    mapping["label"] = names["y"]
+    mapping["attributes"] = {names.get(n, n): e for n, e in mapping["attributes"].items()}
+    connection = ibis.connect(postgres.url)
+    connection.create_table("taken", rows, overwrite=True)
+    connection.disconnect()
+    source, rules = open_table(postgres.url, name="taken"), aegis.load_policy(mapping)
+    assert_same(summarize(source, rules), summarize(rows, rules))
 
 
 @pytest.mark.parametrize(("copies", "once"), [(3, True), (1, False)])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import html
 import io
 import re
+import sys
 
 import httpx
 import pytest
 from service_support import PASSWORD, house
+from typer.main import get_command
 
-from aegis.cli.main import run
+from aegis.cli.main import app, run
 from aegis.service.catalog import Catalog, accounts, guessing, passwords, second_factor
 
 WRONG = "a guess that is long enough"
@@ -259,6 +261,20 @@ def test_commands_read_piped_passwords(own, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSWORD}\n{NEW}\n"))
     assert run(["catalog", "password"]) == 0
     assert accounts.sign_in(own.catalog.database, "ada", NEW)
+
+
+@pytest.mark.parametrize("verb", ["account", "password", "set-password", "second-factor"])
+def test_completion_asks_for_no_password(verb, monkeypatch):
+    """A press of Tab asked for it."""
+    for name in ("AEGIS_PASSWORD", "AEGIS_NEW_PASSWORD"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sys.stdin", io.StringIO("untouched\n"))
+    context = get_command(app).make_context("aegis", ["catalog", verb], resilient_parsing=True)
+    group = context.command.get_command(context, "catalog")
+    context = group.make_context("catalog", [verb], parent=context, resilient_parsing=True)
+    command = group.get_command(context, verb)
+    command.make_context(verb, [], parent=context, resilient_parsing=True)
+    assert sys.stdin.read() == "untouched\n"
 
 
 def test_commands_do_what_the_pages_do(own, monkeypatch, capsys):

@@ -1,4 +1,5 @@
-"""Hold a ranking of configurations and its reasons, as immutable objects that print themselves.
+"""Hold a ranking of configurations with its reasons and warnings, as immutable objects that print
+themselves.
 
 Warn if a release that meets the rule may be of little use.
 """

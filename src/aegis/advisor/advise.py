@@ -1,4 +1,5 @@
-"""Rank configurations by the predictive value that they keep, under a privacy rule.
+"""List or generate configurations, rank them by the predictive value that they keep under a privacy
+rule, and find the risks that the best one leaves.
 
 Choose the configurations to rank: listed ones, or generated ones.
 
@@ -662,8 +663,8 @@ def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Po
         return () if advice.best is None or after is None else after.cautions
 
     privacy = Later(change)
-    if summary.frequency is None:
-        privacy.value  # noqa: B018 - the engine counts the classes now
+    if summary.frequency is None or plan.by_population:
+        privacy.value  # noqa: B018 - the engine counts the classes, or checks the population, now
     return with_first(changed(advice, privacy=later(lambda: privacy.value)), said)
 
 

@@ -1,4 +1,5 @@
-"""Compute standard errors of a ranking by the delete-a-group jackknife over folds of the rows.
+"""Compute standard errors of a ranking by the delete-a-group jackknife over folds of the rows, and
+choose among configurations that score about the same.
 
 The score is computed again without each of the G folds. Let v_g be the score without fold g. Then
 the standard error is sqrt((G - 1) / G * sum_g (v_g - mean v)^2) (Kott, The delete-a-group

@@ -1,4 +1,5 @@
-"""Encode the levels of masked attributes as indicators, thresholds or numbers.
+"""Encode the levels of masked attributes as indicators, thresholds or numbers, sum counts by atom
+to counts by level, and leave out attributes with too many values.
 
 Sum counts by atom to counts by level. In theory.md, section 2, this is S' G S.
 

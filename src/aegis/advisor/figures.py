@@ -1,4 +1,5 @@
-"""Hold what a search returns besides its ranking: proof, binding requirements and Pareto front.
+"""Hold what a search returns besides its ranking: proof, binding requirements, Pareto front, and
+the cost of each mask.
 
 Compute how much utility is lost by each candidate mask if it is the only mask.
 """

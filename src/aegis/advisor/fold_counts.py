@@ -1,4 +1,5 @@
-"""Count masked values by fold and class for pairs of attributes, and share the counts.
+"""Count masked values by fold and class for pairs of attributes, share the counts, and measure
+interactions of attributes by them.
 
 A block has the counts of two attributes under two masks. Every configuration with these two masks
 uses the same block, so it is counted once, from the non-empty cells of the summary.

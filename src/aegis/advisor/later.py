@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, fields
-from functools import cached_property
+from threading import RLock
 from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
@@ -12,7 +12,8 @@ R = TypeVar("R")
 
 
 class Later(Generic[T]):
-    """A value that is computed when it is first read. Later reads return the same value.
+    """A value that is computed when it is first read. Later reads return the same value. If two
+    threads read it at the same time, one of them computes it, and the other one waits.
 
     Parameters
     ----------
@@ -22,14 +23,16 @@ class Later(Generic[T]):
 
     def __init__(self, compute: Callable[[], T]) -> None:
         self._compute: Callable[[], T] | None = compute
+        self._lock = RLock()
 
-    @cached_property
+    @property
     def value(self) -> T:
         """The value."""
-        assert self._compute is not None
-        value = self._compute()
-        self._compute = None  # so that the counts behind the value can be freed
-        return value
+        with self._lock:
+            if self._compute is not None:
+                self._value = self._compute()
+                self._compute = None  # so that the counts behind the value can be freed
+            return self._value
 
     @property
     def known(self) -> bool:

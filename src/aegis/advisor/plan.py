@@ -1,4 +1,5 @@
-"""Check configurations against the privacy rule, and rank a single configuration.
+"""Check configurations against the privacy rule and the rule of a summary's owner, and rank a
+single configuration.
 
 Check on the frequency table whether configurations meet the rule, without reading rows.
 

@@ -1,4 +1,5 @@
-"""Hold one entry of a ranking, and privacy figures before and after masking.
+"""Hold one entry of a ranking with its estimates and its record-level release, and privacy figures
+before and after masking.
 
 Hold the details of a record-level release in a ranking: its recipe and its losses.
 

@@ -1,4 +1,5 @@
-"""Compute the utility of a release: one figure, with the same reference in all outputs.
+"""Compute the utility of a release: one figure, with the same reference in all outputs, and a
+figure for each column; choose the measure if the user names none.
 
 A ranking compares masks on all rows. But a release suppresses rows, and readers of the release do
 not know the order of its ranges. So Aegis measures the utility of a release on the released rows,

@@ -1,5 +1,5 @@
-"""Groups of records, and the values that represent a group in a release: its centroid or its
-generalised value.
+"""Groups of records, the values that represent a group in a release (its centroid or its
+generalised value), and the information that a grouping loses.
 
 Measures of the information that a grouping loses: deviation from centroids, width of ranges,
 size of classes.

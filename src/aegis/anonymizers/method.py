@@ -1,4 +1,5 @@
-"""The input and the output of a record-level method: its options and its outcome.
+"""The input and the output of a record-level method: its options, described from its docstring, and
+its outcome.
 
 Describe the options of record-level methods from their docstrings, and check the types of values.
 """

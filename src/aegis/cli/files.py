@@ -1,4 +1,5 @@
-"""Check, open and list the files that commands read and write.
+"""Check, open and list the files that commands read and write, with the options for opening a
+table.
 
 Define the options for opening a table, once for all commands with a TABLE.
 """

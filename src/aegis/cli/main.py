@@ -1,4 +1,4 @@
-"""Run `aegis VERB`; each verb calls a public function.
+"""Run `aegis VERB`, where each verb calls a public function, and show the help of verbs.
 
 Shorten the help of a command: explain the most important options, and only list the names of the
 others.

@@ -1,4 +1,6 @@
-"""Convert the records that a function accepts to options of a command, one option for each field.
+"""Convert records to the options of commands, and find the defaults of options in files.
+
+Each field of a record that a function accepts becomes one option.
 
 Read the defaults of options from the files of the folder, the project and the user.
 """

@@ -1,4 +1,5 @@
-"""Build the masked table as a query, with or without the rows of classes that fail a rule.
+"""Fit masks to a table, and build the masked table as a query, with or without the rows of classes
+that fail a rule.
 
 Mask the population, with which classes are compared, in the same way as a release.
 

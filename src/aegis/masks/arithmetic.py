@@ -1,4 +1,5 @@
-"""Exact arithmetic in Ibis expressions, shared by the numeric masks.
+"""Exact arithmetic in Ibis expressions, shared by the numeric masks, and the rounding of bounds
+that masks learn.
 
 Engines differ in the sign of a remainder, in how they print floats, and in casts of values that are
 out of range. The functions here avoid all three differences: remainders are made non-negative,

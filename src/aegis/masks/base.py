@@ -1,4 +1,5 @@
-"""The interface of masks: each is one frozen object that builds one Ibis expression.
+"""The interface of masks: each is one frozen object that builds one Ibis expression. Parameters of
+masks are checked here, and masks that add noise have their base here.
 
 All other properties of a mask follow from this expression. Evaluated on the distinct values of a
 column, it shows which values the mask treats in the same way. Compiled by Ibis, it is the mask's

@@ -1,4 +1,5 @@
-"""Group a column's distinct values by a mask, and compare groupings.
+"""Group a column's distinct values by a mask, compare groupings, and apply several masks one after
+the other.
 
 A grouping is computed by evaluating the mask's own expression on the distinct values. So a grouping
 cannot differ from the effect of the mask on a table.

@@ -1,4 +1,5 @@
-"""Define generalisation hierarchies, which group values on successive levels.
+"""Define generalisation hierarchies, which group values on successive levels, and the mask that
+shows a level.
 
 Define the mask that shows a level of an attribute's hierarchy.
 

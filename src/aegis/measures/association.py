@@ -1,4 +1,5 @@
-"""Compute chi-square, phi-square and Cramer's V between one attribute and the label.
+"""Measure the association of one attribute and the label: chi-square and its relatives, errors of a
+functional dependency, and mutual information.
 
 Measure the errors of the approximate functional dependency attribute -> label.
 

@@ -1,4 +1,5 @@
-"""Register the measures of single attributes, with the properties that help to choose one.
+"""Register all measures, of single attributes and of whole configurations, with the properties that
+help to choose one.
 
 `configuration_catalog` has the measures of whole configurations.
 

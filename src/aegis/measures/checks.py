@@ -1,4 +1,4 @@
-"""Check arrays of counts, codes and probabilities.
+"""Check arrays of counts, codes and probabilities, and round expected counts to integers.
 
 Round expected counts to integers.
 """

@@ -1,5 +1,5 @@
-"""Measure how well all other columns predict each column on held-out rows, for tables without a
-label.
+"""Measure tables without a label: how well all other columns predict each column on held-out rows,
+and the association among all columns.
 
 The rows are divided into K folds. For each fold, ridge regression on the rows of all other folds
 predicts each column from all other columns. A single inverse matrix gives the coefficients for all

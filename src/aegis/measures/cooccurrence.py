@@ -1,5 +1,5 @@
-"""Define the counts of pairs of levels of one configuration; its measures are computed from these
-counts.
+"""Define the record of a measure, and the counts of pairs of levels of one configuration from which
+measures are computed.
 
 Centre the counts of a configuration's levels.
 

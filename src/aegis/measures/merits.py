@@ -1,5 +1,5 @@
-"""Compute accuracy and log loss from moments of out-of-fold scores, assuming normal scores within
-classes.
+"""Predict which AUC, accuracy and log loss trained models will reach, from moments of out-of-fold
+scores.
 
 The moments come from `Scores`. If there are two classes, there is one score. The accuracy is then
 computed for the best threshold on the score, and the log loss for the best logistic curve; both are

@@ -1,4 +1,5 @@
-"""Compute Pillai's trace between all masked attributes of a configuration and the label.
+"""Compute Pillai's trace between all masked attributes of a configuration and the label, also if
+some attributes stay fixed.
 
 Compute Pillai's trace of varying attributes together with fixed attributes, which are factorised
 only once.

@@ -1,4 +1,5 @@
-"""Read YAML with line numbers, so that errors in a policy can name the line.
+"""Read YAML with line numbers, so that errors in a policy can name the line, and define the entries
+of a policy file.
 
 Aegis reads scalars as in YAML 1.2 (https://yaml.org/spec/1.2.2/#103-core-schema), but without its
 octal and hexadecimal numbers. So `yes`, `no`, `on` and `off` are texts. 2024-01-31, 12:30 and

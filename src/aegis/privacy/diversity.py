@@ -1,4 +1,5 @@
-"""Measure the diversity of the sensitive values in each equivalence class.
+"""Measure the sensitive values in each equivalence class: their diversity, and their distance from
+those of the whole table.
 
 All functions are pure functions of a `SensitiveCounts` and return one figure per class,
 shape (n_classes,). The figure of a class does not depend on any other class.

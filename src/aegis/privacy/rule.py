@@ -1,4 +1,5 @@
-"""Define the privacy rule of a policy, and check whether a table meets it.
+"""Define the privacy rule of a policy, check whether a table meets it, and compare the strength of
+two rules.
 
 **Suppression.** If a class fails any criterion, its rows are removed from the release. The release
 is admissible if at most floor(suppression * N + 1e-9) of the N rows are removed and at least one

@@ -25,8 +25,9 @@ from aegis.summary.outside import Outside, comparable, outside_of, people_of
 from aegis.words import json_fields
 
 AUDIT_VERSION = 1
-_Columns = tuple[tuple[str, ...], tuple[str, ...], str | None]
 """Version of the JSON form of `Audit`."""
+_Columns = tuple[tuple[str, ...], tuple[str, ...], str | None]
+"""Quasi-identifiers, sensitive columns, and the column of persons."""
 UNPROTECTED = (
     "No column is a quasi-identifier: all rows form one class, so the rule protects nobody. Give that "
     "role to the columns that others may know"

@@ -1,4 +1,5 @@
-"""Read policy and masks from a certificate, without the hierarchy files to which it refers.
+"""Read policy and masks from a certificate, without the hierarchy files to which it refers, and
+compare a certificate with the original table.
 
 Compare a certificate with the original table of its release.
 """

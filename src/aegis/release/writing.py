@@ -1,4 +1,5 @@
-"""Write all releases in the same steps: rows, checks, utility, certificate, final names.
+"""Write all releases in the same steps: configuration, rows, checks, utility, certificate, final
+names.
 
 Masks and record-level methods differ only in how they produce the rows of a release. Aegis writes
 the rows under a temporary name, reads them back and checks them against the rule. Then it measures

@@ -1,5 +1,5 @@
-"""Hold the subject of a study: a table or its summary, with the policy. It is read and summarised
-only once.
+"""Hold the subject of a study (a table or its summary, with the policy), which is read and
+summarised only once, and complete its answers.
 
 Complete an answer with more than the ranking: record-level releases, privacy, utility and
 reports.

@@ -1,4 +1,5 @@
-"""Build the summary of an attribute from its values, counts and candidate masks.
+"""Build the summary of an attribute from its values, counts and candidate masks, with the expected
+counts of noise masks.
 
 Compute expected counts under noise masks from their channels, without drawing rows.
 

@@ -1,4 +1,5 @@
-"""Aggregate a table into a `Summary`, close to the data.
+"""Aggregate a table into a `Summary`, close to the data; read its policy, and subtract a fold from
+its counts.
 
 Read the policy that a summary contains: roles, candidate masks, label and rule.
 

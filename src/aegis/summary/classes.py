@@ -1,4 +1,4 @@
-"""Count the equivalence classes of a table in its engine.
+"""Count the equivalence classes of a table, and their persons, in its engine.
 
 Count the distinct persons of equivalence classes, in the engine of the data.
 

@@ -1,4 +1,5 @@
-"""Read the rows of a table once, as integer codes; everything is then counted from these codes.
+"""Read the rows of a table once, as integer codes from which everything is then counted, or let a
+server count groups of rows.
 
 Count rows by computed keys, and compute each key only once per combination of raw values.
 

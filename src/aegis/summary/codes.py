@@ -1,4 +1,4 @@
-"""Prepare the columns of a table for counting: checks, integer codes, folds.
+"""Prepare the columns of a table for counting: checks, integer codes, and the fold of each row.
 
 Encode values as integers, with a fixed order; null and NaN are one value each.
 

@@ -1,5 +1,5 @@
-"""Find risks that a privacy rule does not cover: for example, rows that are unique in all columns
-together, and columns that are almost keys.
+"""Find risks that a privacy rule does not cover, such as rows that are unique in all columns
+together, and count the population from which a table is a sample.
 
 A rule covers only the quasi-identifiers. Somebody who knows a person's values in other columns may
 find the person's row by these.

@@ -87,10 +87,10 @@ def count_pairs_in_engine(
     """
     names, folds = tuple(attributes), dealer.folds
     sizes = tuple(a.n_atoms for a in attributes.values())
-    own = {"aegis_y": label, "r": response, "w": weight}
+    own = {"aegis_y": label, "aegis_r": response, "aegis_w": weight}
     columns = {name: value(rows) for name, value in own.items() if value is not None}
     if person is not None:
-        columns["u"] = ibis.dense_rank().over(order_by=rows[person])
+        columns["aegis_u"] = ibis.dense_rank().over(order_by=rows[person])
     labelled = rows.mutate(**columns)
     small = dealt(_atoms(source, labelled, attributes, classes), dealer)
     width = len(classes) * folds
@@ -139,7 +139,8 @@ def _atoms(
     classes: pa.Array,
 ) -> ir.Table:
     """Return a table with the class and the atoms (sets of values) of each labelled row and, if
-    `labelled` has them, its unit (`u`), numeric label (`r`) and weight (`w`).
+    `labelled` has them as `aegis_u`, `aegis_r` and `aegis_w`, its unit (`u`), numeric label (`r`)
+    and weight (`w`).
     """
     coded: dict[str, tuple[str, pa.Array, Array]] = {
         f"a{i}": (a.name, a.values, a.atoms) for i, a in enumerate(attributes.values())
@@ -148,8 +149,9 @@ def _atoms(
     joined, codes = labelled, {}
     for code, of_column in coded.items():
         joined, codes[code] = _coded(source, joined, code, *of_column)
-    more = [name for name in ("u", "r", "w") if name in labelled.columns]
-    table = joined.select(*more, **{code: value(joined) for code, value in codes.items()})
+    more = [name for name in ("u", "r", "w") if f"aegis_{name}" in labelled.columns]
+    columns = {name: joined[f"aegis_{name}"] for name in more}
+    table = joined.select(**columns, **{code: value(joined) for code, value in codes.items()})
     return table.filter(table["y"] != _NOWHERE)
 
 
@@ -209,16 +211,16 @@ def _coded(
     known = pa.array([not is_nan for is_nan in nan])
     places = pa.array(codes.tolist(), pa.int32())
     lookup = source.upload(
-        pa.table({f"v_{code}": values.filter(known), f"c_{code}": places.filter(known)})
+        pa.table({f"aegis_v_{code}": values.filter(known), f"aegis_c_{code}": places.filter(known)})
     )
 
     def of(joined: ir.Table) -> ir.Value:
-        position = joined[f"c_{code}"].fill_null(null)
+        position = joined[f"aegis_c_{code}"].fill_null(null)
         if any(nan):
             position = ibis.ifelse(joined[column].isnan(), int(codes[nan.index(True)]), position)
         return position.cast(kind)
 
-    return table.left_join(lookup, [table[column] == lookup[f"v_{code}"]]), of
+    return table.left_join(lookup, [table[column] == lookup[f"aegis_v_{code}"]]), of
 
 
 def _responses(

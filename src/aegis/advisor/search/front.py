@@ -1,5 +1,6 @@
-"""Compute the Pareto front of privacy and utility: the best configuration for each of several
-values of a parameter of the rule. The searches for these values share work.
+"""Compute the Pareto front of privacy and utility (the best configuration for each of several
+values of a parameter of the rule), choose among configurations that score about the same, and
+explain why the best is not finer.
 
 Explain why the best configuration is not finer, and how much a weaker rule would gain.
 

@@ -1,4 +1,5 @@
-"""Define the objectives of a search, and base classes for them.
+"""Define what an objective of a search is, with the objectives that need their own bounds: expected
+AUC and R2, and Pillai's trace.
 
 Bound the expected AUC and R2 over a box: a set of candidate masks for each attribute.
 

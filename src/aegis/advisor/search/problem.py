@@ -1,4 +1,5 @@
-"""Define the search space: variables with candidate masks, ordered by refinement.
+"""Define the search space (variables with candidate masks, ordered by refinement), and the clock
+that limits a search.
 
 A domain is a set of candidates of one variable, stored as a bit mask. A box has one domain per
 variable. The search removes candidates from boxes until each domain is a single candidate.

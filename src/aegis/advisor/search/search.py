@@ -1,4 +1,5 @@
-"""Search for the best admissible configuration among all combinations of candidate masks.
+"""Check the request of a search, and search for the best admissible configuration among all
+combinations of candidate masks.
 
 Check the request of a search before the table is read.
 """

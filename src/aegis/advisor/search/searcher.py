@@ -1,4 +1,5 @@
-"""Search one summary under several rules, which share scores and bounds.
+"""Search one summary under several rules, which share scores and bounds; save a stopped search in a
+file.
 
 Save a stopped search in a file, so that a later search can continue it.
 

@@ -1,4 +1,4 @@
-"""Add noise to numbers, which are shown on a grid.
+"""Add noise to numbers and dates, which are shown on a grid.
 
 Add noise to dates.
 

@@ -1,4 +1,5 @@
-"""Derive the role of a column from its name, which may be in one of several languages.
+"""Derive the role of a column from its name, which may be in one of several languages, and find the
+columns that number persons.
 
 A name is split into words: `dateOfBirth`, `date_of_birth` and `DATE OF BIRTH` are the same three
 words, and `dateofbirth` is recognised, too. A concept matches if one of its phrases is in the name

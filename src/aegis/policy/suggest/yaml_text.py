@@ -1,4 +1,5 @@
-"""Write a proposed policy as commented YAML that you can edit.
+"""Write a proposed policy as commented YAML that you can edit, with the column of survey weights if
+there is one.
 
 Find the column with the weights of a survey, and propose how to treat it.
 """

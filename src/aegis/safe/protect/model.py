@@ -1,4 +1,5 @@
-"""Define the protected summary, a separate type that may leave your organisation.
+"""Define the protected summary, a separate type that may leave your organisation, and what can be
+done with it alone: check its use under a policy, and reduce it.
 
 It is not a `Summary` and has none of its contents: no values, no pairs, no frequency table, no
 folds. Functions that need exact counts do not accept this type.

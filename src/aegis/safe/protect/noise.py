@@ -1,4 +1,5 @@
-"""Level `noise`: label tables and moments of codes with discrete Gaussian noise.
+"""Level `noise`: label tables and moments of codes with discrete Gaussian noise, and the codes of
+cells on which the moments depend.
 
 The rounds of noise, all on the same table and paid from one budget:
 

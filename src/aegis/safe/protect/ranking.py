@@ -1,4 +1,5 @@
-"""Rank and search from a protected summary, with standard errors, ties and verdicts of the rule.
+"""Rank, search and trace a Pareto front from a protected summary, with standard errors, ties and
+verdicts of the rule.
 
 Define what the core's search needs to know of a protected summary: space, objectives and verdicts.
 

@@ -1,4 +1,4 @@
-"""Write a protected summary for others, and charge its cost to a ledger.
+"""Protect a summary, write it for others, and charge its cost to a ledger.
 
 Protect a summary: the only way from exact counts to a file that may leave your organisation.
 """

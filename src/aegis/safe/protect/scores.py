@@ -1,4 +1,5 @@
-"""Score configurations from a protected summary, with errors from protection and from sampling.
+"""Score configurations and estimate joint counts from a protected summary, with errors from
+protection and from sampling.
 
 The score is the held-out target-coded trace of the masked attributes
 (`aegis.measures.target_coded`), computed from label tables and moments of codes. If a summary has

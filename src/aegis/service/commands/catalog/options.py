@@ -67,7 +67,9 @@ def connected(url: str, token: str, key: PrivateKey | None = None) -> Client:
     return connect(url, token, key=key)
 
 
-def asked_secret(prompt: str, variable: str, *, twice: bool = False) -> Callable[[str], str]:
+def asked_secret(
+    prompt: str, variable: str, *, twice: bool = False
+) -> Callable[[typer.Context, str], str]:
     """Return a callback for an option with a secret that nobody gave: read a line of a pipe, or prompt.
 
     Parameters
@@ -80,8 +82,8 @@ def asked_secret(prompt: str, variable: str, *, twice: bool = False) -> Callable
         Whether a person must type the secret twice.
     """
 
-    def callback(value: str) -> str:
-        if value:
+    def callback(context: typer.Context, value: str) -> str:
+        if value or context.resilient_parsing:  # Tab was pressed, so nobody waits for a question
             return value
         if sys.stdin.isatty():
             entered: str = typer.prompt(prompt, hide_input=True, confirmation_prompt=twice)
