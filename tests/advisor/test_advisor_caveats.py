@@ -117,7 +117,10 @@ def test_a_rare_class(measure: str, said: bool) -> None:
     }
     policy = load_policy({"version": 1, "label": "y", "attributes": {"a": {"role": "feature"}}})
     advice = search(pa.table(rows), policy, measure=measure)
-    assert told(advice, "only 6.2% of the labelled rows are y = yes") == said
+    assert told(advice, "only 6.2% of the labelled rows are y = yes:") == said
+    blank = replace(advice, summary={**advice.summary, "classes": {"no": 375, "yes ": 25}})
+    shown = " ".join(caveats_of(blank))
+    assert ("labelled rows are y = 'yes ':" in shown) == said
     again = search(
         pa.table({**rows, "y": ["yes" if i % 9 == 3 else "no" for i in range(400)]}), policy
     )

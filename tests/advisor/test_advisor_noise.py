@@ -341,3 +341,12 @@ def test_the_ends_of_a_domain_are_those_that_all_others_refine_or_are_refined_by
         finest = [c for c in sorted(held) if held <= set(members(age.coarser[c]))]
         assert age.coarsest(domain) == next(iter(coarsest), None)
         assert age.finest(domain) == next(iter(finest), None)
+
+
+def test_noise_on_a_column_with_one_value_says_nothing() -> None:
+    """It was a KeyError if the table had no other column."""
+    mapping: dict[str, Any] = {"version": 1, "label": "y"}
+    noise = {"scale_uniform": {"ratio": 0.2}}
+    mapping["attributes"] = {"a": {"role": "feature", "masks": [noise, "suppress"]}}
+    advice = advise(pa.table({"a": [0] * 60, "y": ["n", "y"] * 30}), load_policy(mapping))
+    assert [ranked.score for ranked in advice.ranking] == [0.5, 0.5]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import ibis
@@ -53,6 +54,22 @@ def people(postgres: Any) -> Iterator[Source]:
 def test_the_summary_equals_that_of_the_embedded_engine(people: Source) -> None:
     assert not people.engine.in_process
     assert_same(summarize(people, policy()), summarize(awkward(), policy()))
+
+
+def test_two_threads_group_the_rows_of_one_table(
+    people: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first to end dropped the groups of the other."""
+    monkeypatch.setattr(coded_rows, "TRIAL_ROWS", 10)
+    columns, other = ("ill", "y"), ThreadPoolExecutor(1)
+    with coded_rows.grouping(people, columns):
+        inner = coded_rows.grouping(people, columns)
+        other.submit(inner.__enter__).result()
+        other.submit(inner.__exit__, None, None, None).result()
+        query = coded_rows.count_by(people, people.table, {"y": people.table["y"]})
+        counted = people.collect(query).to_pylist()
+    assert {row["y"]: row["n"] for row in counted} == {"yes": 80, "no": 40}
+    other.shutdown()
 
 
 TAKEN = (

@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -82,6 +83,31 @@ def test_fit_checks_the_rule_if_asked() -> None:
         refusing.set_params(breach="shout").fit(TRAIN)
     with pytest.raises(PolicyError, match="needs a policy"):
         aegis.MaskingTransformer(fine, breach="warn").fit(TRAIN)
+
+
+def test_fit_checks_the_rule_by_persons_and_sensitive_values_that_the_output_hides() -> None:
+    """Rows were counted instead of persons: two rows of one person met k = 2."""
+    rows = pd.DataFrame({"age": [31, 31, 52, 52], "who": list("aabc"), "ill": list("xyzz")})
+    mapping: dict[str, Any] = {
+        "version": 1,
+        "privacy": {"k": 2},
+        "person": "who",
+        "attributes": {"age": {"role": "quasi-identifier", "masks": ["identity", "suppress"]}},
+    }
+
+    def fitted(table: pd.DataFrame, age: str = "identity") -> aegis.MaskingTransformer:
+        return aegis.MaskingTransformer({"age": age}, mapping, breach="error").fit(table)
+
+    with pytest.raises(NoAdmissibleConfiguration, match="k-anonymity: 1 person"):
+        fitted(rows)
+    assert list(fitted(rows, "suppress").transform(rows).columns) == ["age"]
+    with pytest.raises(DataError, match="the table of fit lacks who"):
+        fitted(rows[["age"]])
+    del mapping["person"]
+    mapping["attributes"]["ill"] = {"role": "sensitive"}
+    mapping["privacy"] = {"l_diversity": {"attribute": "ill", "l": 2}}
+    with pytest.raises(NoAdmissibleConfiguration, match="l-diversity of ill: 2 rows"):
+        fitted(rows)
 
 
 def test_what_is_no_configuration_or_policy_is_refused() -> None:

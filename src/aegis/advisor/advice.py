@@ -555,7 +555,7 @@ def _rare_class(advice: Advice) -> tuple[str, ...]:
     if share >= RARE or MEASURES.get(advice.measure).unit == "AUC":
         return ()  # of other merits `disagreement` says more
     return (
-        f"only {share:.1%} of the labelled rows are {advice.summary['label']} = {name}: such a class "
+        f"only {share:.1%} of the labelled rows are {advice.summary['label']} = {in_sentence(name)}: such a class "
         f"hardly affects accuracy, and {advice.measure} weights rows, not classes. Compare with the "
         "ranking by --measure held-out-auc",
     )

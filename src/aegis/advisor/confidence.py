@@ -23,7 +23,7 @@ from enum import StrEnum
 import numpy as np
 
 from aegis.advisor import scores as expected
-from aegis.advisor.encodings import group_rows, masked_classes
+from aegis.advisor.encodings import group_rows, masked_classes, sets_aside
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.arrays import Floats
@@ -113,7 +113,7 @@ def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int
         return 0  # each label's rows are dealt to other folds; its own error is stated
     most = min(len(choices), COMPARED)
     folds = scorer.summary.pairs.folds
-    if measure.scope is Scope.ATTRIBUTE and _set_aside(scorer.summary):
+    if measure.scope is Scope.ATTRIBUTE and sets_aside(scorer.summary):
         return 0  # attributes that are set aside are not counted by fold
     if measure.without_folds is not None or measure.scope is not Scope.CONFIGURATION or not folds:
         return most
@@ -127,10 +127,6 @@ def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int
         if spent > EFFORT:
             return place if place > 1 else 0  # of one alone nothing is compared
     return most
-
-
-def _set_aside(summary: Summary) -> bool:
-    return any(attribute.aside for attribute in summary.attributes.values())
 
 
 def confidence_note(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> tuple[str, ...]:

@@ -380,7 +380,7 @@ class _Others:
             Number of directions, P.
         """
         counts = self.counts
-        if counts.chance is None:
+        if counts.chance is None or not counts.joint.shape[-1]:
             return 0.0
         scored = self.outside.scored[:, targets]
         noise = np.zeros((2, *scored.shape, width))

@@ -42,8 +42,9 @@ class MaskingTransformer:
     `get_feature_names_out`) without importing scikit-learn, so that it fits into a `Pipeline` or
     `ColumnTransformer`. The transformer only masks. It never suppresses rows, because it must keep
     them aligned with the target, and so its output often breaks the policy's privacy rule. With
-    `breach`, `fit` checks the rule on the masked rows. To release rows, use `Study.apply`. The output is the same kind of frame as the input; a NumPy array gives an
-    array with columns called `x0`, `x1`, ... `set_output` selects another kind.
+    `breach`, `fit` checks the rule on the masked rows. To release rows, use `Study.apply`. The
+    output is the same kind of frame as the input; a NumPy array gives an array with columns called
+    `x0`, `x1`, ... `set_output` selects another kind.
 
     Parameters
     ----------
@@ -64,8 +65,9 @@ class MaskingTransformer:
         warns about that. Without a seed, noise uses the system's randomness. Draws with a seed also
         depend on the values of the column, so two tables get different noise.
     breach
-        `warn` or `error`: how `fit` responds if its masked rows break the policy's rule. By default,
-        nothing checks the rule. Rows that `transform` masks later are never checked.
+        `warn` or `error`: how `fit` responds if its masked rows break the policy's rule. The table of
+        `fit` needs the columns that the rule names: those of persons and of sensitive values. By
+        default, nothing checks the rule. Rows that `transform` masks later are never checked.
 
     Examples
     --------
@@ -151,8 +153,17 @@ class MaskingTransformer:
         policy = self._policy()
         if policy is None:
             raise PolicyError("`breach` needs a policy.", hint="Give the policy with the rule.")
+        counted = (policy.person, *policy.privacy.sensitive)
+        hidden = [name for name in counted if name is not None and name not in self._names_out]
+        absent = [name for name in hidden if name not in open_table(_named(X)).columns]
+        if absent:
+            raise DataError(
+                f"`breach` cannot check the rule: the table of fit lacks {', '.join(absent)}.",
+                hint="Fit with every column that the rule names (the output need not show it).",
+            )
         configuration = Configuration("fit", self.masks_)
-        violations = audit(self._masked(X), policy=policy, configuration=configuration).violations
+        rows = self._masked(X, hidden)
+        violations = audit(rows, policy=policy, configuration=configuration).violations
         if not violations:
             return
         message = f"The masked rows of fit break the privacy rule: {'; '.join(violations)}."
@@ -184,8 +195,8 @@ class MaskingTransformer:
         self._require_fitted("transform")
         return _like(X, self._masked(X), self._output)
 
-    def _masked(self, X: Any) -> pa.Table:
-        """Return the masked columns as an Arrow table."""
+    def _masked(self, X: Any, more: Sequence[str] = ()) -> pa.Table:
+        """Return the masked columns as an Arrow table, and the columns in `more` as they are."""
         source = open_table(_named(X))
         for name in self._names_out:
             column, mask = source.require(name, where="seen by fit"), self.masks_.get(name)
@@ -199,8 +210,9 @@ class MaskingTransformer:
         with_row = Source(numbered, source.origin)
         noise = noise_of(shown)
         plain = {name: None if name in noise else mask for name, mask in shown.items()}
-        masked = masked_table(with_row, {**plain, _ROW: None}).order_by(_ROW).drop(_ROW)
-        collected = source.collect(masked.select(*self._names_out))
+        plain |= dict.fromkeys((*more, _ROW))
+        masked = masked_table(with_row, plain).order_by(_ROW).drop(_ROW)
+        collected = source.collect(masked.select(*self._names_out, *more))
         return draw_columns(collected, noise, seed=self.seed)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from threading import get_ident
 from weakref import WeakKeyDictionary
 
 import ibis.expr.operations as ops
@@ -384,8 +385,8 @@ Groups = tuple[ir.Table, list[str]]
 """A table with each combination of some columns, as `c0`, `c1`, ..., and its number of rows
 `aegis_n`; and the names of these columns.
 """
-_STORED: WeakKeyDictionary[Source, Groups] = WeakKeyDictionary()
-"""The groups of the rows of tables, as long as `grouping` lasts."""
+_STORED: WeakKeyDictionary[Source, tuple[int, Groups | None]] = WeakKeyDictionary()
+"""The groups of the rows of tables, as long as `grouping` lasts, with the thread that uses them."""
 
 
 @contextmanager
@@ -393,8 +394,9 @@ def grouping(source: Source, names: Iterable[str]) -> Iterator[None]:
     """Make a server group the rows of a table by the columns `names` once, and store the groups as
     long as the context lasts. `count_by` then counts these columns from the groups.
 
-    Nothing is stored if the engine runs in this process, or if most rows of the trial query have a
-    combination of values that no other row has.
+    Nothing is stored if the engine runs in this process, if most rows of the trial query have a
+    combination of values that no other row has, or if groups of the table are stored already. Other
+    threads do not use the groups, because their counts may last longer.
     """
     schema = source.table.schema()
     columns = [n for n in dict.fromkeys(names) if n in schema and Kind.of(schema[n]) is not None]
@@ -405,12 +407,16 @@ def grouping(source: Source, names: Iterable[str]) -> Iterator[None]:
     if rows < TRIAL_ROWS or 2 * alone > rows:
         yield
         return
-    with source.keep(_grouped(source.table, columns)) as stored:
-        _STORED[source] = stored, columns
-        try:
+    mine: tuple[int, Groups | None] = get_ident(), None
+    if _STORED.setdefault(source, mine) is not mine:
+        yield
+        return
+    try:
+        with source.keep(_grouped(source.table, columns)) as stored:
+            _STORED[source] = mine[0], (stored, columns)
             yield
-        finally:
-            del _STORED[source]
+    finally:
+        del _STORED[source]
 
 
 def count_by(source: Source, table: ir.Table, keys: Mapping[str, ir.Value]) -> ir.Table:
@@ -454,8 +460,9 @@ def _once(
     If the groups are stored, or if the table is stored as Parquet and can be read as codes, no
     trial query is needed.
     """
-    known = _STORED.get(source)
-    if known is not None and base.equals(source.table) and set(columns) <= set(known[1]):
+    thread, known = _STORED.get(source) or (0, None)
+    usable = thread == get_ident() and base.equals(source.table)
+    if known is not None and usable and set(columns) <= set(known[1]):
         return known
     if all(isinstance(key, ops.Field) for key in keys.values()):
         return None
