@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from cli_support import plain
 
+from aegis.cli.audit import in_words
 from aegis.cli.main import run
 
 FEW = 4
@@ -107,6 +108,23 @@ def test_an_audit_says_in_words_what_it_did_not_check(said, walk: Path) -> None:
     assert not re.search(r"[a-z]\.[a-z]|_", part)
     with_table = said(*audit, "--original", "table.csv")[0].partition("Not checked")[2]
     assert "sampling error" not in with_table
+
+
+@pytest.mark.parametrize(
+    ("unchecked", "words"),
+    [
+        ("stderr of each label: X", "sampling error of the utility for each label: X"),
+        ("reference of each label: X", "utility of the original table for each label: X"),
+        (
+            "utility.columns.*.weight, .unmasked and .kept: X",
+            "weight of each column, its utility unmasked and the percentage kept: X",
+        ),
+        ("weight: X", "sums of the weights: X"),
+    ],
+)
+def test_figures_of_labels_columns_and_weights_have_words(unchecked: str, words: str) -> None:
+    """An audit measures each column's masked figure: it only lacks those of the original table."""
+    assert in_words(unchecked) == words
 
 
 def test_apply_and_the_page_of_its_certificate_list_the_same_in_one_order(said, walk: Path) -> None:

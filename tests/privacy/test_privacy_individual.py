@@ -148,6 +148,15 @@ def test_a_large_class_has_a_small_risk() -> None:
     assert risk[0] == pytest.approx(1e-9, rel=1e-3)
 
 
+@pytest.mark.parametrize("factor", [10, 1000, 1e6])
+def test_the_risk_falls_from_class_to_larger_class(factor: float) -> None:
+    """SciPy's 2F1(1, 1; 101; z) is infinite, so 100 records need the series."""
+    records = np.arange(1, 200)
+    risk = individual_risk(records, records * factor)
+    assert (np.diff(risk) < 0).all()
+    assert 0 < risk[-1] < risk[0] < 1
+
+
 @given(
     st.lists(
         st.tuples(*[st.integers(-1, 2)] * 3, st.integers(1, 9)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 import ibis
@@ -11,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.errors import EngineError
+from aegis.errors import DataError, EngineError
 from aegis.sources import Source, open_table
 
 
@@ -156,3 +158,17 @@ def test_counting_rows_of_any_engine() -> None:
     connection = ibis.duckdb.connect()
     assert open_table(connection.create_table("t", numbered(17))).rows == 17
     assert open_table(numbered(0)).rows == 0
+
+
+@pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_text("a,b\n9,9\n")])
+def test_no_digest_of_a_file_that_changed_since_it_was_opened(
+    change: Callable[[Path], object], tmp_path: Path
+) -> None:
+    """A certificate would state the digest of bytes that are not those of the released rows."""
+    path = tmp_path / "table.csv"
+    path.write_text("a,b\n1,2\n3,4\n")
+    source = open_table(str(path))
+    assert source.digest() == sha256(path.read_bytes()).hexdigest()
+    change(path)
+    with pytest.raises(DataError, match="was changed or deleted after it was opened"):
+        source.digest()

@@ -51,17 +51,16 @@ FIELDS = {
     "seeded_noise": "columns whose noise has a seed",
     "suppressed_persons": "persons suppressed",
     "unseen_rows": "values that a mask did not know",
-    "utility.columns.*.weight": "utility of each column",
-    ".unmasked and .kept": "",
+    "utility.columns.*.weight": "weight of each column",
+    ".unmasked and .kept": "its utility unmasked and the percentage kept",
     "utility.kept": "percentage of the utility kept",
     "utility.lost_classes": "label classes of which no row is left",
     "utility.reference": "utility of the original table",
     "utility.reference_rmse": "error of predictions from the original table",
     "utility.stderr": "sampling error of the utility",
+    "weight": "sums of the weights",
 }
-"""Words for the parts of field names in a certificate. The text is empty if earlier parts of the
-name already say the same.
-"""
+"""Words for the parts of field names in a certificate."""
 MASK_FIELD = "configuration.masks."
 OF_LABELS = " of each label"
 CHECK_SCHEMA = 1
@@ -113,16 +112,15 @@ def in_words(unchecked: str) -> str:
     'sampling error of the utility, percentage of the utility kept: needs the original table (--original TABLE)'
     """
     fields, colon, why = unchecked.partition(": ")
-    named = filter(None, map(_field, fields.split(", ")))
-    return f"{', '.join(named)}{colon}{why}"
+    return f"{', '.join(map(_field, fields.split(', ')))}{colon}{why}"
 
 
 def _field(name: str) -> str:
     if name.startswith(MASK_FIELD):
         return f"mask of {name.removeprefix(MASK_FIELD)}"
-    each = OF_LABELS if name.endswith(OF_LABELS) else ""
-    own = name.removesuffix(each)
-    return f"{FIELDS.get(own, own)}{each}"
+    if name.endswith(OF_LABELS):
+        return f"{_field('utility.' + name.removesuffix(OF_LABELS))} for each label"
+    return FIELDS.get(name, name)
 
 
 def _head(audited: Audit, origin: str) -> Iterator[RenderableType]:

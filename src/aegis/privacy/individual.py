@@ -112,7 +112,7 @@ def _series(f: Floats, z: Floats) -> Floats:
     """Return 2F1(1, 1; f + 1; z), shape (N,), by a short series if f is large."""
     from scipy.special import hyp2f1  # like other parts of SciPy: taking long to load
 
-    large = f > _LARGE
+    large = f >= _LARGE
     total, term = np.ones(len(f)), np.ones(len(f))
     for n in range(1, _TERMS):
         term = term * n * z / (f + n)

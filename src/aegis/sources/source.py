@@ -102,6 +102,17 @@ def _moment(value: datetime) -> str:
 _ROW_HASH = "aegis_row_hash"
 
 
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Return the size of a file and the time of its last change in nanoseconds; None if there is no
+    such file.
+    """
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_size, state.st_mtime_ns
+
+
 DIGESTED = ("files", "rows in their order", "rows in any order")
 """The content that the digest of a table covers: bytes of files, or rows. Rows of Spark are not ordered.
 """
@@ -132,6 +143,9 @@ class Source:
     by_context
         Columns of text files in which other values decide how each value is read: the order of day
         and month, or the marks and units of numbers.
+    stamps
+        Size in bytes and time of the last change of each file, when the table was opened; None for
+        a file that was missing.
     """
 
     table: ir.Table
@@ -142,6 +156,11 @@ class Source:
     notes: tuple[str, ...] = ()
     reading: Reading | None = None
     by_context: tuple[str, ...] = ()
+    stamps: tuple[tuple[int, int] | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.stamps:
+            object.__setattr__(self, "stamps", tuple(map(_stamp, self.files)))
 
     @cached_property
     def backend(self) -> Any:
@@ -301,10 +320,21 @@ class Source:
 
         If rows must not be transferred to this process, the engine computes the digest of the rows,
         in any order.
+
+        Raises
+        ------
+        DataError
+            A file was changed or deleted after the table was opened, so its bytes need not be those
+            of the rows.
         """
         sha = hashlib.sha256()
         if self.files:
-            for path in self.files:
+            for path, stamp in zip(self.files, self.stamps, strict=True):
+                if stamp is None or _stamp(path) != stamp:
+                    raise DataError(
+                        f"{path} was changed or deleted after it was opened.",
+                        hint="Open the table again, and repeat what you did with it.",
+                    )
                 with path.open("rb") as file:
                     while chunk := file.read(1 << 20):
                         sha.update(chunk)
