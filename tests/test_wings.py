@@ -149,7 +149,7 @@ def test_losses_and_estimates_that_are_broken_are_named_and_a_search_goes_on(
     ):
         refused = ran(core, "-m", "aegis", *words, option, value)
         assert refused.returncode == 2
-        assert f"adds {kind} that cannot be loaded: OSError: lost" in said(refused)
+        assert f"adds {kind} that cannot be loaded: OSError: lost. Install" in said(refused)
 
 
 def said(done: Any) -> str:

@@ -255,8 +255,8 @@ def _one(kind: str) -> str:
 def _broken(kind: str, point: EntryPoint, error: Exception) -> PolicyError:
     return PolicyError(
         f"Package {_package(point)} adds {_one(kind)} ({point.value}) that cannot be loaded: "
-        f"{type(error).__name__}: {error}",
-        hint="Mend or uninstall the package; AEGIS_DEBUG=1 shows where it fails.",
+        f"{type(error).__name__}: {str(error).rstrip('.')}.",
+        hint="Install the package again, mend it or uninstall it; AEGIS_DEBUG=1 shows where it fails.",
     )
 
 

@@ -75,6 +75,17 @@ def test_plain_files_need_nothing_said(tmp_path: Path) -> None:
     assert open_proposing(file).reading is None
 
 
+@pytest.mark.parametrize("absent", ["k. A.", "k.A.", "n.a.", "N.A."])
+def test_abbreviations_among_numbers_are_proposed_as_null(absent: str, tmp_path: Path) -> None:
+    """German tables write "k. A." (not stated) where a number is missing."""
+    file = tmp_path / "weights.csv"
+    file.write_text(f"kg;place\n71,5;Bern\n{absent};{absent}\n80,25;Bern\n", encoding="utf-8")
+    source = open_proposing(file)
+    assert source.reading is not None
+    assert source.reading.null == (absent,)
+    assert [row["kg"] for row in source.collect(source.table).to_pylist()] == [71.5, None, 80.25]
+
+
 def workbook(path: Path, sheets: dict[str, list[list[Any]]]) -> Path:
     book = xlsxwriter.Workbook(str(path), {"default_date_format": "yyyy-mm-dd"})
     for name, cells in sheets.items():

@@ -549,7 +549,7 @@ class KeptWeight:
 def not_released(weight: str) -> str:
     """Return a warning that the release lacks the weights of its rows, with a remedy."""
     return (
-        f"the release does not show the weights in {weight!r}, because a rare weight singles out its row. People who "
+        f"The release does not show the weights in {weight!r}, because a rare weight singles out its row. People who "
         "use the release count each row once. To release rounded weights, give the column masks such as "
         "[{round: {step: 100}}, suppress]"
     )

@@ -16,7 +16,21 @@ from aegis.sources.open import open_table
 from aegis.sources.source import Source
 from aegis.words import joined
 
-_NULLS = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?", "-", ".")
+_ABSENT = (
+    "NA",
+    "N/A",
+    "N.A.",
+    "n/a",
+    "n.a.",
+    "k.A.",
+    "k. A.",
+    "NaN",
+    "nan",
+    "NULL",
+    "null",
+    "None",
+)
+_NULLS = (*_ABSENT, "?", "-", ".")
 """Texts that people write for a missing value."""
 _AT_ONCE = 100
 """Number of aggregates of a query: the engine compares all aggregates of a query with each other."""
