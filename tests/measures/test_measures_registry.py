@@ -125,7 +125,7 @@ def test_a_package_that_fails_to_load_is_named_and_the_rest_works(monkeypatch):
     with pytest.raises(PolicyError) as refused:
         own.get("own")
     assert "ModuleNotFoundError" in refused.value.message
-    assert "uninstall the package" in refused.value.hint
+    assert "uninstall it" in refused.value.hint
     with pytest.raises(PolicyError, match="Unknown measure"):
         own.get("no-such-measure")
 
