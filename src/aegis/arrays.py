@@ -1,8 +1,6 @@
-"""Define types of arrays, and caches with a limit.
+"""Define types of arrays, and caches.
 
-Types of arrays that many rooms use; docstrings state their shapes.
-
-Define caches: with a limit, whose dropped values are computed again, and of one object.
+Docstrings state the shapes of arrays. A cache with a limit computes a dropped value again.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@ single configuration.
 
 Check on the frequency table whether configurations meet the rule, without reading rows.
 
-Score one configuration and check it against the rule.
-
 Compare a user's privacy rule with the rule of the summary's owner.
 """
 

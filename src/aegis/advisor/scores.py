@@ -1,6 +1,4 @@
-"""Hold scores of configurations, and what scores need besides counts.
-
-Hold scores of configurations, and compute the share of the utility that they keep.
+"""Hold scores of configurations, and compute the share of the utility that they keep.
 
 Score noise masks from expected counts, without drawing rows.
 

@@ -1,7 +1,5 @@
 """Check, open and list the files that commands read and write, with the options for opening a
 table.
-
-Define the options for opening a table, once for all commands with a TABLE.
 """
 
 from __future__ import annotations

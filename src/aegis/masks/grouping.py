@@ -3,8 +3,6 @@ the other.
 
 A grouping is computed by evaluating the mask's own expression on the distinct values. So a grouping
 cannot differ from the effect of the mask on a table.
-
-Apply several masks one after the other.
 """
 
 from __future__ import annotations

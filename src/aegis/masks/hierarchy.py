@@ -1,8 +1,6 @@
 """Define generalisation hierarchies, which group values on successive levels, and the mask that
 shows a level.
 
-Define the mask that shows a level of an attribute's hierarchy.
-
 Apply masks with many values by joining a small table, if an expression would be too long.
 
 For a `Level` of a hierarchy with 100,000 values, an engine needs minutes and gigabytes to evaluate

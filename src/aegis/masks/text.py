@@ -1,10 +1,6 @@
 """Define masks of texts, codes, identifiers and dates.
 
-Define masks of text and of codes.
-
 Replace identifiers by keyed tokens: equal values give equal tokens, which do not reveal the value.
-
-Define masks of dates and times.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
 """Register all measures, of single attributes and of whole configurations, with the properties that
 help to choose one.
 
-`configuration_catalog` has the measures of whole configurations.
-
-Register the measures of whole configurations: how well all attributes together predict the label.
-
 Describe the measures that predict a metric of trained models.
 
 Measure a configuration by the information that each chosen attribute adds to the attributes

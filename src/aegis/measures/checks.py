@@ -1,7 +1,4 @@
-"""Check arrays of counts, codes and probabilities, and round expected counts to integers.
-
-Round expected counts to integers.
-"""
+"""Check arrays of counts, codes and probabilities, and round expected counts to integers."""
 
 from __future__ import annotations
 

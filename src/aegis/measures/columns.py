@@ -5,8 +5,6 @@ The rows are divided into K folds. For each fold, ridge regression on the rows o
 predicts each column from all other columns. A single inverse matrix gives the coefficients for all
 columns, and a product with the counts of the held-out fold gives the squared errors on this fold
 (theory.md, section 3).
-
-Measure the association among all columns, for tables without a label.
 """
 
 from __future__ import annotations

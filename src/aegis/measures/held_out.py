@@ -1,7 +1,5 @@
 """Predict Pillai's trace of penalised regressions on held-out rows, with ordered attributes coded
 as levels or as thresholds.
-
-Compute the held-out trace if ordered attributes are coded as thresholds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Measure how well released columns predict the values of a column that is hidden by its mask, and
 find columns that make most rows unique.
-
-Find a few columns that make most rows unique, if the quasi-identifiers are known, too.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The squared distance is a sum over attributes. The term of a numeric attribute i
 difference of z-scores; the term of an ordinal attribute is the squared difference of ranks divided
 by V - 1; the term of a categorical attribute is 0 or 1. A missing number counts as the mean, and a
 missing rank as the middle of the scale, at a distance of one unit in a separate dimension. The
-module `losses` uses the same metric, so the methods minimise the loss that is reported.
+module `groups` uses the same metric, so the methods minimise the loss that is reported.
 """
 
 from __future__ import annotations

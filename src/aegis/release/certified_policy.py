@@ -1,7 +1,5 @@
 """Read policy and masks from a certificate, without the hierarchy files to which it refers, and
 compare a certificate with the original table.
-
-Compare a certificate with the original table of its release.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Count a table step by step, and combine the counts into a `Summary`, with one order of label
 classes for several parts.
-
-Give the label classes of several parts of a table one common order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Count the equivalence classes of a table, and their persons, in its engine.
 
-Count the distinct persons of equivalence classes, in the engine of the data.
-
 One query counts the rows and persons of each class. Distinct counts cannot be added, so one more
 query for each sensitive attribute counts the persons of each value. All rows without a person count
 as one unknown person. This is the smallest possible number, so no figure looks safer than it is.

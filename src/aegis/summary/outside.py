@@ -4,8 +4,6 @@ together, and count the population from which a table is a sample.
 A rule covers only the quasi-identifiers. Somebody who knows a person's values in other columns may
 find the person's row by these.
 
-Count the population from which a table is a sample, for the classes of any configuration.
-
 The population is the table that the policy names. If the policy names none, the number of people in
 a class is estimated as the sum of the survey weights of its rows.
 """

@@ -1,7 +1,5 @@
 """Count the equivalence classes that masks form: of the cells of a frequency table, and under the
 coarsest and finest configurations of boxes.
-
-Count the equivalence classes that the cells of a frequency table form under masks.
 """
 
 from __future__ import annotations

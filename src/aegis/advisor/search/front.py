@@ -2,9 +2,8 @@
 values of a parameter of the rule), choose among configurations that score about the same, and
 explain why the best is not finer.
 
-Explain why the best configuration is not finer, and how much a weaker rule would gain.
-
-Among configurations that score about the same, recommend the one that masks least.
+To explain this, state how much a weaker rule would gain. Among configurations that score about the
+same, recommend the one that masks least.
 
 Scores within a stated margin of the best score count as equal, because trained models show no
 difference on new rows. If the search scored a list, the whole list is compared. If the score has a

@@ -1,7 +1,5 @@
-"""Check the request of a search, and search for the best admissible configuration among all
-combinations of candidate masks.
-
-Check the request of a search before the table is read.
+"""Check the request of a search before the table is read, and search for the best admissible
+configuration among all combinations of candidate masks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Add noise to numbers and dates, which are shown on a grid.
 
-Add noise to dates.
-
 Draw from differentially private mechanisms with OpenDP (extra `dp`).
 """
 
