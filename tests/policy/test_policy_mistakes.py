@@ -18,6 +18,7 @@ MISTAKES = {
     "list": ("- a", r"not a mapping", None),
     "version": ("label: y\nversion: 2\nattributes: {a: {role: feature}}", r"version is 2", 2),
     "no version": ("label: y\nattributes: {a: {role: feature}}", r"'version' is missing", 1),
+    "what to add": ("label: y\n", r"'version' is missing.*`version: 1`", 1),
     "no attributes": ("version: 1\nlabel: y\n", r"'attributes' is missing", 1),
     "null attributes": ("version: 1\nlabel: y\nattributes:\n", r"attributes is None", 3),
     "null attribute": (HEAD + "  a:\n", r"attributes\.a is None.*mapping", 4),

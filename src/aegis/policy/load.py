@@ -173,6 +173,7 @@ _WRITERS = {
     "record-level release is best. By hand: `method: NAME`.",
 }
 """Advice for an empty file, by the kind of file."""
+_START = f"A policy starts with `version: {VERSION}`."
 _HINTS = {
     "model_type": "Write a mapping: {key: value, ...}.",
     "dict_type": "Write a mapping: {key: value, ...}.",
@@ -507,7 +508,7 @@ class _Loader:
         if not isinstance(data, dict):
             raise PolicyError(
                 f"{self.located.origin} is not a mapping.",
-                hint="A policy starts with `version: 1`.",
+                hint=_START,
             )
         if {"certificate", "configuration"} <= data.keys():
             raise PolicyError(
@@ -550,7 +551,8 @@ class _Loader:
                 hint=choices(str(path[-1]), shape.model_fields),
             )
         if first["type"] == "missing":
-            hint = f"Add one of: {', '.join(Role)}." if path[-1] == "role" else "Add it."
+            due = {"role": f"Add one of: {', '.join(Role)}.", "version": _START}
+            hint = due.get(str(path[-1]), "Add it.")
             return PolicyError(f"{where}: {name!r} is missing.", hint=hint)
         hint = _HINTS.get(first["type"], f"{first['msg']}.")
         hint = hint.replace("{text}", _TEXTS.get(str(path[-1]), "a text"))
