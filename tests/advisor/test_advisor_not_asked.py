@@ -16,8 +16,8 @@ import pytest
 
 import aegis
 from aegis.advisor import Scorer
-from aegis.advisor.later import Later
 from aegis.advisor.released import ReleasedRows
+from aegis.advisor.scores import Later
 from aegis.measures import MEASURES, Cooccurrence, Measure
 from aegis.measures.discriminant import PENALTIES, _Others
 from aegis.policy import load_policy, policy_mapping

@@ -20,8 +20,8 @@ import aegis
 from aegis.advisor.owner_preview import show_release
 from aegis.advisor.utility import UtilityFigure
 from aegis.cli.audit import print_audit
-from aegis.cli.options import Format
 from aegis.cli.output import Output
+from aegis.cli.parameters import Format
 from aegis.errors import DataError, PolicyError
 from aegis.policy import policy_digest
 from aegis.report import page, render_certificate, write_page

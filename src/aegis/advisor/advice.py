@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from aegis.advisor.figures import Binding, EstimatedScores, Front, ProxyFigures, SearchFigures
-from aegis.advisor.later import changed, later, read_later
 from aegis.advisor.ranked import PrivacyChange, Ranked
+from aegis.advisor.scores import changed, later, read_later
 from aegis.advisor.scoring import Scorer, utility_kept
 from aegis.advisor.utility import IN_WORDS, Reference, Rows, UtilityFigure
 from aegis.errors import NoAdmissibleConfiguration

@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 
 from aegis.advisor.advice import Advice
-from aegis.advisor.later import Later, changed, later
 from aegis.advisor.ranked import Ranked, best_masked
+from aegis.advisor.scores import Later, changed, later
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import SeveralScorer
 from aegis.arrays import Flags, Floats, Integers, Ints, remembered

@@ -17,8 +17,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from aegis.advisor.later import read_later
-from aegis.advisor.scores import AttributeScore, mean_change
+from aegis.advisor.scores import AttributeScore, mean_change, read_later
 from aegis.advisor.scoring import Choice
 from aegis.advisor.utility import UtilityFigure
 from aegis.files import Progress

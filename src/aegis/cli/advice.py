@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aegis.cli.options import Format
 from aegis.cli.output import Output
+from aegis.cli.parameters import Format
 from aegis.cli.screen import ShortPage
 from aegis.present import Finding, label_lines, label_words, mask_shown, score_words
 from aegis.words import amount, counted

@@ -20,7 +20,8 @@ from aegis.cli.files import (
     unused,
     written,
 )
-from aegis.cli.options import (
+from aegis.cli.output import PrintOptions, reporting
+from aegis.cli.parameters import (
     After,
     Configurations,
     ExactPairs,
@@ -39,21 +40,20 @@ from aegis.cli.options import (
     With,
     split_names,
 )
-from aegis.cli.output import PrintOptions, reporting
 from aegis.errors import PolicyError
 from aegis.files import TABLE_FORMATS, format_of
 from aegis.options import option
+from aegis.registry import format_of_summary
 from aegis.requests import SEARCH_WORK, SearchRequest
-from aegis.summary_formats import format_of_summary
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from aegis import Study
     from aegis.advisor import Advice, Ranked
     from aegis.files import Progress
     from aegis.policy import Configuration, Policy
     from aegis.sources import Source
+    from aegis.study import Study
     from aegis.summary import Summary
 
 TOP = 10
@@ -250,7 +250,7 @@ def _study(
     asked: AdviseCommand, subject: str | Source | Summary, policy: Policy, progress: Progress
 ) -> Study:
     """Return the study of the table, together with earlier releases if the user names any."""
-    from aegis import Study
+    from aegis.study import Study
 
     counted = asked.counted
     if counted.after:

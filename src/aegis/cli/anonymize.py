@@ -24,8 +24,8 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.options import PolicyFile, ReportFile, SignCertificate, Table
 from aegis.cli.output import Output, PrintOptions, reporting
+from aegis.cli.parameters import PolicyFile, ReportFile, SignCertificate, Table
 from aegis.errors import DataError, PolicyError
 from aegis.files import TABLE_FORMATS
 from aegis.options import option
@@ -106,9 +106,9 @@ def command(asked: AnonymizeCommand) -> None:
     it meets the policy's rule and the k that the method promises. If it does not, Aegis
     removes the file, and the exit code is 1.
     """
-    from aegis import Study
     from aegis.policy import load_policy, measure_of_choice, read_document
     from aegis.signing import load_private_key
+    from aegis.study import Study
 
     release, table = asked.release, asked.table
     paths = [release.output, release.certificate, asked.report]

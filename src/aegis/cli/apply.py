@@ -16,7 +16,8 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.options import (
+from aegis.cli.output import Output, PrintOptions, reporting
+from aegis.cli.parameters import (
     After,
     ConfigurationName,
     LeaveOut,
@@ -27,7 +28,6 @@ from aegis.cli.options import (
     Table,
     split_names,
 )
-from aegis.cli.output import Output, PrintOptions, reporting
 from aegis.errors import PolicyError, member
 from aegis.files import TABLE_FORMATS
 from aegis.options import option

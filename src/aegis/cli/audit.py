@@ -14,8 +14,8 @@ import typer
 
 from aegis.cli.apply import choose
 from aegis.cli.files import Opening, opens_table, shown
-from aegis.cli.options import ConfigurationName, QuasiIdentifiers, Table, column_names
 from aegis.cli.output import Output, PrintOptions, reporting
+from aegis.cli.parameters import ConfigurationName, QuasiIdentifiers, Table, column_names
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.options import option
 from aegis.words import counted

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.files import DEFAULT, Opening, opens_table
-from aegis.cli.options import Format, FormatOption, PolicyFile, Quiet, RuleOverride, VerifyKey
 from aegis.cli.output import Output, reporting
+from aegis.cli.parameters import Format, FormatOption, PolicyFile, Quiet, RuleOverride, VerifyKey
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 
 if TYPE_CHECKING:

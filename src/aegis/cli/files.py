@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.options import FileEngine, TableName
 from aegis.cli.output import Output
-from aegis.cli.parameters import given_options, takes_records
+from aegis.cli.parameters import FileEngine, TableName, given_options, takes_records
 from aegis.cli.startup import before_tables
 from aegis.errors import PolicyError
 from aegis.files import (
@@ -30,7 +29,7 @@ from aegis.files import (
     spare_input,
 )
 from aegis.options import option
-from aegis.summary_formats import format_of_summary, refuse_added, refuse_options
+from aegis.registry import format_of_summary, refuse_added, refuse_options
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

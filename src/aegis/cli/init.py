@@ -20,8 +20,8 @@ from aegis.cli.files import (
     unused,
     written,
 )
-from aegis.cli.options import Force, Quiet, Table, output_file
 from aegis.cli.output import Output, reporting, write
+from aegis.cli.parameters import Force, Quiet, Table, output_file
 from aegis.words import counted
 
 if TYPE_CHECKING:

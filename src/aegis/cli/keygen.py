@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from aegis.cli.files import check_outputs, next_step, written
-from aegis.cli.options import Force, Quiet
 from aegis.cli.output import Output
+from aegis.cli.parameters import Force, Quiet
 
 PRIVATE, PUBLIC = ".key", ".pub"
 """The extensions of the two files."""

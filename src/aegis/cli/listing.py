@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.options import Format, FormatOption, Quiet
 from aegis.cli.output import Output
+from aegis.cli.parameters import Format, FormatOption, Quiet
 from aegis.words import default_value, json_fields, jsonable
 
 if TYPE_CHECKING:

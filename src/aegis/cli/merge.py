@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from aegis.cli.files import check_outputs, next_step, unused, written, written_dict
-from aegis.cli.options import Force, Format, FormatOption, Quiet, VerifyKey, output_file
 from aegis.cli.output import Output
+from aegis.cli.parameters import Force, Format, FormatOption, Quiet, VerifyKey, output_file
 from aegis.files import BUNDLE
 from aegis.words import counted
 

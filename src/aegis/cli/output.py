@@ -36,7 +36,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from aegis import words
 from aegis._version import __version__
-from aegis.cli.options import Force, Format, FormatOption, Quiet, Seed
+from aegis.cli.parameters import Force, Format, FormatOption, Quiet, Seed
 from aegis.files import SILENT, Progress, Step, check
 from aegis.words import finite
 

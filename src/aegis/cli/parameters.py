@@ -1,12 +1,13 @@
 """Convert records to the options of commands, and find the defaults of options in files.
 
-Each field of a record that a function accepts becomes one option.
-
-Read the defaults of options from the files of the folder, the project and the user.
+Each field of a record that a function accepts becomes one option. Several commands share the
+options that are defined here, so each option has one meaning everywhere. The files of the folder,
+the project and the user can set other defaults.
 """
 
 from __future__ import annotations
 
+import csv
 import functools
 import inspect
 import math
@@ -14,7 +15,8 @@ import os
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -23,7 +25,7 @@ import typer
 from aegis.cli import completion
 from aegis.errors import PolicyError, choices
 from aegis.files import read_text
-from aegis.options import Option, group_of, own_options
+from aegis.options import Option, group_of, option, own_options
 from aegis.words import brief
 
 LAST = ("format", "seed", "force", "quiet")
@@ -74,29 +76,34 @@ def _ordered(record: Any) -> list[inspect.Parameter]:
 
 
 def _parameters(record: Any) -> Iterator[inspect.Parameter]:
-    for field, option, kind in _asked(record):
+    for field, described, kind in _asked(record):
         if is_dataclass(kind):
             yield from _parameters(kind)
             continue
         default = inspect.Parameter.empty if field.default is MISSING else field.default
-        if option is not None:
-            kind = Annotated[option.kind or kind, _typer_option(_name(field, option), option)]
+        if described is not None:
+            kind = Annotated[
+                described.kind or kind, _typer_option(_name(field, described), described)
+            ]
             default = None if default == () else default
         yield inspect.Parameter(
-            _name(field, option), inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+            _name(field, described),
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=kind,
         )
 
 
 def _asked(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
     """Yield each field that becomes an option, with its description and type (None: not stated)."""
-    described = own_options(record)
+    options = own_options(record)
     for field in fields(record):
-        option, grouped = described.get(field.name), group_of(field)
+        described, grouped = options.get(field.name), group_of(field)
         if grouped is not None:
             yield field, None, grouped
-        elif option is None or option.asked:
-            kind = None if option is not None and option.kind else _kind(record, field)
-            yield field, option, kind
+        elif described is None or described.asked:
+            kind = None if described is not None and described.kind else _kind(record, field)
+            yield field, described, kind
 
 
 def given_options(record: Any) -> dict[str, object]:
@@ -104,12 +111,12 @@ def given_options(record: Any) -> dict[str, object]:
     defaults, by name of the option.
     """
     given: dict[str, object] = {}
-    for field, option, kind in _asked(type(record)):
+    for field, described, kind in _asked(type(record)):
         value = getattr(record, field.name)
         if is_dataclass(kind):
             given |= given_options(value)
         elif value != field.default:
-            given[_long_name(field, option, kind)] = value
+            given[_long_name(field, described, kind)] = value
     return given
 
 
@@ -149,8 +156,8 @@ def _typer_option(name: str, option: Option) -> Any:
 def _filled(record: Any, given: Mapping[str, Any]) -> Any:
     """Build a record from the values of options."""
     values = {}
-    for field, option, kind in _asked(record):
-        name = _name(field, option)
+    for field, described, kind in _asked(record):
+        name = _name(field, described)
         if is_dataclass(kind):
             values[field.name] = _filled(kind, given)
         elif name in given:
@@ -333,3 +340,280 @@ def _checked(command: Any, option: Any, value: Any, where: str) -> Any:
             raise
         raise PolicyError(f"{where} is {value!r}: {error.message}", hint="Correct it.") from error  # type: ignore[attr-defined]
     return value
+
+
+def file_option(*names: str, text: str) -> Any:
+    """Return the option for a file; `text` is its help."""
+    return typer.Option(*names, metavar="FILE", help=text)
+
+
+def output_file(text: str) -> Any:
+    """Return the option for the file to write; `text` is its help."""
+    return file_option("--output", "-o", text=text)
+
+
+class Format(StrEnum):
+    """The format of printed results."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+Table = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="The table: a file (CSV, Parquet, Arrow, JSON), a folder, a quoted glob, or the URL "
+        "of a database (postgres://...) with --table.",
+    ),
+]
+TableName = Annotated[
+    str | None,
+    typer.Option(
+        "--table", metavar="NAME", help="The table in the database, such as staff or hr.staff."
+    ),
+]
+
+
+class FileEngine(StrEnum):
+    """The engines that can read files."""
+
+    DUCKDB = "duckdb"
+    SPARK = "spark"
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the engine runs outside this process, with separate files and memory."""
+        return self is FileEngine.SPARK
+
+
+TableOrBundle = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE|SUMMARY",
+        help="A table (file, folder, quoted glob, or URL of a database with --table) or its "
+        "summary (.aegis).",
+    ),
+]
+PolicyFile = Annotated[Path, file_option("--policy", "-p", text="The policy (YAML).")]
+PolicyOfTable = Annotated[
+    Path | None, file_option("--policy", "-p", text="The policy (YAML). Not needed for a summary.")
+]
+ReportFile = Annotated[Path | None, file_option("--report", text="Write a report (one HTML file).")]
+ExactPairs = Annotated[
+    bool, typer.Option("--exact", help="Count pairs of values on all rows, not on a sample.")
+]
+FormatOption = Annotated[
+    Format,
+    typer.Option(
+        "--format",
+        "-f",
+        help="The format of printed results: table, json or csv.",
+        case_sensitive=False,
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Print results only: no progress, warnings or next steps."),
+]
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed",
+        min=0,
+        metavar="N",
+        help="Seed of all random draws: the same seed gives the same result.",
+    ),
+]
+VerifyKey = Annotated[
+    Path | None,
+    file_option(
+        "--verify-key",
+        text="Accept only a summary with a valid signature for this public key (PEM, from aegis "
+        "keygen).",
+    ),
+]
+SignCertificate = Annotated[
+    Path | None,
+    file_option(
+        "--sign",
+        text="Sign the certificate with this private key (PEM, from aegis keygen). Anyone with "
+        "the public key can then check who made it. Needs --certificate.",
+    ),
+]
+RuleOverride = Annotated[
+    bool,
+    typer.Option(
+        "--rule-override",
+        help="Use the policy's rule even if the summary was made under another rule. The result "
+        "then says so. A locked summary still refuses a weaker rule.",
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+ReleasedConfiguration = Annotated[
+    Path | None,
+    file_option(
+        "--configuration",
+        "-c",
+        text="The configuration to release (YAML), as aegis advise -o writes it. Without it, "
+        "Aegis takes the configuration in the policy.",
+    ),
+]
+ConfigurationName = Annotated[
+    str | None,
+    typer.Option(
+        "--name", metavar="NAME", help="Which configuration to take, if the file holds several."
+    ),
+]
+Configurations = Annotated[
+    Path | None,
+    file_option("--configurations", text="Rank the configurations of this file (YAML)."),
+]
+Generate = Annotated[
+    int | None,
+    typer.Option(
+        "--generate",
+        metavar="N",
+        help="Rank N random combinations of the candidate masks, for experiments.",
+    ),
+]
+With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="A,B,...",
+        autocompletion=completion.methods,
+        help="Rank releases of these record-level methods, too (aegis anonymizers lists them). By "
+        "default: those in the policy.",
+    ),
+]
+
+
+NoValues = Annotated[
+    bool,
+    typer.Option(
+        "--no-values",
+        help="Show no values of the table in the report: no rows, and no columns before and after.",
+    ),
+]
+LeaveOut = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--leave-out",
+        metavar="A,B,...",
+        autocompletion=completion.columns,
+        help="Attributes to leave out of scores and release.",
+    ),
+]
+
+
+QuasiIdentifiers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--quasi-identifiers",
+        metavar="A,B,...",
+        autocompletion=completion.columns,
+        help="Columns that others may know, separated by commas. Put a name with a comma in double "
+        "quotes: 'age,\"city, state\"'.",
+    ),
+]
+Population = Annotated[
+    str | None,
+    typer.Option(
+        "--population",
+        metavar="TABLE",
+        help="The population that this table is a sample of, unmasked: one row per person, or a "
+        "column `rows` with counts. Used for k_map, delta_presence, and the journalist and "
+        "marketer risks. Replaces the policy's population.",
+    ),
+]
+
+
+After = Annotated[
+    list[Path] | None,
+    file_option(
+        "--after",
+        text="An earlier release of this table: its certificate (.json) or configuration (.yaml). "
+        "The rule must also hold for somebody who has both releases. Repeat the option for "
+        "several.",
+    ),
+]
+
+
+def split_names(given: list[str] | None) -> list[str] | None:
+    """Return the names in repeated options, each of which is a comma-separated list; None if there
+    are no options.
+    """
+    if given is None:
+        return None
+    names = [name.strip() for text in given for name in text.split(",")]
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def column_names(given: list[str] | None) -> list[str] | None:
+    """Return the column names in repeated options, each of which is a line of CSV."""
+    if given is None:
+        return None
+    try:
+        lines = list(csv.reader(given, skipinitialspace=True, strict=True))
+    except csv.Error as error:
+        raise PolicyError(
+            f"The list of columns {', '.join(given)} cannot be read: {error}.",
+            hint="Separate names by commas, and put a name that holds one in double quotes, one at "
+            "each end.",
+        ) from error
+    names = [name.strip() for line in lines for name in line]
+    if not any(names):
+        raise PolicyError(
+            "No column is named: the list is empty.", hint="Name columns, separated by commas."
+        )
+    return list(dict.fromkeys(name for name in names if name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions:
+    """Options that choose the measure or the expected model metric of a ranking."""
+
+    measure: str | None = option(
+        None,
+        "The measure to rank by, instead of the policy's (aegis measures lists them).",
+        "NAME",
+        short="-m",
+        offers="measures",
+    )
+    merit: str | None = option(
+        None, "Rank by a predicted model metric: auc, accuracy or log-loss.", "NAME"
+    )
+    models: str | None = option(
+        None,
+        "The models whose metric --metric predicts, separated by commas: lr (logistic "
+        "regression), nb (naive Bayes), gbdt (boosted trees), pairs (gbdt with the strongest "
+        "interaction of two attributes; AUC and R2 only). Several models count equally. The default is "
+        "the better of linear models and trees.",
+        "NAMES",
+    )
+
+    @property
+    def name(self) -> str | None:
+        """The name of the measure that the user requested; None if the user requested none.
+
+        Raises
+        ------
+        PolicyError
+            Both a measure and a metric were requested, or a metric or model is unknown.
+        """
+        if self.merit is None and self.models is None:
+            return self.measure
+        from aegis.measures import metric_name
+
+        if self.measure is not None:
+            raise PolicyError(
+                "You gave --measure together with --metric or --models.", hint="Give one of them."
+            )
+        return metric_name(self.merit, self.models)
+
+    @property
+    def first_model(self) -> str:
+        """The first requested model; logistic regression if no model was requested."""
+        return (self.models or "lr").replace("+", ",").split(",")[0]

@@ -20,7 +20,8 @@ from aegis.cli.files import (
     shown,
     written,
 )
-from aegis.cli.options import (
+from aegis.cli.output import Output, reporting
+from aegis.cli.parameters import (
     Configurations,
     Force,
     Generate,
@@ -33,15 +34,14 @@ from aegis.cli.options import (
     VerifyKey,
     split_names,
 )
-from aegis.cli.output import Output, reporting
 from aegis.errors import DataError, PolicyError
 from aegis.options import option
 
 if TYPE_CHECKING:
-    from aegis import Study
     from aegis.advisor import Advice
     from aegis.policy import Configuration, Policy
     from aegis.report import Reported
+    from aegis.study import Study
 
 SPLITS = 3
 """Number of times that the rows are divided into training and test rows."""
@@ -159,8 +159,7 @@ def _reported(
     asked: ReportCommand, policy: Policy, listed: Mapping[str, Configuration] | None
 ) -> Advice:
     """Write the report on the advice, and return the advice."""
-    from aegis import Study
-    from aegis.study import ask
+    from aegis.study import Study, ask
 
     given = asked.advice
     subject = asked.opening.study_subject(

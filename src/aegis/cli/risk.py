@@ -19,8 +19,8 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.options import Force, QuasiIdentifiers, Table, column_names
 from aegis.cli.output import Output, PrintOptions, reporting
+from aegis.cli.parameters import Force, QuasiIdentifiers, Table, column_names
 from aegis.errors import PolicyError
 from aegis.options import option
 from aegis.requests import RiskRequest

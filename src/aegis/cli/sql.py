@@ -10,16 +10,16 @@ import typer
 
 from aegis.cli.apply import choose, configuration_file
 from aegis.cli.files import check_outputs, written
-from aegis.cli.options import (
+from aegis.cli.output import Output
+from aegis.cli.parameters import (
     ConfigurationName,
     Force,
     Format,
     PolicyFile,
     Quiet,
     ReleasedConfiguration,
+    takes_records,
 )
-from aegis.cli.output import Output
-from aegis.cli.parameters import takes_records
 from aegis.options import option
 from aegis.requests import Dialect, Form
 

@@ -18,13 +18,13 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.options import (
+from aegis.cli.output import Output, RunOptions, clean, reporting
+from aegis.cli.parameters import (
     ExactPairs,
     PolicyFile,
     Table,
     VerifyKey,
 )
-from aegis.cli.output import Output, RunOptions, clean, reporting
 from aegis.errors import PolicyError
 from aegis.files import BUNDLE
 from aegis.options import option

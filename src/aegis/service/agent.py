@@ -346,7 +346,7 @@ class Agent:
     def _masked(self, job: PinnedJob, configuration: Configuration, life: Progress) -> MadeOutput:
         import pyarrow.parquet as pq
 
-        from aegis import apply
+        from aegis.release import apply
 
         with temporary_folder("agent") as folder:
             masked, certificate = folder / "masked.parquet", folder / "certificate.json"

@@ -541,3 +541,13 @@ def _of_engine(error: Exception) -> bool:
     if isinstance(error, duckdb.Error | IbisError | pa.ArrowException | ConnectionError):
         return True
     return type(error).__module__.split(".")[0] in _LIBRARIES
+
+
+def quoted(name: str) -> str:
+    """Return a name in quotation marks, as SQL writes identifiers."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Return a text in quotation marks, as SQL writes text values."""
+    return "'" + text.replace("'", "''") + "'"

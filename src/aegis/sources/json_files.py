@@ -13,8 +13,7 @@ import ibis.expr.datatypes as dt
 import ibis.expr.types as ir
 
 from aegis.errors import DataError
-from aegis.sources.delimited.column_types import literal, quoted
-from aegis.sources.embedded import embedded, stored
+from aegis.sources.embedded import embedded, literal, quoted, stored
 from aegis.sources.records import opened
 
 _CHUNK = 1 << 20

@@ -23,10 +23,10 @@ from ibis.expr.operations import DatabaseTable
 from aegis.errors import DataError, EngineError, PolicyError, ResourceError, is_of_memory
 from aegis.files import nearest, temporary_folder
 from aegis.sources.database import SCHEMES, open_database
-from aegis.sources.delimited.column_types import literal
 from aegis.sources.delimited.files import read_delimited
 from aegis.sources.dialect import Reading
-from aegis.sources.embedded import embedded, engine_errors, limits, stored, turn
+from aegis.sources.embedded import embedded, engine_errors, limits, literal, stored, turn
+from aegis.sources.engines import is_frame
 from aegis.sources.json_files import read_records, records_within, require_records
 from aegis.sources.office_files import (
     STATISTICS,
@@ -36,7 +36,7 @@ from aegis.sources.office_files import (
     read_workbook,
 )
 from aegis.sources.source import ROW_NUMBER, Source, refuse_duplicates
-from aegis.sources.spark import connect, is_frame, open_frame, open_spark
+from aegis.sources.spark import connect, open_frame, open_spark
 from aegis.sources.sqlite_files import SQLITE, read_sqlite, sqlite_tables
 
 _PARQUET = {".parquet", ".pq"}

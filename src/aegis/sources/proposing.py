@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aegis.sources.delimited.column_types import batched, literal, quoted
+from aegis.sources.delimited.column_types import batched
 from aegis.sources.dialect import EncodingError, Reading
-from aegis.sources.embedded import embedded
+from aegis.sources.embedded import embedded, literal, quoted
 from aegis.sources.open import open_table
 from aegis.sources.source import Source
 from aegis.words import joined

@@ -29,7 +29,7 @@ import pyarrow.parquet
 from aegis.errors import DataError, EngineError, PolicyError
 from aegis.files import record
 from aegis.sources.embedded import engine_errors, first_cause, translate
-from aegis.sources.engines.spark import NAME, as_table, frame_of
+from aegis.sources.engines import SPARK, as_table, frame_of, is_of_spark
 from aegis.sources.source import Source, refuse_duplicates
 from aegis.sources.urls import without_secrets
 
@@ -37,27 +37,6 @@ INSTALL = "pip install 'aegis-advisor[spark]'"
 _OTHER = {".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson", ".arrow", ".feather", ".gz"}
 _PATIENCE = 5.0
 """Number of seconds in which a master must answer."""
-
-
-def is_frame(table: Any) -> bool:
-    """Return whether an object is a Spark DataFrame, without importing Spark for this test.
-
-    A DataFrame of pandas on Spark (`pyspark.pandas`) counts as a Spark DataFrame.
-    """
-    return _is_of_spark(table, "DataFrame")
-
-
-def _is_of_spark(given: Any, name: str) -> bool:
-    """Return whether an object has Spark's class of that name; raise `PolicyError` for Spark Connect."""
-    kind = next((k for k in type(given).__mro__ if k.__module__.split(".")[0] == NAME), object)
-    if kind.__name__ != name:
-        return False
-    if ".connect." in f".{kind.__module__}.":
-        raise PolicyError(
-            f"The {name} is one of Spark Connect, which is not supported.",
-            hint="Give the path or the name of the table, with a session on the master itself.",
-        )
-    return True
 
 
 def connect(engine: Any = "spark", master: str | None = None) -> Any:
@@ -87,9 +66,9 @@ def connect(engine: Any = "spark", master: str | None = None) -> Any:
             f"The master {master!r} is given for a session that runs already.",
             hint="Leave it out.",
         )
-    if getattr(engine, "name", None) == NAME:
+    if getattr(engine, "name", None) == SPARK:
         return engine
-    if _is_of_spark(engine, "SparkSession"):
+    if is_of_spark(engine, "SparkSession"):
         return ibis.pyspark.connect(engine)
     raise PolicyError(
         f"{engine!r} is not an engine.",

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from aegis.errors import DataError, PolicyError
-from aegis.sources.delimited.column_types import quoted
+from aegis.sources.embedded import quoted
 
 SQLITE = frozenset({".sqlite", ".sqlite3", ".db"})
 _ROWS = 50_000

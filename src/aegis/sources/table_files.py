@@ -22,9 +22,8 @@ import pyarrow.parquet
 
 from aegis.errors import AegisError, EngineError
 from aegis.files import format_of, temporary_folder
-from aegis.sources.delimited.column_types import literal, quoted
 from aegis.sources.dialect import Reading
-from aegis.sources.embedded import embedded, engine_errors, turn
+from aegis.sources.embedded import embedded, engine_errors, literal, quoted, turn
 from aegis.sources.source import Source
 from aegis.sources.spark import SparkFolder
 

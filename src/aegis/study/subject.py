@@ -35,7 +35,7 @@ from aegis.files import BUNDLE, Progress
 from aegis.options import checks_types
 from aegis.policy import Configuration, Policy, RuleOverride
 from aegis.privacy import PrivacyRule
-from aegis.registry import Extensions
+from aegis.registry import Extensions, format_of_summary, refuse_options
 from aegis.requests import ApplyRequest, RankRequest, SearchRequest
 from aegis.sources import Source, open_table
 from aegis.summary import Summary
@@ -43,7 +43,6 @@ from aegis.summary.attributes import narrow
 from aegis.summary.build import declared_policy, summarize_rows
 from aegis.summary.builder import SAMPLE_ROWS
 from aegis.summary.coded_rows import CodedRows
-from aegis.summary_formats import format_of_summary, refuse_options
 from aegis.words import counted
 
 if TYPE_CHECKING:

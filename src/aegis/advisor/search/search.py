@@ -16,10 +16,10 @@ from aegis.advisor.advise import combinations, warnings_of
 from aegis.advisor.confidence import Prefer
 from aegis.advisor.encodings import aside_note
 from aegis.advisor.figures import SearchFigures
-from aegis.advisor.later import changed, later
 from aegis.advisor.plan import PrivacyPlan, lost_alone
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.released import expected_auc
+from aegis.advisor.scores import changed, later
 from aegis.advisor.search.branch import Found
 from aegis.advisor.search.front import FrontRange, check_span, explain, put_first, trace_front
 from aegis.advisor.search.objective import OBJECTIVES

@@ -19,10 +19,10 @@ from typing import Any
 
 from aegis.advisor.confidence import configuration_masking, with_confidence
 from aegis.advisor.figures import SearchFigures, SearchWork
-from aegis.advisor.later import changed
 from aegis.advisor.plan import PrivacyPlan, rank_choice
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.released import error_of
+from aegis.advisor.scores import changed
 from aegis.advisor.scoring import Choice, utility_kept
 from aegis.advisor.search.branch import BranchAndBound, Found, OpenBox, find_closest, gap, suiting
 from aegis.advisor.search.corner_classes import Corners

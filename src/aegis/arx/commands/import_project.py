@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.files import check_outputs, next_step, unused, written
-from aegis.cli.options import Force, Quiet
 from aegis.cli.output import Output
+from aegis.cli.parameters import Force, Quiet
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

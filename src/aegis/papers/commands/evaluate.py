@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli.files import HTML, Opening, check_outputs, is_bundle, opens_table, written
-from aegis.cli.options import (
+from aegis.cli.output import Output, RunOptions, reporting
+from aegis.cli.parameters import (
     Configurations,
     Format,
     Generate,
@@ -19,7 +20,6 @@ from aegis.cli.options import (
     With,
     split_names,
 )
-from aegis.cli.output import Output, RunOptions, reporting
 from aegis.errors import DataError
 from aegis.papers.requests import EvaluationRequest
 from aegis.words import counted
@@ -91,8 +91,8 @@ def command(given: EvaluateCommand) -> None:
 
     You can stop it at any time. With --store, it keeps the results of finished
     trainings."""
-    from aegis import Study
     from aegis.policy import load_configurations, load_policy
+    from aegis.study import Study
 
     table, report, listed = given.table, given.report, given.configurations
     inputs = (table, given.policy_file, listed)

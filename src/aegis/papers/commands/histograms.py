@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 from aegis.cli.files import DEFAULT, JSON, Opening, check_outputs, opens_table, written
-from aegis.cli.options import Force, PolicyOfTable, Quiet, TableOrBundle, VerifyKey, output_file
 from aegis.cli.output import Output, reporting
+from aegis.cli.parameters import Force, PolicyOfTable, Quiet, TableOrBundle, VerifyKey, output_file
 from aegis.errors import PolicyError
 
 PANEL = "Research"

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.files import check_outputs, next_step, written, written_dict
-from aegis.cli.options import ExactPairs, PolicyFile, file_option, output_file
 from aegis.cli.output import Output, RunOptions, reporting
-from aegis.cli.parameters import takes_records
+from aegis.cli.parameters import ExactPairs, PolicyFile, file_option, output_file, takes_records
 from aegis.errors import PolicyError
 from aegis.words import counted
 

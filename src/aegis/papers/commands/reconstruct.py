@@ -13,10 +13,16 @@ import typer
 
 from aegis.cli import completion
 from aegis.cli.files import HTML, Opening, check_outputs, opens_table, written, written_dict
-from aegis.cli.options import Format, PolicyOfTable, TableOrBundle, VerifyKey, file_option
 from aegis.cli.output import Output, RunOptions, console, reporting
-from aegis.cli.parameters import given_options
-from aegis.summary_formats import format_of_summary, refuse_added
+from aegis.cli.parameters import (
+    Format,
+    PolicyOfTable,
+    TableOrBundle,
+    VerifyKey,
+    file_option,
+    given_options,
+)
+from aegis.registry import format_of_summary, refuse_added
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli.files import HTML, JSON, YAML, check_outputs
-from aegis.cli.options import Force, Format, FormatOption, Quiet, ReportFile, file_option
 from aegis.cli.output import Output
-from aegis.cli.parameters import takes_records
+from aegis.cli.parameters import (
+    Force,
+    Format,
+    FormatOption,
+    Quiet,
+    ReportFile,
+    file_option,
+    takes_records,
+)
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import BUNDLE
 from aegis.safe import PROTECTED

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from aegis.cli.options import Format, FormatOption, Quiet
 from aegis.cli.output import Output
-from aegis.cli.parameters import takes_records
+from aegis.cli.parameters import Format, FormatOption, Quiet, takes_records
 from aegis.errors import PolicyError
 from aegis.safe.commands.protect import note_of_head
 from aegis.safe.requests import DELTA, EPSILON

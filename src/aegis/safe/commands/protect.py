@@ -18,7 +18,8 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.options import (
+from aegis.cli.output import Output, reporting
+from aegis.cli.parameters import (
     Force,
     Format,
     FormatOption,
@@ -30,7 +31,6 @@ from aegis.cli.options import (
     output_file,
     split_names,
 )
-from aegis.cli.output import Output, reporting
 from aegis.errors import DataError, PolicyError
 from aegis.safe import PROTECTED
 from aegis.safe.requests import ProtectRequest

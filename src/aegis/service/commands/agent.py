@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from aegis.cli.options import Quiet
 from aegis.cli.output import Output
-from aegis.cli.parameters import takes_records
+from aegis.cli.parameters import Quiet, takes_records
 from aegis.service.commands.service_options import work_limits
 
 PANEL = "Serve a catalog"

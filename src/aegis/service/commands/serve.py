@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aegis.cli.options import Quiet, file_option
 from aegis.cli.output import Output
-from aegis.cli.parameters import takes_records
+from aegis.cli.parameters import Quiet, file_option, takes_records
 from aegis.errors import PolicyError
 from aegis.options import option
 from aegis.service.commands.service_options import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aegis.cli.options import file_option
+from aegis.cli.parameters import file_option
 
 if TYPE_CHECKING:
     from aegis.service.catalog.limited import WorkLimits

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from aegis.cli.options import Quiet
 from aegis.cli.output import Output
+from aegis.cli.parameters import Quiet
 from aegis.service.commands.service_options import (
     CATALOG,
     JOB_MEMORY,

@@ -16,6 +16,7 @@ from itertools import product
 from typing import Any, TypeVar
 
 from aegis.sources.dialect import TextDialect
+from aegis.sources.embedded import literal, quoted
 
 T = TypeVar("T")
 SAMPLE = 20_480
@@ -214,16 +215,6 @@ def batched(items: Sequence[T], number: int) -> Iterator[Sequence[T]]:
     """Yield the items in lists of `number` items each; the last list may have fewer."""
     for place in range(0, len(items), number):
         yield items[place : place + number]
-
-
-def quoted(name: str) -> str:
-    """Return a name in quotation marks, as SQL writes identifiers."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """Return a text in quotation marks, as SQL writes text values."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _trimmed(name: str) -> str:

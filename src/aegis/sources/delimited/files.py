@@ -28,12 +28,10 @@ from aegis.sources.delimited.column_types import (
     SAMPLE,
     CsvColumn,
     batched,
-    literal,
-    quoted,
     types_of,
 )
 from aegis.sources.dialect import Reading, TextDialect, csv_options, decide, decoded, records_of
-from aegis.sources.embedded import embedded, limits, stored
+from aegis.sources.embedded import embedded, limits, literal, quoted, stored
 from aegis.sources.records import count_records, opened, rewrite, text_of, unify_line_ends
 from aegis.sources.source import Source
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from aegis.errors import AegisError, DataError, PolicyError
 from aegis.files import BUNDLE, check_output
 from aegis.options import checks_types
+from aegis.registry import added_format
 from aegis.signing import PrivateKey, PublicKey
 from aegis.summary.bundle.archive import damaged, open_archive, write_archive
 from aegis.summary.bundle.check import check_summary
@@ -22,7 +23,6 @@ from aegis.summary.bundle.read import Reader, member_names, read_shape
 from aegis.summary.bundle.write import pack_summary
 from aegis.summary.merge import merge
 from aegis.summary.model import Summary
-from aegis.summary_formats import added_format
 
 _BROKEN = (
     AegisError,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.options import Force, Format, FormatOption, file_option, output_file
 from aegis.cli.output import Output
+from aegis.cli.parameters import Force, Format, FormatOption, file_option, output_file
 from aegis.errors import PolicyError
 from aegis.files import check_output, write_text
 from aegis.options import option

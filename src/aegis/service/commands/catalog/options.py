@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.options import Format
 from aegis.cli.output import Output, clean
+from aegis.cli.parameters import Format
 from aegis.errors import PolicyError
 
 if TYPE_CHECKING:

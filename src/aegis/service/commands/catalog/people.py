@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aegis.cli.options import file_option
 from aegis.cli.output import Output
+from aegis.cli.parameters import file_option
 from aegis.errors import PolicyError
 from aegis.service.commands.catalog.options import Account, Roles, asked_secret, names_in
 from aegis.service.commands.catalog.verb import Facts, Rows

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any, get_type_hints
 
-from aegis.cli.options import Format, FormatOption
-from aegis.cli.parameters import takes_records
+from aegis.cli.parameters import Format, FormatOption, takes_records
 from aegis.service.commands.catalog.options import Token, Url, connected, show_facts, show_rows
 
 Facts = Mapping[str, Any]
