@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,27 @@ def ran(environment: dict[str, str], *words: str, given: str | None = None) -> A
     )
 
 
+RUN_ALL = """
+import contextlib, io, json, sys
+from aegis.cli.main import run
+told = []
+for words in json.load(sys.stdin):
+    with contextlib.redirect_stderr(io.StringIO()) as stream, contextlib.redirect_stdout(io.StringIO()):
+        told.append((run(words), stream.getvalue()))
+print(json.dumps(told))
+"""
+
+
+def ran_all(
+    environment: dict[str, str], words: Sequence[Sequence[object]]
+) -> list[tuple[int, str]]:
+    """Run commands in one process; return the exit code of each, and what it says of errors."""
+    done = ran(environment, "-c", RUN_ALL, given=json.dumps(words, default=str))
+    assert done.returncode == 0, done.stderr
+    told: list[tuple[int, str]] = json.loads(done.stdout)
+    return told
+
+
 def test_every_module_of_the_core_is_imported_without_wings(core: dict[str, str]) -> None:
     done = ran(core, "-c", IMPORT_ALL)
     assert done.returncode == 0, done.stderr
@@ -56,13 +78,13 @@ def test_the_core_does_the_main_job_without_wings(core: dict[str, str], tmp_path
     )
     adult = pq.read_table(ROOT / "data" / "adult.parquet")
     pq.write_table(adult.take(pa.array(range(0, len(adult), 8))), table)
-    for words in (
+    words = (
         ("advise", table, "-p", policy, "--generate", "5", "-o", best, "--report", report),
         ("apply", table, "-p", policy, "-c", best, "-o", masked),
         ("audit", masked, "-p", policy),
-    ):
-        done = ran(core, "-m", "aegis", *map(str, words))
-        assert done.returncode == 0, done.stderr
+    )
+    told = ran_all(core, words)
+    assert [code for code, _ in told] == [0, 0, 0], told
     assert 'id="leak"' not in report.read_text(encoding="utf-8")
 
 
@@ -76,23 +98,12 @@ UNKNOWN = (
     ("objective", ("--objective", "loss")),
     ("estimate", ("--estimate", "aegis+1d")),
 )
-RUN_ALL = """
-import contextlib, io, json, sys
-from aegis.cli.main import run
-told = []
-for words in json.load(sys.stdin):
-    with contextlib.redirect_stderr(io.StringIO()) as stream:
-        told.append((run(words), stream.getvalue()))
-print(json.dumps(told))
-"""
 
 
 def test_what_a_wing_adds_is_not_there_without_it(core: dict[str, str]) -> None:
     advise = ("advise", "data/adult.parquet", "-p", "examples/adult/policy.yaml")
     words = [*((verb,) for verb in VERBS), *((*advise, *option) for _, option in UNKNOWN)]
-    done = ran(core, "-c", RUN_ALL, given=json.dumps(words))
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    told = ran_all(core, words)
     assert [code for code, _ in told] == [2] * len(words)
     assert all(verb in error for verb, (_, error) in zip(VERBS, told, strict=False))
     for (kind, (_, value)), (_, error) in zip(UNKNOWN, told[len(VERBS) :], strict=True):

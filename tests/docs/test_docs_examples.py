@@ -44,13 +44,13 @@ def without_sizes(text: str) -> str:
 
 
 WHOLE = "README.md"
-"""The page that runs on the whole of Adult. The others run on every eighth row, unless the test compares
+"""The page that runs on the whole of Adult. The others run on every 24th row, unless the test compares
 what they print."""
 
 
 @pytest.fixture(scope="module")
 def few_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of the data of the examples, with every eighth row of Adult."""
+    """A folder of the data of the examples, with every 24th row of Adult."""
     folder = tmp_path_factory.mktemp("few") / "data"
     folder.mkdir()
     for path in (ROOT / "data").iterdir():

@@ -10,8 +10,12 @@ import pytest
 
 from postgres_server import Server, server
 
-JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Options of a Java that lives for a minute: what it compiles best pays off after that."""
+JAVA = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+"""Options of a Java that lives for a minute: what it compiles best, and what it checks of the classes of
+libraries, pay off after that."""
 
 
 @pytest.fixture

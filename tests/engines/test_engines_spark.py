@@ -382,7 +382,8 @@ sys.exit(run(sys.argv[1:]))
 
 
 def test_spark_that_ends_in_mid_run_is_said(folder: Path, spark: Any, tmp_path: Path) -> None:
-    assert spark is not None
+    java = spark.sparkContext.getConf().get("spark.driver.extraJavaOptions")
+    environment = {"PYSPARK_SUBMIT_ARGS": f"--driver-java-options '{java}' pyspark-shell"}
     rules, chosen = suppressing()
     (tmp_path / "p.yaml").write_text(dump_policy(rules), encoding="utf-8")
     (tmp_path / "c.yaml").write_text(dump_configurations({"c": chosen}), encoding="utf-8")
@@ -401,6 +402,7 @@ def test_spark_that_ends_in_mid_run_is_said(folder: Path, spark: Any, tmp_path: 
             "--master",
             "local[1]",
         ],
+        env=os.environ | environment,
         capture_output=True,
         text=True,
         check=False,

@@ -51,6 +51,26 @@ def furnished(tmp_path_factory) -> Furnished:
     return Furnished(folder, made.tokens)
 
 
+@pytest.fixture(scope="session")
+def requested(furnished, tmp_path_factory) -> Furnished:
+    """The folder of such a service in which a request of clara is in review."""
+    folder = tmp_path_factory.mktemp("requested")
+    with house(folder, furnished=furnished) as made:
+        number = made.ask()
+    made.catalog.database.close()
+    return Furnished(folder, made.tokens, number)
+
+
+@pytest.fixture(scope="session")
+def inhabited(tmp_path_factory) -> Furnished:
+    """The folder of a service that has accounts and no data set."""
+    folder = tmp_path_factory.mktemp("inhabited")
+    with house(folder) as made:
+        pass
+    made.catalog.database.close()
+    return Furnished(folder, made.tokens)
+
+
 @pytest.fixture(scope="module")
 def place(furnished, tmp_path_factory) -> Iterator[House]:
     """A service whose data set `census` is offered."""

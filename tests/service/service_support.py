@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import random
 import socket
@@ -146,6 +147,27 @@ class House:
         return number
 
 
+class PromptServer(uvicorn.Server):
+    """Ends as soon as it is told to: uvicorn looks ten times a second, and then pauses as long again.
+
+    The tests start a hundred services; the end of those that users start is tested in processes.
+    """
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        while not self.should_exit:
+            await asyncio.sleep(0.01)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        while self.server_state.tasks:
+            await asyncio.sleep(0.01)
+        await self.lifespan.shutdown()
+
+
 @contextmanager
 def running(settings: ServiceSettings, catalog: Catalog | None = None) -> Iterator[str]:
     """Serve on a free port of this machine; yield the address."""
@@ -154,7 +176,7 @@ def running(settings: ServiceSettings, catalog: Catalog | None = None) -> Iterat
         port = held.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     app = create_app(ServiceSettings(**{**vars(settings), "origin": url}), catalog)
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", lifespan="on"))
+    server = PromptServer(uvicorn.Config(app, port=port, log_level="error", lifespan="on"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
@@ -170,10 +192,11 @@ def running(settings: ServiceSettings, catalog: Catalog | None = None) -> Iterat
 
 @dataclass(frozen=True)
 class Furnished:
-    """A folder of a house that does not run, and the tokens of who calls it."""
+    """A folder of a house that does not run, the tokens of who calls it, and a request in review."""
 
     folder: Path
     tokens: dict[str, str]
+    request: str = ""
 
 
 @contextmanager

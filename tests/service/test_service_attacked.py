@@ -50,11 +50,10 @@ def sent(caller: httpx.Client, path: str, body: str) -> httpx.Response:
 
 
 @pytest.fixture
-def asked(tmp_path):
+def asked(requested, tmp_path):
     """A service with a request of clara in review, and the number of the request."""
-    with house(tmp_path) as place:
-        place.offer()
-        yield place, place.ask()
+    with house(tmp_path, furnished=requested) as place:
+        yield place, requested.request
 
 
 @pytest.fixture
@@ -148,7 +147,7 @@ def test_only_the_routes_of_uploads_take_large_bodies(place):
 
 def test_an_upload_lacks_nothing_and_holds_a_long_policy(place, job):
     """A policy that the service sent out with a job comes back, also if it has more than a megabyte."""
-    form = {"attempt": "1", "signature": "{}", "policy": "#" * (3 << 20)}
+    form = {"attempt": "1", "signature": "{}", "policy": "#" * (5 << 18)}
     file = {"bundle": ("s.protected", b"{}")}
     with as_person(place, "paula") as paula:
         answer = paula.post(f"/uploads/{job}/summary", data=form, files=file)
@@ -424,7 +423,6 @@ def test_no_header_buys_a_caller_further_calls(tmp_path):
 def test_an_agent_waits_where_it_called_too_often(tmp_path):
     """Others behind its address used up the calls: it ended, or lost the job that it worked on."""
     with house(tmp_path) as place:
-        place.offer()
         agent, over = place.agent, threading.Event()
         busy = TooOften("Too many calls.", hint="Wait 1 second.")
         said = []
@@ -435,7 +433,10 @@ def test_an_agent_waits_where_it_called_too_often(tmp_path):
             raise busy
 
         agent.say = said.append
-        with mock.patch.object(agent.client, "work", asked):
+        with (
+            mock.patch.object(agent.client, "work", asked),
+            mock.patch("aegis.service.agent._WAIT_MOST", 0.05),
+        ):
             agent.run(until=over)
         assert said[0].startswith("Too many calls")
         calls = []

@@ -13,21 +13,16 @@ from service_support import PASSWORD, house
 from typer.main import get_command
 
 from aegis.cli.main import app, run
-from aegis.service.catalog import Catalog, accounts, guessing, passwords, second_factor
+from aegis.service.catalog import Catalog, accounts, guessing, second_factor
 
 WRONG = "a guess that is long enough"
 NEW = "another sentence that is long"
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
+def own(inhabited, tmp_path):
     """A service of one test's own: what accounts are is changed by it."""
-    from argon2 import PasswordHasher
-
-    monkeypatch.setattr(
-        passwords, "_HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    )
-    with house(tmp_path) as made:
+    with house(tmp_path, furnished=inhabited) as made:
         yield made
 
 

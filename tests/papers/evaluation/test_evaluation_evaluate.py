@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 import sys
+from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import threadpoolctl
 from evaluation_support import make_policy, make_table
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder
@@ -15,6 +17,7 @@ from aegis import evaluate as _evaluate
 from aegis.errors import DataError, PolicyError
 from aegis.masking import masked_table
 from aegis.papers.evaluation import CLASS_MODELS, MODELS
+from aegis.papers.evaluation import training as trainer
 from aegis.papers.evaluation.coding import Design
 from aegis.papers.evaluation.result import UNMASKED
 from aegis.papers.evaluation.training import Model, Task, fit, make_splits, train
@@ -238,3 +241,23 @@ def test_without_scikit_learn_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(PolicyError, match=r"aegis-advisor\[ml\]"):
         _evaluate(make_table(), make_policy(), models=("lr",))
+
+
+def test_libraries_of_threads_are_looked_for_again_only_if_modules_were_loaded(monkeypatch):
+    """To look for them took as long as to train a small model, and was done for each."""
+    made, plain = [], threadpoolctl.ThreadpoolController
+
+    class Counted(plain):
+        def __init__(self):
+            made.append(self)
+            super().__init__()
+
+    monkeypatch.setattr(threadpoolctl, "ThreadpoolController", Counted)
+    trainer._threaded.cache_clear()
+    for _ in range(3):
+        with trainer.one_thread():
+            assert {library["num_threads"] for library in plain().info()} == {1}
+    assert len(made) == 1
+    monkeypatch.setitem(sys.modules, "loaded_later", ModuleType("loaded_later"))
+    with trainer.one_thread():
+        assert len(made) == 2

@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import math
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
@@ -232,9 +233,8 @@ def stranger(draw: np.random.Generator, rows: int) -> pa.Table:
 
 def modules() -> list[ModuleType]:
     """Return the modules of the experiments that are loaded."""
-    found = [
-        m for m in sys.modules.values() if Path(getattr(m, "__file__", "") or "").parent == FOLDER
-    ]
+    place = f"{FOLDER}{os.sep}"
+    found = [m for m in sys.modules.values() if str(getattr(m, "__file__", "")).startswith(place)]
     assert found
     return found
 

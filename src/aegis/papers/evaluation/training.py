@@ -16,12 +16,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -516,10 +518,20 @@ def one_thread() -> AbstractContextManager[Any]:
 
     On a busy machine, threads that wait for each other waste time.
     """
-    from threadpoolctl import threadpool_limits
+    import threadpoolctl  # noqa: F401 - before the modules are counted
 
-    limits: AbstractContextManager[Any] = threadpool_limits(1)
+    limits: AbstractContextManager[Any] = _threaded(len(sys.modules)).limit(limits=1)
     return limits
+
+
+@lru_cache(maxsize=1)
+def _threaded(_modules: int) -> Any:
+    """Return the BLAS and OpenMP libraries of this process. To look for them takes as long as to train
+    a small model, so this is done again only if modules were loaded, which may bring a library.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def fit(task: Task) -> Fitted:
