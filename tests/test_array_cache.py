@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from threading import Thread
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,10 +34,36 @@ def test_the_least_recently_used_values_are_dropped(
         made = cache.put(key, value) if step == "put" else cache.get(key, lambda own=value: own)
         assert made == value
         assert list(cache._values) == [k for k, _ in kept]
-        assert [cache[k] for k, _ in kept] == [v for _, v in kept]
+        assert cache.cached([*dict(kept), 9]) == dict(kept)
         assert cache.size == sum(len(v) for _, v in kept)
         assert len(cache) == len(kept)
-        assert key in cache
+
+
+class _Contested:
+    """A key. When the cache looks it up for the second time, another thread fills the cache."""
+
+    def __init__(self, other: Thread) -> None:
+        self.other, self.hashed = other, 2
+
+    def __hash__(self) -> int:
+        self.hashed += 1
+        if self.hashed == 2:
+            self.other.start()
+            self.other.join(0.2)
+        return 7
+
+
+@pytest.mark.parametrize(
+    "get", [lambda cache, key: cache.get(key, str), lambda cache, key: cache.cached([key])[key]]
+)
+def test_threads_share_a_cache(get: Callable[[Any, Any], str]) -> None:
+    """The workbench shows a page while it searches, with the same counts."""
+    cache: Remembered[Any, str] = Remembered(1)
+    key = _Contested(Thread(target=lambda: cache.put("other", "value")))
+    cache.put(key, "first")
+    key.hashed = 0
+    assert get(cache, key) == "first"
+    key.other.join()
 
 
 def test_a_method_computes_once_for_the_same_object_and_arguments() -> None:

@@ -308,6 +308,9 @@ def test_results_are_pickled_and_copied(tmp_path: Path) -> None:
         for again in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
             assert again.to_dict() == result.to_dict()
     assert repr(pickle.loads(pickle.dumps(check))) == repr(check)
+    for ranked in (advice, advice.require_best()):
+        assert pickle.loads(pickle.dumps(ranked)) == ranked == copy.deepcopy(ranked)
+    assert study.search(top=2) != advice
 
 
 def test_an_entry_of_a_ranking_says_its_masks() -> None:

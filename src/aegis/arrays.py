@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import wraps
+from threading import Lock
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 import numpy as np
@@ -50,7 +51,7 @@ def remembered(method: Callable[Concatenate[S, P], V]) -> Callable[Concatenate[S
 
 class Remembered(Generic[K, V]):
     """A cache that finds values by key. If the values together exceed the limit, it drops those
-    that were used least recently.
+    that were used least recently. Threads may share it; two of them may compute the same value.
 
     Parameters
     ----------
@@ -64,32 +65,34 @@ class Remembered(Generic[K, V]):
         self._most = most
         self._size = size
         self._values: OrderedDict[K, V] = OrderedDict()
+        self._lock = Lock()
         self.size = 0
 
     def get(self, key: K, make: Callable[[], V]) -> V:
         """Return the cached value of a key. If the key is not in the cache, call `make` to compute
         the value.
         """
-        if key in self._values:
-            self._values.move_to_end(key)
-            return self._values[key]
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
         return self.put(key, make())
 
     def put(self, key: K, value: V) -> V:
         """Put the value of a key into the cache, and return the value."""
-        if key in self._values:
-            self.size -= self._size(self._values.pop(key))
-        self._values[key] = value
-        self.size += self._size(value)
-        while self.size > self._most and len(self._values) > 1:
-            self.size -= self._size(self._values.popitem(last=False)[1])
+        with self._lock:
+            if key in self._values:
+                self.size -= self._size(self._values.pop(key))
+            self._values[key] = value
+            self.size += self._size(value)
+            while self.size > self._most and len(self._values) > 1:
+                self.size -= self._size(self._values.popitem(last=False)[1])
         return value
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._values
-
-    def __getitem__(self, key: K) -> V:
-        return self._values[key]
+    def cached(self, keys: Iterable[K]) -> dict[K, V]:
+        """Return the values of those keys that are in the cache."""
+        with self._lock:
+            return {key: self._values[key] for key in keys if key in self._values}
 
     def __len__(self) -> int:
         return len(self._values)

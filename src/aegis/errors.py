@@ -7,9 +7,10 @@ different for each. `exit_code` is the exit code of the command line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from enum import StrEnum
+from types import MappingProxyType
 from typing import ClassVar, TypeVar
 
 
@@ -46,11 +47,21 @@ class PolicyError(AegisError):
     """Raised if a policy, a parameter or an option is not valid or cannot be carried out."""
 
     @classmethod
-    def unknown(cls, kind: str, given: object, allowed: Iterable[str]) -> PolicyError:
+    def unknown(
+        cls,
+        kind: str,
+        given: object,
+        allowed: Iterable[str],
+        *,
+        meanings: Mapping[str, str] = MappingProxyType({}),
+    ) -> PolicyError:
         """Return the error for a name that is not in `allowed`. Its message names the kind of thing
         (`kind`), and suggests the most similar allowed name.
+
+        `meanings` maps other names that people use, such as titles, to the allowed names.
         """
-        return cls(f"Unknown {kind} {given!r}.", hint=choices(str(given), allowed))
+        hint = choices(str(given), allowed, meanings=meanings)
+        return cls(f"Unknown {kind} {given!r}.", hint=hint)
 
 
 class DataError(AegisError):
@@ -150,9 +161,18 @@ _SHORT = 3
 """Up to so many letters, a name is near if half of it is right: t9 is near t8."""
 
 
-def choices(given: str, allowed: Iterable[str], *, limit: int = 30) -> str:
+def choices(
+    given: str,
+    allowed: Iterable[str],
+    *,
+    limit: int = 30,
+    meanings: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """Return the text "Did you mean ...? Allowed: ..." for a name that is not allowed. At most
     `limit` allowed names are listed.
+
+    `meanings` maps other names that people use to the allowed names. They are compared if no
+    allowed name is similar.
     """
     names = list(map(str, allowed))  # members of an enumeration show themselves otherwise
     near = get_close_matches(given, names, n=1, cutoff=0.6 if len(given) > _SHORT else 0.5)
@@ -160,6 +180,8 @@ def choices(given: str, allowed: Iterable[str], *, limit: int = 30) -> str:
     by_part |= {name.lower(): name for name in names}
     if not near:
         near = [by_part[part] for part in get_close_matches(given.lower(), by_part, 1, 0.8)]
+    if not near:
+        near = [meanings[name] for name in get_close_matches(given.lower(), meanings, 1, 0.8)]
     guess = f"Did you mean {near[0]!r}? " if near else ""
     return f"{guess}Allowed: {_listed(names, limit) or 'nothing'}."
 

@@ -140,8 +140,9 @@ class Registry(Generic[T]):
             self._scan()
         if name in self._entries:
             return self._entries[name]
+        titles = {getattr(e, "title", e.name).lower(): e.name for e in self._entries.values()}
         raise self._broken.get(name) or PolicyError.unknown(
-            self.kind, name, [*others, *self._entries]
+            self.kind, name, [*others, *self._entries], meanings=titles
         )
 
     def names(self) -> tuple[str, ...]:

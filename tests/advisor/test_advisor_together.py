@@ -158,6 +158,21 @@ def test_a_certificate_with_a_broken_input_is_no_certificate(tmp_path, given):
         read_release(certificate, study.policy)
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("", "is a folder, not the certificate or the configuration of a release"),
+        ("release.csv", "is a table, not the certificate or the configuration of a release"),
+        ("none.json", "Cannot read certificate file"),
+        ("none.yaml", "Cannot read configuration file"),
+    ],
+)
+def test_an_earlier_release_is_named_by_its_certificate_or_configuration(tmp_path, name, told):
+    (tmp_path / "release.csv").write_text("a,b\n1,u\n")
+    with pytest.raises(PolicyError, match=told):
+        read_release(tmp_path / name, policy(2))
+
+
 def test_a_release_of_another_table_is_refused(tmp_path):
     """Joint classes of two tables say nothing of persons, so no command may say that they hold."""
     rows = pd.DataFrame({"a": [1, 2, 3, 4] * 10, "b": ["u", "v"] * 20, "y": [0, 1, 1, 0, 1] * 8})

@@ -106,6 +106,10 @@ def test_short_names_have_a_nearest_name_too(shell):
     assert choices("t9", ["age", "income"]).startswith("Allowed")
 
 
+def test_the_title_of_a_privacy_model_suggests_its_name(shell):
+    assert "Did you mean 'k'?" in error_of(shell("privacy-models", "k-anonymity"))
+
+
 def test_missing_policy_and_configuration(shell):
     assert "none.yaml" in error_of(shell("advise", "table.csv", "-p", "none.yaml"))
     words = ("apply", "table.csv", "-p", "policy.yaml", "-o", "x.csv", "-c", "none.yaml")
@@ -440,6 +444,9 @@ def test_usage_errors(shell):
     assert "--policy" in error_of(shell("advise", "table.csv", "--polcy", "x"))
     assert "table" in error_of(shell("masks", "--format", "xml"))
     assert "aegis advise --help" in error_of(shell("advise", "a", "b", "-p", "policy.yaml"))
+    assert "--format json" in error_of(shell("advise", "table.csv", "--json"))
+    assert "--format csv" in error_of(shell("measures", "--csv"))
+    assert "option: --json." in error_of(shell("keygen", "--json"))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import aegis
-from aegis.errors import PolicyError
+from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.masks.base import Kind
 from aegis.policy import Configuration, load_policy
 from aegis.release.writing import unfitting
@@ -43,6 +43,25 @@ def test_texts_fit_no_column_of_numbers():
     whole = Configuration("whole", {"visits": POLICY.attributes["visits"].masks[0]})
     wrong = unfitting(table, POLICY, whole, {"visits": Kind.INTEGER})
     assert wrong == ["visits holds text, and identity shows integer"]
+
+
+def test_a_table_that_changed_is_checked_and_certified_by_itself(tmp_path):
+    """A configuration may mask next month's rows, so that the figures of advise are not theirs."""
+    attributes = {"visits": {"role": "quasi-identifier", "masks": ["identity"]}}
+    policy = load_policy(
+        {"version": 1, "label": "ill", "privacy": {"k": 5}, "attributes": attributes}
+    )
+    former = pa.table({"visits": [1, 2] * 50, "ill": ["y", "n"] * 50})
+    chosen = aegis.Study(former, policy).search().require_best().configuration
+    chance = pa.table({"visits": [1, 1, 2, 2] * 10, "ill": ["y", "n"] * 20})
+    release = aegis.apply(
+        chance, policy, chosen, output=tmp_path / "a.csv", certificate=tmp_path / "a.json"
+    )
+    assert aegis.Study(former, policy).search().require_best().score > 0.9
+    assert release.utility.value < 0.6
+    rare = pa.table({"visits": [1] * 9 + [2], "ill": ["y", "n"] * 5})
+    with pytest.raises(NoAdmissibleConfiguration, match="1 row in classes smaller than 5"):
+        aegis.apply(rare, policy, chosen, output=tmp_path / "b.csv")
 
 
 def test_a_certificate_is_no_configuration(tmp_path):

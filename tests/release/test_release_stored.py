@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -146,6 +148,33 @@ def test_columns_are_held_only_in_the_context_and_if_values_repeat(
         by_engine = count_classes(source, ["age", "town"]).table
         assert sorted(by_codes.sizes) == sorted(by_engine.sizes)
     assert stored_rows(source, ["age"]) is None
+
+
+class _Meeting:
+    """A least number of rows, at which two threads wait for each other."""
+
+    def __init__(self) -> None:
+        self.barrier = Barrier(2, timeout=10)
+
+    def __le__(self, rows: int) -> bool:
+        self.barrier.wait()
+        return True
+
+
+def test_two_threads_release_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study opens its table once, so that threads that share the study share the table, too."""
+    pyarrow.parquet.write_table(table_of(0), tmp_path / "in.parquet")
+    source, policy = open_table(tmp_path / "in.parquet"), policy_of()
+    chosen = Configuration("chosen", {a.name: a.masks[0] for a in policy.features})
+    monkeypatch.setattr(coded_rows, "LARGE", _Meeting())
+
+    def release(name: str) -> pa.Table:
+        apply(source, policy, chosen, output=tmp_path / name)
+        return pyarrow.parquet.read_table(tmp_path / name)
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(release, ("a.parquet", "b.parquet"))
+    assert first.to_pandas().equals(second.to_pandas())
 
 
 def test_the_places_of_a_sample_are_those_of_its_rows(tmp_path: Path) -> None:

@@ -291,18 +291,23 @@ def test_a_form_of_another_site_changes_nothing(place, chromium):
     context.close()
 
 
-@pytest.mark.parametrize("width", [360, 500])
-def test_lists_of_rows_fit_a_narrow_page(place, chromium, width):
+@pytest.mark.parametrize("name", ["otto", "ada"])
+@pytest.mark.parametrize("width", [320, 360, 500])
+def test_lists_of_rows_fit_a_narrow_page(place, chromium, width, name):
     """The list of requests scrolled sideways, and hid when a request changed."""
-    place.ask()
+    number = place.ask()
     context = chromium.new_context(viewport={"width": width, "height": 900})
     page = context.new_page()
     page.goto(place.url)
-    page.fill("#name", "otto")
+    page.fill("#name", name)
     page.fill("#password", PASSWORD)
     page.click("main button")
     page.wait_for_selector("nav a")
-    for path in ("/requests", "/log", "/tokens"):
+    pages = {
+        "otto": ("/requests", f"/requests/{number}", "/data-sets/census", "/log", "/tokens"),
+        "ada": ("/accounts", "/account"),
+    }
+    for path in pages[name]:
         page.goto(f"{place.url}{path}")
         assert page.locator("tbody td:visible").count() > 2
         assert page.evaluate(

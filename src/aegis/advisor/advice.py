@@ -35,7 +35,7 @@ SCHEMA_VERSION = 2
 
 
 @read_later("unmasked", "warnings", "privacy", "uncovered")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Advice:
     """The ranking of configurations, with everything that a report says about the ranking.
     Configurations that meet the rule come first, the best at the top.

@@ -25,7 +25,7 @@ import numpy as np
 from aegis.advisor.plan import PrivacyPlan, check_owner_rule, require_same
 from aegis.arrays import Integers, Ints
 from aegis.errors import DataError, PolicyError
-from aegis.files import SILENT, Progress, read_text
+from aegis.files import SILENT, TABLE_FORMATS, Progress, read_text
 from aegis.masks import Mask, evaluate
 from aegis.policy import (
     Configuration,
@@ -140,13 +140,21 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
     Raises
     ------
     PolicyError
-        The file has several configurations, or masks that do not fit the policy's columns.
+        The path is a folder or a table; or the file has several configurations, or masks that do
+        not fit the policy's columns.
     DataError
         The certificate is damaged, or belongs to a record-level release.
     """
     file, digest, after, rows = Path(path), None, None, None
+    if file.is_dir() or (file.is_file() and file.name.lower().endswith(TABLE_FORMATS)):
+        raise PolicyError(
+            f"{file} is a {'folder' if file.is_dir() else 'table'}, not the certificate or the "
+            "configuration of a release.",
+            hint="Give the certificate of the release, which `aegis apply --certificate` wrote (.json), "
+            "or the configuration that was applied (.yaml).",
+        )
     if file.suffix.lower() == ".json":
-        document = read_document(file, "configuration")
+        document = read_document(file, "certificate")
         said, digest, after, rows = _certificate(file)
         located = replace(document, data={"configurations": {file.stem: said}})
         configurations = load_configurations(located, policy)

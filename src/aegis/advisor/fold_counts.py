@@ -652,10 +652,8 @@ class Interactions:
 
         Parameters
         ----------
-        which
-            Indices of the attributes in the summary.
-        coded
-            The encoded masks of these attributes.
+        which, coded
+            Indices of the attributes in the summary, and their encoded masks.
         label
             The mask of the label, if it has one.
 
@@ -675,7 +673,8 @@ class Interactions:
                 hint="Leave attributes out, or use boosted trees without interactions: --models gbdt.",
             )
         keyed = {(i, j): (which[i], keys[i], which[j], keys[j], label) for i, j in pairs}
-        made = {pair: self._gains[key] for pair, key in keyed.items() if key in self._gains}
+        cached = self._gains.cached(keyed.values())
+        made = {pair: cached[key] for pair, key in keyed.items() if key in cached}
         lacking = [pair for pair in pairs if pair not in made]
         binned: dict[int, Array] = {}
         size = max(1, _PAIR_CELLS_AT_ONCE // cells)

@@ -74,7 +74,7 @@ class AttributeEstimate:
         return (0.0 if inside else min(ends)), max(ends)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Estimate:
     """The predictive utility deviation (PUD) of one configuration, as estimated without the
     unmasked table.
@@ -179,7 +179,7 @@ ESTIMATES: Registry[EstimateCase] = Registry("estimate")
 """Estimates by name."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class RecordLevel:
     """How a record-level release was made, and how much information it loses.
 
@@ -395,7 +395,7 @@ def best_masked(ranking: Sequence[Ranked]) -> Ranked | None:
     return first if first is not None and first.admissible and first.method is None else None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class PrivacyChange:
     """The privacy figures of the unmasked table and of the recommended release, side by side.
 

@@ -117,7 +117,9 @@ def command(asked: ApplyCommand) -> None:
     without identifiers and without the rows of classes that break the rule. It first
     writes to a temporary name, measures privacy on that file, and renames it only if it
     meets the rule. Otherwise, Aegis removes the file, and the exit code is 1. The same
-    configuration masks next month's rows in the same way."""
+    configuration masks next month's rows in the same way. If the table has changed since
+    `aegis advise`, Aegis checks the rule on the changed table, and the certificate states
+    the utility of this release. The figures of `advise` hold only for the former table."""
     from aegis.policy import load_configurations, load_policy, read_document
     from aegis.signing import load_private_key
 

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, requires
+from typing import Any
 
 from aegis.cli.output import LOG, clean, print_error, print_note, write, write_json
 from aegis.errors import AegisError, InternalError, is_of_memory
@@ -52,6 +53,7 @@ class Failure:
                 hint = f"{hint} {_REPORT}".strip()
             return cls(_kind(error), error.message, hint, error.exit_code)
         if hasattr(error, "format_message"):  # an error of the command line's own parser
+            _suggest_format(error)
             return cls("usage", _sentence(error.format_message()), _usage_hint(error, arguments), 2)
         if is_of_memory(error):
             return cls(
@@ -193,6 +195,16 @@ def _sentence(text: str) -> str:
     """Return the parser's message as one line, without the name of the caught error."""
     text = text.replace("\n\t", " ").replace(": Value error, ", ": ")
     return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def _suggest_format(error: Any) -> None:
+    """Let the error of an unknown option suggest the option `--format` if its name is a format:
+    `--format json` instead of `--json`.
+    """
+    value = getattr(error, "option_name", "").lstrip("-")
+    if value in ("json", "csv") and hasattr(error, "possibilities") and error.ctx is not None:
+        options = [name for option in error.ctx.command.params for name in option.opts]
+        error.possibilities = [f"--format {value}"] if "--format" in options else []
 
 
 def _usage_hint(error: Exception, arguments: Sequence[str]) -> str:

@@ -169,6 +169,7 @@ _BY_HAND = (
 _WRITERS = {
     "policy": "`aegis init TABLE --label COLUMN -o policy.yaml` writes a first policy.",
     "configuration": _BY_HAND,
+    "certificate": "`aegis apply --certificate FILE` writes the certificate of a release.",
     "recipe": "`aegis advise TABLE --policy POLICY --with METHOD -o recipe.yaml` writes one where a "
     "record-level release is best. By hand: `method: NAME`.",
 }

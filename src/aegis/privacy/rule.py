@@ -507,9 +507,22 @@ def _variants(key: str) -> list[PrivacyModel]:
     variants = [model for model in MODELS if model.key == key]
     if not variants:
         raise PolicyError.unknown(
-            "key of the privacy rule", key, [*_keys(), "suppression", "preset"]
+            "key of the privacy rule",
+            key,
+            [*_keys(), "suppression", "preset"],
+            meanings=_meanings(),
         )
     return variants
+
+
+def _meanings() -> dict[str, str]:
+    """Return the keys of the models by their titles, and by the parameters that only one key has."""
+    keys = {model.title.lower(): model.key for model in MODELS}
+    by_parameter: dict[str, set[str]] = {}
+    for model in MODELS:
+        for parameter in model.parameters:
+            by_parameter.setdefault(parameter.name, set()).add(model.key)
+    return keys | {name: min(own) for name, own in by_parameter.items() if len(own) == 1}
 
 
 def _criteria(key: str, value: object) -> list[Criterion]:

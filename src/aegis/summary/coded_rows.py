@@ -247,13 +247,18 @@ def read_rows(source: Source, names: Sequence[str], rows: int | None = None) -> 
 def holding(source: Source) -> Iterator[None]:
     """Keep the columns of a large Parquet file in memory once `stored_rows` has read them, as long
     as the context lasts.
+
+    If another thread keeps columns of the same source, both use these columns as long as its
+    context lasts.
     """
     cells = source.rows * len(source.columns) if source.is_parquet else 0
     enough = cells * _CODE_BYTES <= parse_size(limits().memory)
-    if source in _HELD or not (source.is_parquet and source.rows >= LARGE and enough):
+    columns: dict[str, Part] = {}
+    if not (source.is_parquet and source.rows >= LARGE and enough) or (
+        _HELD.setdefault(source, columns) is not columns
+    ):
         yield
         return
-    _HELD[source] = {}
     try:
         yield
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -157,6 +158,29 @@ def test_no_name_mixes_alphabets_or_hides_characters(place, name):
         assert "\\" in refused.value.message  # names the other letter, which looks the same
         accounts.sign_in_elsewhere(session, "issuer u-1", name)
         assert accounts.named(session, "somebody")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("copa", "сора"),  # Cyrillic
+        ("сора", "cOpa"),
+        ("BEPA", "ВЕРА"),
+        ("NINA", "ΝΙΝΑ"),  # Greek
+        ("ΕΤΑ", "eta"),
+        ("ΟΑΕ", "ОАЕ"),  # Greek and Cyrillic
+        ("Côpé", "Со\N{COMBINING CIRCUMFLEX ACCENT}ре\N{COMBINING ACUTE ACCENT}"),
+        ("user1", "userl"),
+    ],
+)
+def test_no_name_looks_like_another_in_another_alphabet(place, first, second):
+    with place.catalog.database.writing() as session:
+        accounts.create(session, first, ["consumer"], by=place.ada)
+        with pytest.raises(CatalogError, match="looks the same in another alphabet"):
+            accounts.create(session, second, ["consumer"], by=place.ada)
+        accounts.sign_in_elsewhere(session, "issuer u-1", second)
+        names = [account.name for account in accounts.listed(session, place.ada, second)]
+        assert any(re.fullmatch(rf"{second} \d+", name) for name in names)
 
 
 @pytest.mark.parametrize(

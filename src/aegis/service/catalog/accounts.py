@@ -34,6 +34,16 @@ _OF_LOG = ("system", "identity provider")
 """Names in the log for the service itself; no account may have one, so nobody poses as the service."""
 _INVISIBLE = {"BLANK", "FILLER", "JOINER", "SELECTOR"}
 """Words in the Unicode names of characters that are printable, but show nothing."""
+_PAIRS = (
+    "Il 1l 0O ͿJ ΑA ΒB ΕE ΖZ ΗH Ιl ΚK ΜM ΝN ΟO ΡP ΤT ΥY ΧX αa γy ιi νv οo ρp σo υu ϜF ϳj ϺM "
+    "ЅS Іl ЈJ АA ВB ЕE КK МM НH ОO РP СC ТT УY ХX Ьb аa гr еe оo рp сc уy хx ѕs іi јj ѡw ѴV ѵv "
+    "ҮY үy һh ҽe Ӏl ӏi ԁd ԌG ԛq ԜW ԝw ꙇi ՍU ՏS ՕO աw գq զq հh ոn ռn սu ցg քf օo ᎠD ᎡR ᎢT Ꭵi ᎩY "
+    "ᎪA ᎫJ ᎬE ᎳW ᎷM ᎻH ᎽY ᏀG Ꮒh ᏃZ Ꮟb ᏒR ᏔW ᏕS ᏙV ᏚS ᏞL ᏟC ᏢP ᏦK Ꮷd ᏳG ᏴB"
+)
+"""Letters of Latin, Greek, Cyrillic, Armenian and Cherokee, each with the Latin letter that looks like
+it, as in the list of Unicode Technical Standard 39.
+"""
+_ALIKE = str.maketrans({pair[0]: pair[1] for pair in _PAIRS.split()})
 
 
 @dataclass(frozen=True)
@@ -475,7 +485,9 @@ def _free(session: Session, name: str, subject: str) -> str:
     allowed = (c for c in name if c.isprintable() and c != "/")
     printable = "".join(allowed).strip()[:100]
     printable = printable if printable.strip(".") and not _may_deceive(printable) else "somebody"
-    return printable if _is_free(session, printable) else f"{printable} {hash_of(subject)[:12]}"
+    if _is_free(session, printable):
+        return printable
+    return f"{printable} {int(hash_of(subject)[:12], 16)}"  # digits are of no alphabet
 
 
 def _new_name(session: Session, name: str) -> str:
@@ -494,7 +506,8 @@ def _new_name(session: Session, name: str) -> str:
         )
     if not _is_free(session, name):
         raise CatalogError(
-            f"There is an account {name!r} already, or one whose name differs only in capitals.",
+            f"There is an account {name!r} already, or one whose name differs only in capitals, or looks "
+            "the same in another alphabet.",
             hint="Choose another name.",
         )
     return name
@@ -502,14 +515,17 @@ def _new_name(session: Session, name: str) -> str:
 
 def _is_free(session: Session, name: str) -> bool:
     """Return whether an account may get this name: no other looks like it but for capitals and width."""
-    folded = _folded(name)
-    return folded not in _OF_LOG and folded not in map(
-        _folded, session.scalars(select(Account.name))
-    )
+    taken = [*_OF_LOG, *session.scalars(select(Account.name))]
+    return all(looks(name) not in map(looks, taken) for looks in (_folded, _skeleton))
 
 
 def _folded(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold()
+
+
+def _skeleton(name: str) -> str:
+    """Return a text that is the same for all names that look the same, in whatever alphabet."""
+    return unicodedata.normalize("NFKD", name).translate(_ALIKE).casefold()
 
 
 def _may_deceive(name: str) -> bool:
