@@ -52,7 +52,8 @@ ROLES = {
     "sources": "opens the table (a file, a database, an object in memory) in one form",
     "masks": "replaces the values of a column by masked values",
     "summary": "counts the rows of the table once: by value, by pair of values, and by equivalence class of the quasi-identifiers",
-    "masking": "fits masks that learn from the table",
+    "masking": "fits masks that learn from the table, and builds the query that masks it",
+    "anonymizers": "holds the parts that all record-level methods share",
     "privacy": "checks equivalence classes against the rule, one privacy model for each criterion",
     "measures": "computes from counts how well the attributes predict the label",
     "advisor": "generates or searches configurations, scores each of them, and checks whether it meets the rule",
@@ -91,6 +92,14 @@ def passed(entered: dict[str, object]) -> list[str]:
     return [room for room in rooms if room in ROLES]
 
 
+def elsewhere(rooms: list[str]) -> str:
+    """Return a sentence on the rooms that do a step for other commands only."""
+    *others, last = [
+        f"[`{room}`](../src/aegis/{room}) {ROLES[room]}" for room in ROLES if room not in rooms
+    ]
+    return f"Other policies and commands, such as `aegis apply`, also enter other rooms: {'; '.join(others)}; and {last}."
+
+
 def page(entered: dict[str, object]) -> str:
     """Return the page."""
     rooms = passed(entered)
@@ -107,7 +116,9 @@ Written by `python docs/way.py` from a trace of one command, so do not edit this
 aegis advise data/adult.parquet -p examples/adult/policy.yaml --generate 50 -o best.yaml
 ```
 
-The command runs code in {entered["files"]} files and calls {entered["functions"]} functions of the package. A *room* is a package in `src/aegis`. The table passes these rooms in this order:
+The command runs code in {entered["files"]} files and calls {entered["functions"]} functions of the package. A *room* is a package in `src/aegis`.
+
+The command enters these rooms in this order. It reads the policy, and with it the masks, the measure and the privacy rule, before it opens the table:
 
 ```mermaid
 flowchart TD
@@ -117,6 +128,8 @@ flowchart TD
 | step | room | what it does |
 |---|---|---|
 {lines}
+
+{elsewhere(rooms)}
 
 The file `.importlinter` lists the rooms in another order: a room may import the rooms below it in that list, but no others.
 `make imports` checks this. `src/aegis` also has five optional packages, called wings: `arx`, `papers`, `records`, `safe` and

@@ -154,7 +154,7 @@ def test_advise_with_bad_methods(shell):
     exact = shell(*base, "--with", "mondrian", "--exact", "--format", "json")
     assert any(one["method"] for one in json.loads(exact.out)["ranking"])
     assert (
-        "no records"
+        "holds no rows"
         in shell("anonymize", "table.aegis", *base[2:], "-m", "mdav", "-o", "r.csv").err
     )
     assert "objective" in plain(

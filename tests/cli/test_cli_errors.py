@@ -51,6 +51,24 @@ def test_missing_table(words, shell, folder):
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        ("init", "table.aegis"),
+        ("audit", "table.aegis", "--quasi-identifiers", "sex"),
+        ("risk", "table.aegis", "--quasi-identifiers", "sex"),
+        ("apply", "table.aegis", "-p", "policy.yaml", "-c", "best.yaml", "-o", "x.csv"),
+        ("anonymize", "table.aegis", "-p", "policy.yaml", "-m", "mdav", "-o", "x.csv"),
+        ("evaluate", "table.aegis", "-p", "policy.yaml"),
+    ],
+)
+def test_a_command_that_reads_rows_refuses_a_summary(words, shell, folder):
+    said = error_of(shell(*words))
+    assert said.startswith("Error: table.aegis is a summary, which holds no rows.")
+    assert "Give the table that it was made from." in said
+    assert not (folder / "x.csv").exists()
+
+
+@pytest.mark.parametrize(
     ("name", "option", "kind"),
     [
         ("t.parquet", "--text=n", "a text file or a workbook"),

@@ -455,6 +455,8 @@ def test_every_command_that_prints_results_has_a_section():
         for name, command in commands.items()
         if any(one.name == "format" for one in command.params)
     }
+    lacking = sorted(printing - RUNS.keys())
+    assert not lacking, f"give {lacking} a run in RUNS, and a section in docs/reference/json.md"
     assert (
         set(DOCUMENTED)
         == set(RUNS)

@@ -16,14 +16,16 @@ from masks_support import counted, decimal_floats, lists, masked, small_integers
 
 from aegis.masks import MASKS, Hierarchy, Kind, parse_mask
 
+TEXTS = ["Oslo", "Rome", "a", "b", "", "12", "x" * 9]
+"""The texts on which masks are compared with their definitions."""
 VALUES = {
     Kind.INTEGER: (pa.int64(), small_integers),
     Kind.NUMBER: (pa.float64(), decimal_floats),
-    Kind.TEXT: (pa.string(), st.sampled_from(["Oslo", "Rome", "a", "b", "", "12", "x" * 9])),
+    Kind.TEXT: (pa.string(), st.sampled_from(TEXTS)),
     Kind.DATE: (pa.date32(), st.dates(dt.date(2023, 12, 20), dt.date(2024, 3, 10))),
     Kind.BOOLEAN: (pa.bool_(), st.booleans()),
 }
-TREE = Hierarchy((("a", "g", "*"), ("12", "h", "*"), ("true", "h", "*")))
+TREE = Hierarchy((("a", "g", "p", "*"), ("12", "h", "q", "*"), ("true", "h", "q", "*")))
 LISTED = {"randomised_response": ("low", "medium", "high"), "pram": ("single", "married")}
 """The values in the examples of masks that list them."""
 
@@ -64,8 +66,17 @@ def test_a_mask_shows_its_definition(name, kind, data):
         shown = masked(mask, values, dtype)
         again = masked(mask, shown, dtype) if mask.idempotent else shown
     of_null = "*" if name == "suppress" else None
+    assert name in SHOWN, f"add what {name!r} shows of a value to SHOWN in masks_definitions.py"
     assert again == shown == [of_null if v is None else SHOWN[name](mask, v) for v in values]
     assert all(mask.shows(str(value)) is not False for value in shown if value is not None)
+
+
+@pytest.mark.parametrize(("name", "kind"), [own for own in PLAIN if own.values[1] is Kind.TEXT])
+def test_the_texts_suit_a_mask(name, kind, monkeypatch):
+    monkeypatch.setenv("AEGIS_TOKEN_KEY", KEY)
+    mask = example(name).fit(counted(kind, TEXTS, pa.string()))
+    values = set(masked(mask, TEXTS, pa.string()))
+    assert len(values) > 1 or name == "suppress", f"add texts to TEXTS that {name!r} tells apart"
 
 
 @pytest.mark.parametrize(("name", "kind"), DRAWING)
@@ -77,6 +88,7 @@ def test_a_channel_is_its_definition(name, kind, data):
     counts = counted(kind, data.draw(st.lists(each, min_size=1, max_size=4, unique=True)), dtype)
     mask = example(name).fit(counts)
     reports = mask.reports(counts).to_pylist()
+    assert name in CHANCES, f"add the chances of {name!r} to CHANCES in masks_definitions.py"
     expected = [
         [CHANCES[name](mask, value, report, reports) for report in reports]
         for value in counts.values.to_pylist()

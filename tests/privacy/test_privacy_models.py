@@ -25,20 +25,17 @@ from aegis.privacy import (
     PrivacyModel,
     PrivacyRule,
 )
-from aegis.privacy.uniqueness import ESTIMATORS
 
 merges = st.lists(st.integers(0, 5), min_size=6, max_size=6)
 surplus = st.lists(st.integers(0, 6), min_size=6, max_size=6)
 
-SAFE_UNDER_SUPPRESSION = {
-    "k",
-    "k_map",
-    "l_diversity.distinct",
-    "max_risk.prosecutor",
-    "max_risk.journalist",
-    "no_attack.prosecutor",
-    "no_attack.journalist",
+READ = {
+    "values": ModelNeed.SENSITIVE,
+    "people": ModelNeed.POPULATION,
+    "everyone": ModelNeed.REFERENCE,
+    "all_classes": ModelNeed.REFERENCE,
 }
+"""By field of `Class`: what a model needs if its definition reads the field."""
 
 
 def coarser(
@@ -60,10 +57,11 @@ def criterion(model: PrivacyModel, limit: float, **more: float) -> Criterion:
     given: dict[str, object] = {}
     if ModelNeed.SENSITIVE in model.needs:
         given["attribute"] = "s"
-    if model.name == "l_diversity.recursive":
-        given["l"] = 2
-    if model.key == "no_attack":
-        given["gain"] = 1
+    given |= {
+        one.name: 2 if one.whole else 1
+        for one in model.parameters
+        if one.default is None and one.name != model.limit
+    }
     return model.criterion(given | {model.limit: limit} | more)
 
 
@@ -80,23 +78,6 @@ def just_met(model: PrivacyModel, table: ClassTable) -> Criterion | None:
     if model.direction is Comparison.BELOW:
         limit = limit * (1 + 1e-6) + 1e-6
     return criterion(model, max(limit, 1e-6) if parameter.above else limit)
-
-
-def test_every_model_is_classified() -> None:
-    flags = {model.name: (model.monotone, model.monotone_with_suppression) for model in MODELS}
-    assert {name for name, (_, safe) in flags.items() if safe} == SAFE_UNDER_SUPPRESSION, (
-        "SAFE_UNDER_SUPPRESSION lists the models with monotone_with_suppression=True: add yours"
-    )
-    never = {
-        "delta_disclosure.present",
-        "l_diversity.entropy-grassberger",
-        *(f"population_uniqueness.{estimator}" for estimator in ESTIMATORS),
-        "profitability.prosecutor",
-        "profitability.journalist",
-    }
-    assert {name for name, (plain, _) in flags.items() if not plain} == never, (
-        "this test lists the models with monotone=False: add yours"
-    )
 
 
 @pytest.mark.parametrize("model", list(MODELS), ids=lambda model: model.name)
@@ -133,6 +114,31 @@ def test_figures_are_those_of_the_definition(
     assert figures == pytest.approx(wanted, rel=1e-9, abs=1e-9)
 
 
+class Watched:
+    """A class of three rows that remembers which of its fields a definition reads."""
+
+    def __init__(self) -> None:
+        self.read: set[str] = set()
+        self.given = Class([0, 1, 1], 5, [[0, 1, 1], [0]])
+
+    def __getattr__(self, name: str) -> object:
+        self.read.add(name)
+        return getattr(self.given, name)
+
+
+@pytest.mark.parametrize("name", sorted(DEFINITIONS))
+def test_a_model_needs_what_its_definition_reads(name: str) -> None:
+    """Without its needs, a search would check a model class by class, or on what a table lacks."""
+    model, watched = MODELS.get(name), Watched()
+    DEFINITIONS[name](watched, criterion(model, 1))
+    read = {READ[field] for field in watched.read if field in READ}
+    needs = {
+        ModelNeed.POPULATION if need is ModelNeed.CROWD else need for need in model.needs
+    } & set(READ.values())
+    assert not (read - needs), f"add {read - needs} to `needs` of {name!r}"
+    assert needs - read <= {ModelNeed.REFERENCE}, f"nothing of {name!r} reads {needs - read}"
+
+
 @pytest.mark.parametrize("name", sorted(ELSEWHERE))
 def test_figures_that_are_defined_elsewhere_are_tested_there(name: str) -> None:
     module = Path(__file__).parent / ELSEWHERE[name]
@@ -161,7 +167,9 @@ def test_a_merger_keeps_shares_of_the_population_inside_the_interval() -> None:
     assert not inside.failing(coarse).any()
 
 
-@pytest.mark.parametrize("name", sorted(SAFE_UNDER_SUPPRESSION))
+@pytest.mark.parametrize(
+    "name", sorted(model.name for model in MODELS if model.monotone_with_suppression)
+)
 @given(given=rows, extra=surplus, merge=merges, strictness=st.integers(1, 6))
 def test_a_merged_class_fails_only_when_all_parts_fail(
     name: str, given: Rows, extra: list[int], merge: list[int], strictness: int

@@ -408,11 +408,9 @@ def test_records_say_what_name_lists_decided() -> None:
     assert weaker is not None
     assert weaker["k"] == 3
     assert other.criterion({"k": 2}).weaker() is None
-    assert {model.name: model.bare for model in MODELS if model.bare} == {
-        "k": "k",
-        "k_map": "k",
-        "sample_uniqueness": "threshold",
-    }
+    # Alone, without an attribute and without variants, the parameter needs no name.
+    bare = ("k", "k_map", "sample_uniqueness", "max_risk.marketer", "alpha_k", "delta_presence")
+    assert [MODELS.get(name).bare for name in bare] == ["k", "k", "threshold", None, None, None]
     diverse = MODELS.get("l_diversity.entropy").criterion({"attribute": "a", "l": 2.5})
     assert diverse.values_needed == 3
     alpha = MODELS.get("alpha_k").criterion({"attribute": "a", "alpha": 0.3})

@@ -16,7 +16,6 @@ from aegis.cli.files import (
     JSON,
     Opening,
     check_outputs,
-    is_bundle,
     next_step,
     opens_table,
     repeated,
@@ -26,7 +25,7 @@ from aegis.cli.files import (
 )
 from aegis.cli.output import Output, PrintOptions, reporting
 from aegis.cli.parameters import PolicyFile, ReportFile, SignCertificate, Table
-from aegis.errors import DataError, PolicyError
+from aegis.errors import PolicyError
 from aegis.files import TABLE_FORMATS
 from aegis.options import option
 from aegis.requests import AnonymizeRequest
@@ -121,10 +120,8 @@ def command(asked: AnonymizeCommand) -> None:
         raise PolicyError(
             "No output is named.", hint="Name it with -o, or ask for the front with --front."
         )
-    if is_bundle(table):
-        raise DataError(f"{table} is a summary: it holds no records.", hint="Give the table.")
     policy = load_policy(asked.policy_file)
-    subject = asked.opening.subject(table, policy, quiet=asked.quiet)
+    subject = asked.opening.source(table, policy, quiet=asked.quiet)
     recipe = asked.grouping.recipe
     document = None if recipe is None else read_document(recipe, "recipe")
     chosen = _recipe(asked.grouping, document, release)

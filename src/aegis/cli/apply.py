@@ -164,7 +164,7 @@ def _released(
 
     with reporting(quiet=asked.quiet) as progress:
         return apply(
-            asked.opening.subject(asked.table, policy, quiet=asked.quiet),
+            asked.opening.source(asked.table, policy, quiet=asked.quiet),
             policy,
             chosen,
             asked.release,

@@ -445,7 +445,7 @@ def _check(
 
     with reporting(quiet=asked.quiet) as progress:
         check = check_certificate(
-            asked.opening.subject(asked.table, quiet=asked.quiet),
+            asked.opening.source(asked.table, quiet=asked.quiet),
             certificate,
             policy=policy,
             original=asked.stated.original,
@@ -472,7 +472,7 @@ def _audit(asked: AuditCommand, policy: Policy | None) -> bool | None:
         masks = choose(listed, roles.name, roles.configuration)
     with reporting(quiet=asked.quiet) as progress:
         measured = audit(
-            asked.opening.subject(asked.table, quiet=asked.quiet),
+            asked.opening.source(asked.table, quiet=asked.quiet),
             quasi_identifiers=column_names(roles.quasi_identifiers),
             sensitive=column_names(roles.sensitive),
             person=roles.person,

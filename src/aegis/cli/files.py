@@ -18,7 +18,7 @@ import typer
 from aegis.cli.output import Output
 from aegis.cli.parameters import FileEngine, TableName, given_options, takes_records
 from aegis.cli.startup import before_tables
-from aegis.errors import PolicyError
+from aegis.errors import DataError, PolicyError
 from aegis.files import (
     BUNDLE,
     TABLE_FORMATS,
@@ -438,6 +438,31 @@ class Opening:
         _refuse_unused(reading, subject, given)
         if isinstance(subject, Source):
             Output(quiet=quiet).warn(subject.notes)
+        return subject
+
+    def source(
+        self,
+        given: str,
+        policy: Policy | None = None,
+        *,
+        quiet: bool = False,
+        proposing: bool = False,
+    ) -> Source:
+        """Open the table at a path or URL, as `subject` does.
+
+        Raises
+        ------
+        DataError
+            `given` is a summary.
+        """
+        from aegis.sources import Source
+
+        subject = self.subject(given, policy, quiet=quiet, proposing=proposing)
+        if not isinstance(subject, Source):
+            raise DataError(
+                f"{given} is a summary, which holds no rows.",
+                hint="Give the table that it was made from.",
+            )
         return subject
 
     def study_subject(

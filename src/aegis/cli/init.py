@@ -83,7 +83,7 @@ def command(
     check_outputs([(output, YAML)], force=force, inputs=(table,))
     with reporting(quiet=quiet) as progress:
         proposed = init_policy(
-            opening.subject(table, quiet=quiet, proposing=True),
+            opening.source(table, quiet=quiet, proposing=True),
             label=label or None,
             weight=weight,
             path=output or "policy.yaml",

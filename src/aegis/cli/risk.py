@@ -21,7 +21,6 @@ from aegis.cli.files import (
 )
 from aegis.cli.output import Output, PrintOptions, reporting
 from aegis.cli.parameters import Force, QuasiIdentifiers, Table, column_names
-from aegis.errors import PolicyError
 from aegis.options import option
 from aegis.requests import RiskRequest
 from aegis.words import counted
@@ -165,7 +164,6 @@ def command(given: RiskCommand) -> None:
     """
     from aegis.policy import load_policy
     from aegis.release import record_risk
-    from aegis.sources import Source
 
     request, output = given.asked, given.output
     policy = None if request.policy is None else load_policy(request.policy)
@@ -173,14 +171,8 @@ def command(given: RiskCommand) -> None:
     inputs = (given.table, request.original)
     check_outputs([(output, FORMATS)], force=given.force, inputs=inputs)
     with reporting(quiet=given.quiet) as progress:
-        subject = given.opening.subject(given.table, policy, quiet=given.quiet)
-        if not isinstance(subject, Source):
-            raise PolicyError(
-                f"{given.table} is a summary, which holds no records.",
-                hint="Give the table itself.",
-            )
         measured = record_risk(
-            subject,
+            given.opening.source(given.table, policy, quiet=given.quiet),
             request,
             policy=policy,
             quasi_identifiers=column_names(given.quasi_identifiers) or (),

@@ -19,9 +19,6 @@ import numpy as np
 from aegis.arrays import Floats
 from aegis.errors import InternalError
 from aegis.measures import association, columns, held_out, pillai, target_coded
-from aegis.measures import association as dependency
-from aegis.measures import association as information
-from aegis.measures import held_out as ordered
 from aegis.measures.association import corrected_information, n_log_n
 from aegis.measures.columns import HELD_OUT_ANY
 from aegis.measures.cooccurrence import (
@@ -309,7 +306,7 @@ CONFIGURATION = (
         range="0 .. C - 1",
         scope=Scope.CONFIGURATION,
         cost="O(d^3) in the number of masked levels d, about twice that of held-out-pillai-values",
-        compute=ordered.held_out_encodings,
+        compute=held_out.held_out_encodings,
         needs=(Need.ORDER, Need.POOLED),
     ),
     Measure(
@@ -418,7 +415,7 @@ any number of classes.
 def _entropy_limit(margins: Margins) -> float:
     """Return the smaller entropy of label and attribute: no information exceeds either."""
     known = (margins.classes, margins.values)
-    return min(information.entropy(counts) for counts in known if counts is not None)
+    return min(association.entropy(counts) for counts in known if counts is not None)
 
 
 _KIVINEN = (
@@ -440,7 +437,7 @@ _INFORMATION = (
         unit="bits",
         monotone=True,
         cost="O(K_x K_y)",
-        compute=information.mutual_information,
+        compute=association.mutual_information,
         fractional=True,
         processed=True,
         limit=_entropy_limit,
@@ -460,7 +457,7 @@ _INFORMATION = (
         range="0 .. min(H(X), H(Y))",
         unit="bits",
         cost="O(K_x K_y)",
-        compute=information.corrected_mutual_information,
+        compute=association.corrected_mutual_information,
         fractional=True,
     ),
     Measure(
@@ -475,7 +472,7 @@ _INFORMATION = (
         range="any; about 0 under independence",
         unit="bits",
         cost="O(K_x K_y)",
-        compute=information.miller_madow_information,
+        compute=association.miller_madow_information,
         fractional=True,
     ),
     Measure(
@@ -492,7 +489,7 @@ _INFORMATION = (
         ),
         range="at most 1; about 0 under independence",
         cost="O(distinct row totals x K_y)",
-        compute=information.reliable_information,
+        compute=association.reliable_information,
     ),
 )
 
@@ -574,7 +571,7 @@ _DEPENDENCY = (
         direction=Direction.LOWER,
         monotone=True,
         cost="O(K_x K_y)",
-        compute=dependency.g1,
+        compute=association.g1,
         fractional=True,
         limit=lambda _: 0.0,
     ),
@@ -589,7 +586,7 @@ _DEPENDENCY = (
         direction=Direction.LOWER,
         monotone=True,
         cost="O(K_x K_y)",
-        compute=dependency.g2,
+        compute=association.g2,
         limit=lambda _: 0.0,
     ),
     Measure(
@@ -606,7 +603,7 @@ _DEPENDENCY = (
         direction=Direction.LOWER,
         monotone=True,
         cost="O(K_x K_y)",
-        compute=dependency.g3,
+        compute=association.g3,
         fractional=True,
         processed=True,
         limit=lambda _: 0.0,
@@ -628,7 +625,7 @@ _DEPENDENCY = (
         unit="share of rows",
         direction=Direction.LOWER,
         cost="O(K_x K_y)",
-        compute=dependency.held_out_error,
+        compute=association.held_out_error,
     ),
 )
 

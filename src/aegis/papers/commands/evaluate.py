@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.files import HTML, Opening, check_outputs, is_bundle, opens_table, written
+from aegis.cli.files import HTML, Opening, check_outputs, opens_table, written
 from aegis.cli.output import Output, RunOptions, reporting
 from aegis.cli.parameters import (
     Configurations,
@@ -20,7 +20,6 @@ from aegis.cli.parameters import (
     With,
     split_names,
 )
-from aegis.errors import DataError
 from aegis.papers.requests import EvaluationRequest
 from aegis.words import counted
 
@@ -97,15 +96,11 @@ def command(given: EvaluateCommand) -> None:
     table, report, listed = given.table, given.report, given.configurations
     inputs = (table, given.policy_file, listed)
     check_outputs([(report, HTML)], force=given.running.force, inputs=inputs)
-    if is_bundle(table):
-        raise DataError(
-            f"{table} is a summary: it holds no rows to train on.", hint="Give the table."
-        )
     policy = load_policy(given.policy_file)
     if report is not None:
         policy.refuse_several("A report with trained models")
     with reporting(quiet=given.running.quiet) as progress:
-        subject = given.opening.subject(table, policy, quiet=given.running.quiet)
+        subject = given.opening.source(table, policy, quiet=given.running.quiet)
         study = Study(subject, policy, seed=given.running.seed, progress=progress)
         evaluation = study.evaluate(
             None if listed is None else load_configurations(listed, policy),
