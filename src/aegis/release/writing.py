@@ -37,7 +37,7 @@ from aegis.files import Progress, check_output, format_of, replacing, spare_inpu
 from aegis.masks import Mask, Suppress, parts_of
 from aegis.masks.base import SUPPRESSED, Kind
 from aegis.measures import MEASURES
-from aegis.policy import Configuration, OwnerRule, Policy, Role, SuppressedColumns
+from aegis.policy import Configuration, OwnerRule, Policy, Role, SuppressedColumns, required_mask
 from aegis.release.auditing import Audit
 from aegis.release.possible import brief
 from aegis.release.released import Released, certify, utility_of, write_certificate
@@ -394,15 +394,12 @@ def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mas
     for attribute in policy.released():
         if attribute.role is Role.IDENTIFIER:
             masks[attribute.name] = attribute.masks[0]
-        elif attribute.name in configuration.masks:
-            masks[attribute.name] = configuration.masks[attribute.name]
-        elif attribute.name == policy.label.column and policy.label_mask is not None:
-            masks[attribute.name] = policy.label_mask
-        else:
-            raise PolicyError(
-                f"Configuration {configuration.name!r} does not mask {attribute.name!r}.",
-                hint="Name every scored attribute.",
+        elif attribute.name == policy.label.column and attribute.name not in configuration.masks:
+            masks[attribute.name] = policy.label_mask or required_mask(
+                configuration, attribute.name
             )
+        else:
+            masks[attribute.name] = required_mask(configuration, attribute.name)
     return policy.with_label(masks)
 
 

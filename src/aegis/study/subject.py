@@ -43,7 +43,7 @@ from aegis.summary.attributes import narrow
 from aegis.summary.build import declared_policy, summarize_rows
 from aegis.summary.builder import SAMPLE_ROWS
 from aegis.summary.coded_rows import CodedRows
-from aegis.words import counted
+from aegis.words import counted, html_table
 
 if TYPE_CHECKING:
     from aegis.anonymizers import Recipe
@@ -311,27 +311,18 @@ def subject_html(subject: Subject) -> str:
     """
     summary = subject.summarised
     line = f"<p>{html.escape(describe_subject(subject))}</p>"
-    return line + ("" if summary is None else _attributes_html(summary))
-
-
-def _attributes_html(summary: Summary) -> str:
-    """Return an HTML table of a summary's attributes."""
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            f"<td>{html.escape(text)}</td>"
-            for text in (
-                a.name,
-                str(a.role),
-                f"{len(a.all_values):,}",
-                ", ".join(str(c.declared) for c in a.candidates),
-            )
+    if summary is None:
+        return line
+    rows = (
+        (
+            a.name,
+            str(a.role),
+            f"{len(a.all_values):,}",
+            ", ".join(str(c.declared) for c in a.candidates),
         )
-        + "</tr>"
         for a in summary.all_attributes
     )
-    head = "".join(f"<th>{h}</th>" for h in ("attribute", "role", "values", "candidate masks"))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return line + html_table(("attribute", "role", "values", "candidate masks"), rows)
 
 
 Configurations = Mapping[str, Configuration] | Sequence[Configuration]
