@@ -32,6 +32,7 @@ from aegis.cli.parameters import (
     split_names,
 )
 from aegis.errors import DataError, PolicyError
+from aegis.options import option
 from aegis.safe import PROTECTED
 from aegis.safe.requests import ProtectRequest
 
@@ -95,21 +96,15 @@ class StatedVerdicts:
     rule.
     """
 
-    configurations: Annotated[
-        Path | None,
-        file_option(
-            "--configurations", text="Also store whether these configurations (YAML) meet the rule."
-        ),
-    ] = None
-    verdicts: Annotated[
-        int | None,
-        typer.Option(
-            "--verdicts",
-            metavar="N",
-            help="Also store for each combination of masks whether it meets the rule, if there are at "
-            "most N combinations.",
-        ),
-    ] = None
+    configurations: Path | None = option(
+        None, "Also store whether these configurations (YAML) meet the rule.", "FILE"
+    )
+    verdicts: int | None = option(
+        None,
+        "Also store for each combination of masks whether it meets the rule, if there are at "
+        "most N combinations.",
+        "N",
+    )
 
     def of(self, policy: Policy) -> Mapping[str, Configuration] | int:
         """Return the configurations that the user names, or the number N of `--verdicts N`. If the
