@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 from aegis.errors import PolicyError
-from aegis.masks import Hierarchy, Kind, Mask, Suppress, Tokenise, rows_to_share
+from aegis.masks import SHARED_ROWS, Hierarchy, Kind, Mask, Suppress, Tokenise
 from aegis.measures import MEASURES, Measure, chosen_measure
 from aegis.policy.labels import Label, LabelTask
 from aegis.privacy import PrivacyRule
@@ -400,7 +400,7 @@ class Policy:
         """The number of rows on which each bound that a mask learns must rest: the smallest class
         size of the rule, but at least 11.
         """
-        return rows_to_share(self.privacy.minimum_size)
+        return max(SHARED_ROWS, self.privacy.minimum_size)
 
     def measure_by(self, *names: str | None) -> Measure:
         """Return the first given measure that is not None. If all are None, return the measure that

@@ -45,10 +45,9 @@ from aegis.release.risk_of_records import record_risk
 from aegis.requests import ReleaseRequest
 from aegis.signing import seal
 from aegis.sources import Source, open_table
+from aegis.sources.spark import SparkFolder
 from aegis.sources.table_files import (
-    Target,
     formulas_in,
-    own_target,
     reading_of,
     with_settled_floats,
     without_formulas,
@@ -123,10 +122,11 @@ def target_of(
     safe_csv: bool = False,
     force: bool = False,
     batches: Batches = lambda: None,
-) -> Target:
+) -> FileTarget | SparkFolder:
     """Return the target of a release: a folder if the rows stay on the engine, otherwise a file."""
-    own = own_target(source, str(output), force=force)
-    return FileTarget(source, Path(output), safe_csv, force, batches) if own is None else own
+    if source.engine.rows_stay:
+        return SparkFolder(source, str(output), force)
+    return FileTarget(source, Path(output), safe_csv, force, batches)
 
 
 R = TypeVar("R", bound=Released)

@@ -9,7 +9,6 @@ Call methods of a study that packages implement, through the entry points `aegis
 
 from __future__ import annotations
 
-import html
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from aegis.advisor import Advice, PrivacyPlan, Ranked, plan_of, with_privacy, with_residual_risks
+from aegis.advisor import Advice, PrivacyPlan, plan_of, with_privacy, with_residual_risks
 from aegis.advisor.advice import with_first
 from aegis.advisor.advise import rule_notes
 from aegis.advisor.plan import (
@@ -36,18 +35,16 @@ from aegis.options import checks_types
 from aegis.policy import Configuration, Policy, RuleOverride
 from aegis.privacy import PrivacyRule
 from aegis.registry import Extensions, format_of_summary, refuse_options
-from aegis.requests import ApplyRequest, RankRequest, SearchRequest
+from aegis.requests import RankRequest, SearchRequest
 from aegis.sources import Source, open_table
 from aegis.summary import Summary
 from aegis.summary.attributes import narrow
 from aegis.summary.build import declared_policy, summarize_rows
 from aegis.summary.builder import SAMPLE_ROWS
 from aegis.summary.coded_rows import CodedRows
-from aegis.words import counted, html_table
 
 if TYPE_CHECKING:
     from aegis.anonymizers import Recipe
-    from aegis.release import Release
     from aegis.report import Reported, ReportSection
 
 QUESTIONS = Extensions("question")
@@ -295,36 +292,6 @@ class Subject:
         return self.source
 
 
-def describe_subject(subject: Subject) -> str:
-    """Return one line that describes a study: its table, rows, label and rule."""
-    of = "a summary" if subject.source is None else str(subject.source.origin)
-    summary = subject.summarised
-    read = "not read yet" if summary is None else counted(summary.rows, "row")
-    policy = subject.policy
-    label = f"label {policy.label.column!r}" if policy.label else "no label"
-    return f"Study({of}, {read}, {label}, {policy.privacy})"
-
-
-def subject_html(subject: Subject) -> str:
-    """Return the description of a study as HTML. If the table is already summarised, a table of its
-    attributes follows.
-    """
-    summary = subject.summarised
-    line = f"<p>{html.escape(describe_subject(subject))}</p>"
-    if summary is None:
-        return line
-    rows = (
-        (
-            a.name,
-            str(a.role),
-            f"{len(a.all_values):,}",
-            ", ".join(str(c.declared) for c in a.candidates),
-        )
-        for a in summary.all_attributes
-    )
-    return line + html_table(("attribute", "role", "values", "candidate masks"), rows)
-
-
 Configurations = Mapping[str, Configuration] | Sequence[Configuration]
 
 
@@ -471,18 +438,3 @@ def draw_report(
     if path is not None:
         write_page(Path(path), page)
     return page
-
-
-def release_table(
-    subject: Subject, configuration: Configuration | Ranked | Advice, request: ApplyRequest
-) -> Release:
-    """Apply a configuration to the table, and return the release.
-
-    If an advice or an entry of a ranking is given, the certificate states the utility by its
-    measure.
-    """
-    from aegis.release import apply
-
-    override = request.rule_override or subject.rule_override
-    given, rows = replace(request, rule_override=override), subject.rows_to("mask")
-    return apply(rows, subject.policy, configuration, given, progress=subject.progress)
