@@ -20,7 +20,6 @@ from aegis.advisor import Advice, PrivacyPlan, plan_of, with_privacy, with_resid
 from aegis.advisor.advice import with_first
 from aegis.advisor.advise import rule_notes
 from aegis.advisor.plan import (
-    check_front_rules,
     check_owner_rule,
     require_same,
     with_label_mask,
@@ -33,7 +32,6 @@ from aegis.errors import DataError, PolicyError
 from aegis.files import BUNDLE, Progress
 from aegis.options import checks_types
 from aegis.policy import Configuration, Policy, RuleOverride
-from aegis.privacy import PrivacyRule
 from aegis.registry import Extensions, format_of_summary, refuse_options
 from aegis.requests import RankRequest, SearchRequest
 from aegis.sources import Source, open_table
@@ -233,23 +231,15 @@ class Subject:
         """The plan that checks configurations against the privacy rule."""
         with self._lock:
             if self._plan is None:
-                self._require_rule()
+                if self.source is None and not (
+                    self.policy.privacy.criteria or self.summary.terms is not None
+                ):
+                    raise PolicyError(
+                        "The summary does not say which rule it was made under, and no policy is given.",
+                        hint="Give the policy.",
+                    )
                 self._plan = plan_of(self.summary, self.policy, self.source)
             return self._plan
-
-    def _require_rule(self) -> None:
-        if self.source is None and not self.policy.privacy.criteria and self.summary.terms is None:
-            raise PolicyError(
-                "The summary does not say which rule it was made under, and no policy is given.",
-                hint="Give the policy.",
-            )
-
-    def check_rules(self, rules: Iterable[PrivacyRule]) -> None:
-        """Raise `PolicyError` if a rule is weaker than the owner of the summary allows. If there is
-        the table itself, every rule is allowed.
-        """
-        if self.source is None:
-            check_front_rules(self.summary, rules, override=self.rule_override)
 
     def under(self, policy: Policy, *, rule_override: bool = False) -> Subject:
         """Return a subject with the same table and another policy. It reuses the summary if the
