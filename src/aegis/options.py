@@ -60,7 +60,7 @@ class Option:
     name: str | None = None
     short: str | None = None
     kind: Any = None
-    least: int | None = None
+    least: float | None = None
     offers: str | None = None
     asked: bool = True
 

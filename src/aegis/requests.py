@@ -48,11 +48,6 @@ class Dialect(StrEnum):
     CLICKHOUSE = "clickhouse"
     SPARK = "spark"
 
-    @property
-    def grammar(self) -> str:
-        """The name that the library sqlglot uses for the dialect."""
-        return str(self)
-
 
 class Form(StrEnum):
     """The form in which Aegis writes a release as SQL: a query, or a statement that creates a view

@@ -211,6 +211,16 @@ def json_fields(record: Any, *names: str) -> dict[str, Any]:
     return {name: jsonable(attrgetter(source or name)(record)) for name, _, source in pairs}
 
 
+def html_table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return an HTML table with a line of titles. The texts may contain any characters."""
+    from html import escape
+
+    head = "".join(f"<th>{escape(title)}</th>" for title in titles)
+    lines = ("".join(f"<td>{escape(text)}</td>" for text in row) for row in rows)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
 def finite(data: Any) -> Any:
     """Convert nested data to values that JSON allows: NaN and infinities become None, mappings
     become dicts.

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.errors import PolicyError
-from aegis.masks import Kind, ValueCounts, parse_mask
-from aegis.masks.arithmetic import SHARED_ROWS, shared_range
+from aegis.masks import SHARED_ROWS, Kind, ValueCounts, parse_mask
+from aegis.masks.arithmetic import shared_range
 
 NUMBERS = st.lists(
     st.integers(-1000, 1000) | st.floats(-1e6, 1e6).map(lambda x: round(x, 2)),

@@ -34,8 +34,7 @@ from aegis.masks import (
     Round,
     TopCode,
 )
-from aegis.masks.arithmetic import SHARED_ROWS
-from aegis.masks.base import ValueCounts
+from aegis.masks.base import SHARED_ROWS, ValueCounts
 from aegis.masks.numeric import MOST_MOVED
 from aegis.sources import embedded
 

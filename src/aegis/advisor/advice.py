@@ -21,7 +21,7 @@ from aegis.errors import NoAdmissibleConfiguration
 from aegis.masks import Suppress
 from aegis.measures import MEASURES, SHARE_KEPT, Direction, LabelKind, Measure, ModelMetric
 from aegis.policy import OwnerRule, RuleOverride
-from aegis.words import in_sentence, json_fields, jsonable, percent, predicted
+from aegis.words import html_table, in_sentence, json_fields, jsonable, percent, predicted
 
 if TYPE_CHECKING:
     import pandas
@@ -471,13 +471,8 @@ class Advice:
 
     def _repr_html_(self) -> str:
         rows = self.rows(10)
-        columns = list(rows[0]) if rows else []
-        head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_cell(v))}</td>" for v in row.values()) + "</tr>"
-            for row in rows
-        )
-        return f"<p>{html.escape(repr(self))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        table = html_table(rows[0] if rows else (), (map(_cell, row.values()) for row in rows))
+        return f"<p>{html.escape(repr(self))}</p>{table}"
 
 
 def _cell(value: object) -> str:

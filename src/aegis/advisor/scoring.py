@@ -46,7 +46,7 @@ from aegis.measures import Contingency, Cooccurrence, Encoding, Measure, Need, O
 from aegis.measures.association import pair_information
 from aegis.measures.columns import column_figures
 from aegis.measures.cooccurrence import ColumnCounts
-from aegis.policy import Configuration
+from aegis.policy import Configuration, required_mask
 from aegis.summary import RANGES, AttributeSummary, Candidate, PairCounts, Summary, level_channel
 from aegis.summary.attributes import expected_reports, in_full
 
@@ -240,16 +240,8 @@ class Scorer:
             The summary does not contain a mask of the configuration, or the configuration has no
             mask for an attribute.
         """
-        choice = {}
-        for attribute in self.summary.all_attributes:
-            mask = configuration.masks.get(attribute.name)
-            if mask is None:
-                raise PolicyError(
-                    f"Configuration {configuration.name!r} does not mask {attribute.name!r}.",
-                    hint="Name every scored attribute.",
-                )
-            choice[attribute.name] = attribute.candidate(mask)
-        return choice
+        attributes = self.summary.all_attributes
+        return {a.name: a.candidate(required_mask(configuration, a.name)) for a in attributes}
 
     def score(self, choice: Choice, measure: Measure) -> ConfigurationScore:
         """Return the score of a configuration, the share of utility that it keeps, and the score of

@@ -517,4 +517,3 @@ def _before_reading(given: Mapping[str, Any]) -> None:
 
 
 DEFAULT = Opening(syntax=FileSyntax(), values=FileValues())
-__all__ = ["DEFAULT", "Opening", "opens_table"]

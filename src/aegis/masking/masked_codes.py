@@ -147,6 +147,3 @@ def _array(groups: npt.NDArray[np.unsignedinteger], shown: pa.Array) -> pa.Array
     return pa.DictionaryArray.from_arrays(
         pa.array(place, mask=missing), shown.filter(pa.array(texts))
     )
-
-
-__all__ = ["masked_batches"]

@@ -1,6 +1,5 @@
 """Define hierarchies, groupings, and masks (frozen objects that each build an Ibis expression)."""
 
-from aegis.masks.arithmetic import rows_to_share
 from aegis.masks.base import (
     SHARED_ROWS,
     SUPPRESSED,
@@ -75,6 +74,5 @@ __all__ = [
     "parts_of",
     "privacy_account",
     "refines",
-    "rows_to_share",
     "transform",
 ]

@@ -29,7 +29,7 @@ import ibis
 import numpy as np
 
 from aegis.arrays import Array, Floats
-from aegis.masks.base import SHARED_ROWS, as_fraction, decimals, plain
+from aegis.masks.base import as_fraction, decimals, plain
 
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
@@ -202,14 +202,6 @@ LEARNS = (
 """Text in a certificate about a mask whose bounds come from `shared_range`."""
 _FINEST = 1000
 """The narrowest interval is about this fraction of the range: one in so many."""
-
-
-def rows_to_share(smallest_class: int) -> int:
-    """Return the number of rows that must share a learnt bound.
-
-    `smallest_class` is the class size that the rule requires.
-    """
-    return max(SHARED_ROWS, smallest_class)
 
 
 def shared_range(numbers: Floats, counts: Array, rows: int) -> tuple[Fraction, Fraction]:

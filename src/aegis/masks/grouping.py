@@ -24,7 +24,7 @@ from aegis.errors import InternalError, PolicyError
 from aegis.masks import base
 from aegis.masks.base import SUPPRESSED, Identity, Kind, Mask, ValueCounts, described
 from aegis.masks.categories import text_of
-from aegis.masks.hierarchy import lookup_of
+from aegis.masks.hierarchy import Hierarchy, Level, lookup_of
 from aegis.sources import embedded
 from aegis.sources.source import fetch
 
@@ -262,6 +262,15 @@ def _check_sizes(left: Codes, right: Codes) -> None:
 def parts_of(mask: Mask) -> tuple[Mask, ...]:
     """Return the masks of a composition; any other mask is returned as the only entry."""
     return mask.masks if isinstance(mask, Compose) else (mask,)
+
+
+def hierarchy_of(masks: Iterable[Mask], attribute: str) -> Hierarchy | None:
+    """Return the hierarchy of the masks of one attribute; None if no mask has one."""
+    levels = (part for mask in masks for part in parts_of(mask) if isinstance(part, Level))
+    hierarchies = dict.fromkeys(m.hierarchy for m in levels if m.hierarchy is not None)
+    if len(hierarchies) > 1:
+        raise InternalError(f"The masks of {attribute!r} use more than one hierarchy.")
+    return next(iter(hierarchies), None)
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ from aegis.policy.model import (
     Unseen,
     ValueType,
     listed_configurations,
+    required_mask,
 )
 from aegis.policy.terms import OwnerRule, RuleOverride, Terms, owner_of_choice, rule_of
 
@@ -71,6 +72,7 @@ __all__ = [
     "policy_mapping",
     "read_document",
     "read_mapping",
+    "required_mask",
     "rule_of",
     "several_labels",
     "write_mapping",

@@ -12,12 +12,12 @@ from html import escape
 from typing import Any
 
 from aegis.errors import PolicyError
-from aegis.masks import Hierarchy, Kind, Mask, Suppress, Tokenise, rows_to_share
+from aegis.masks import SHARED_ROWS, Hierarchy, Kind, Mask, Suppress, Tokenise
 from aegis.measures import MEASURES, Measure, chosen_measure
 from aegis.policy.labels import Label, LabelTask
 from aegis.privacy import PrivacyRule
 from aegis.sources.dialect import Reading
-from aegis.words import brief
+from aegis.words import brief, html_table
 
 
 class Role(StrEnum):
@@ -187,6 +187,17 @@ class Configuration:
         {'age': {'bucketize': {'width': 10}}}
         """
         return {attribute: mask.spec() for attribute, mask in self.masks.items()}
+
+
+def required_mask(configuration: Configuration, attribute: str) -> Mask:
+    """Return the mask of a scored attribute; raise `PolicyError` if the configuration has none."""
+    mask = configuration.masks.get(attribute)
+    if mask is None:
+        raise PolicyError(
+            f"Configuration {configuration.name!r} does not mask {attribute!r}.",
+            hint="Name every scored attribute.",
+        )
+    return mask
 
 
 def listed_configurations(given: object) -> tuple[Configuration, ...]:
@@ -389,7 +400,7 @@ class Policy:
         """The number of rows on which each bound that a mask learns must rest: the smallest class
         size of the rule, but at least 11.
         """
-        return rows_to_share(self.privacy.minimum_size)
+        return max(SHARED_ROWS, self.privacy.minimum_size)
 
     def measure_by(self, *names: str | None) -> Measure:
         """Return the first given measure that is not None. If all are None, return the measure that
@@ -613,15 +624,11 @@ class Policy:
         return f"Policy({label}, {', '.join(roles)}; {self.privacy})"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(a.name)}</td><td>{a.role}</td>"
-            f"<td>{escape(', '.join(map(str, a.masks)))}</td></tr>"
-            for a in self.attributes.values()
+        rows = (
+            (a.name, str(a.role), ", ".join(map(str, a.masks))) for a in self.attributes.values()
         )
-        head = "<tr><th>attribute</th><th>role</th><th>candidate masks</th></tr>"
-        return (
-            f"<p>{escape(repr(self))}</p><table><thead>{head}</thead><tbody>{rows}</tbody></table>"
-        )
+        table = html_table(("attribute", "role", "candidate masks"), rows)
+        return f"<p>{escape(repr(self))}</p>{table}"
 
     def drawn_from(self, population: str | None) -> Policy:
         """Return a copy of the policy that reads its population from the path `population`. If

@@ -134,6 +134,3 @@ def _utility_differs(
             stated = said.get(key)
             if not alike(stated, measured):
                 yield Mismatch(f"{what}.{key}", stated, measured)
-
-
-__all__ = ["original_differs"]

@@ -367,9 +367,6 @@ def _persons(document: Mapping[str, Any]) -> Iterator[Mismatch]:
         yield Mismatch("privacy.k", k, what, possible=True)
 
 
-__all__ = ["impossible", "impossible_losses", "is_count", "is_number"]
-
-
 OF_INPUT = ("reference", "stderr", "lost_classes", "reference_rmse")
 """Fields of a label's utility that can be computed only from the table before masking."""
 

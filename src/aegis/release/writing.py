@@ -37,7 +37,7 @@ from aegis.files import Progress, check_output, format_of, replacing, spare_inpu
 from aegis.masks import Mask, Suppress, parts_of
 from aegis.masks.base import SUPPRESSED, Kind
 from aegis.measures import MEASURES
-from aegis.policy import Configuration, OwnerRule, Policy, Role, SuppressedColumns
+from aegis.policy import Configuration, OwnerRule, Policy, Role, SuppressedColumns, required_mask
 from aegis.release.auditing import Audit
 from aegis.release.possible import brief
 from aegis.release.released import Released, certify, utility_of, write_certificate
@@ -45,10 +45,9 @@ from aegis.release.risk_of_records import record_risk
 from aegis.requests import ReleaseRequest
 from aegis.signing import seal
 from aegis.sources import Source, open_table
+from aegis.sources.spark import SparkFolder
 from aegis.sources.table_files import (
-    Target,
     formulas_in,
-    own_target,
     reading_of,
     with_settled_floats,
     without_formulas,
@@ -123,10 +122,11 @@ def target_of(
     safe_csv: bool = False,
     force: bool = False,
     batches: Batches = lambda: None,
-) -> Target:
+) -> FileTarget | SparkFolder:
     """Return the target of a release: a folder if the rows stay on the engine, otherwise a file."""
-    own = own_target(source, str(output), force=force)
-    return FileTarget(source, Path(output), safe_csv, force, batches) if own is None else own
+    if source.engine.rows_stay:
+        return SparkFolder(source, str(output), force)
+    return FileTarget(source, Path(output), safe_csv, force, batches)
 
 
 R = TypeVar("R", bound=Released)
@@ -394,15 +394,12 @@ def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mas
     for attribute in policy.released():
         if attribute.role is Role.IDENTIFIER:
             masks[attribute.name] = attribute.masks[0]
-        elif attribute.name in configuration.masks:
-            masks[attribute.name] = configuration.masks[attribute.name]
-        elif attribute.name == policy.label.column and policy.label_mask is not None:
-            masks[attribute.name] = policy.label_mask
-        else:
-            raise PolicyError(
-                f"Configuration {configuration.name!r} does not mask {attribute.name!r}.",
-                hint="Name every scored attribute.",
+        elif attribute.name == policy.label.column and attribute.name not in configuration.masks:
+            masks[attribute.name] = policy.label_mask or required_mask(
+                configuration, attribute.name
             )
+        else:
+            masks[attribute.name] = required_mask(configuration, attribute.name)
     return policy.with_label(masks)
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from aegis.sources.delimited.column_types import batched
+from aegis.sources.delimited.files import answers
 from aegis.sources.dialect import EncodingError, Reading
-from aegis.sources.embedded import embedded, literal, quoted
+from aegis.sources.embedded import literal, quoted
 from aegis.sources.open import open_table
 from aegis.sources.source import Source
 from aegis.words import joined
@@ -218,12 +219,7 @@ def _units(source: Source, said: Reading) -> tuple[str, ...]:
 
 def _answers(source: Source, asked: Sequence[str]) -> list[Any]:
     """Compute SQL aggregates over a table, a few per query."""
-    place = source.backend.compile(source.table)
-    answers: list[Any] = []
-    with embedded().con.cursor() as cursor:
-        for some in batched(asked, _AT_ONCE):
-            answers += cursor.execute(f"SELECT {', '.join(some)} FROM ({place})").fetchone() or ()
-    return answers
+    return answers(asked, f"({source.backend.compile(source.table)})", _AT_ONCE)
 
 
 def _counts(source: Source, texts: Sequence[str], units: Sequence[str] = ()) -> list[Sequence[Any]]:

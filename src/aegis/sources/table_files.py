@@ -9,10 +9,10 @@ import datetime as dt
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import duckdb
 import ibis
@@ -25,7 +25,6 @@ from aegis.files import format_of, temporary_folder
 from aegis.sources.dialect import Reading
 from aegis.sources.embedded import embedded, engine_errors, literal, quoted, turn
 from aegis.sources.source import Source
-from aegis.sources.spark import SparkFolder
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """If a text in a CSV file begins with one of these characters and has more, spreadsheets consider
@@ -328,24 +327,3 @@ def _cell_writers(book: Any, sheet: Any) -> _ByType:
             dt.datetime: time,
         }
     )
-
-
-class Target(Protocol):
-    """A place to which an engine itself writes a release."""
-
-    def check(self) -> None:
-        """Raise `PolicyError` unless the release can be written to the target."""
-
-    def written(self, table: ir.Table) -> AbstractContextManager[Source]:
-        """Write the result of a query under a temporary name, yield it so that the caller can check
-        it, and give it its final name if the checks succeed.
-        """
-
-
-def own_target(source: Source, output: str, *, force: bool) -> Target | None:
-    """Return the target to which the engine itself writes the release; None if this process writes
-    the release.
-
-    Only Spark writes releases itself.
-    """
-    return SparkFolder(source, output, force) if source.engine.rows_stay else None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from aegis.advisor import Advice, PrivacyPlan, rank_configurations
+from aegis.advisor.plan import check_front_rules
 from aegis.errors import DataError
 from aegis.files import Progress
 from aegis.measures import MEASURES
@@ -289,8 +290,9 @@ class Advising(ABC):
             return added.search(given, progress=self.progress)
         check_request(self.policy, given)
         check_methods(self.policy, methods, self.seed)
-        if given.front is not None:
-            self._subject.check_rules(rules_of(given.front, self.policy.privacy))
+        if given.front is not None and self.source is None:
+            rules = rules_of(given.front, self.policy.privacy)
+            check_front_rules(self.summary, rules, override=self._subject.rule_override)
         return self._completed(self._searched(given), given, methods)
 
     def _searched(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -24,12 +25,10 @@ from aegis.study.subject import (
     Subject,
     ask,
     check_report,
-    describe_subject,
     draw_report,
-    release_table,
-    subject_html,
 )
 from aegis.summary import Information, Summary, lock, withhold
+from aegis.words import counted, html_table
 
 if TYPE_CHECKING:
     from aegis.anonymizers import Recipe
@@ -248,10 +247,12 @@ class Study(Advising):
         >>> release.audit.passed
         True
         """
-        given = asked(ApplyRequest, request, options)
-        if output is not None:
-            given = replace(given, output=output)
-        return release_table(self._subject, configuration, given)
+        from aegis.release import apply
+
+        given, rows = asked(ApplyRequest, request, options), self.rows_to("mask")
+        override = given.rule_override or self._subject.rule_override
+        given = replace(given, output=output or given.output, rule_override=override)
+        return apply(rows, self.policy, configuration, given, progress=self.progress)
 
     def anonymize(
         self,
@@ -291,8 +292,8 @@ class Study(Advising):
         if isinstance(method, str) and given.seed is None:
             method = Recipe(method, given.options or {}, style=given.style).repeating(self.seed)
             given = replace(given, options=None, style=None)
-        rows, progress = self._subject.rows_to("group"), self._subject.progress
-        release = anonymize(rows, self.policy, method, given, progress=progress)
+        rows = self.rows_to("group")
+        release = anonymize(rows, self.policy, method, given, progress=self.progress)
         if report is not None:
             from aegis.report import render_anonymized
 
@@ -315,8 +316,8 @@ class Study(Advising):
         """
         from aegis.release import audit
 
-        rows, progress = self._subject.rows_to("audit"), self._subject.progress
-        return audit(rows, policy=self.policy, population=population, progress=progress)
+        rows = self.rows_to("audit")
+        return audit(rows, policy=self.policy, population=population, progress=self.progress)
 
     def protect(self, output: str | Path | None = None, **options: Any) -> Any:
         """Return a `ProtectedSummary`, a summary that may leave your organisation.
@@ -388,10 +389,27 @@ class Study(Advising):
         return summary
 
     def __repr__(self) -> str:
-        return describe_subject(self._subject)
+        of = "a summary" if self.source is None else str(self.source.origin)
+        summary = self._subject.summarised
+        read = "not read yet" if summary is None else counted(summary.rows, "row")
+        label = f"label {self.policy.label.column!r}" if self.policy.label else "no label"
+        return f"Study({of}, {read}, {label}, {self.policy.privacy})"
 
     def _repr_html_(self) -> str:
-        return subject_html(self._subject)
+        summary = self._subject.summarised
+        line = f"<p>{escape(repr(self))}</p>"
+        if summary is None:
+            return line
+        rows = (
+            (
+                a.name,
+                str(a.role),
+                f"{len(a.all_values):,}",
+                ", ".join(str(c.declared) for c in a.candidates),
+            )
+            for a in summary.all_attributes
+        )
+        return line + html_table(("attribute", "role", "values", "candidate masks"), rows)
 
 
 def advise(

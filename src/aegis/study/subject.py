@@ -9,7 +9,6 @@ Call methods of a study that packages implement, through the entry points `aegis
 
 from __future__ import annotations
 
-import html
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -17,11 +16,10 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from aegis.advisor import Advice, PrivacyPlan, Ranked, plan_of, with_privacy, with_residual_risks
+from aegis.advisor import Advice, PrivacyPlan, plan_of, with_privacy, with_residual_risks
 from aegis.advisor.advice import with_first
 from aegis.advisor.advise import rule_notes
 from aegis.advisor.plan import (
-    check_front_rules,
     check_owner_rule,
     require_same,
     with_label_mask,
@@ -34,20 +32,17 @@ from aegis.errors import DataError, PolicyError
 from aegis.files import BUNDLE, Progress
 from aegis.options import checks_types
 from aegis.policy import Configuration, Policy, RuleOverride
-from aegis.privacy import PrivacyRule
 from aegis.registry import Extensions, format_of_summary, refuse_options
-from aegis.requests import ApplyRequest, RankRequest, SearchRequest
+from aegis.requests import RankRequest, SearchRequest
 from aegis.sources import Source, open_table
 from aegis.summary import Summary
 from aegis.summary.attributes import narrow
 from aegis.summary.build import declared_policy, summarize_rows
 from aegis.summary.builder import SAMPLE_ROWS
 from aegis.summary.coded_rows import CodedRows
-from aegis.words import counted
 
 if TYPE_CHECKING:
     from aegis.anonymizers import Recipe
-    from aegis.release import Release
     from aegis.report import Reported, ReportSection
 
 QUESTIONS = Extensions("question")
@@ -236,23 +231,15 @@ class Subject:
         """The plan that checks configurations against the privacy rule."""
         with self._lock:
             if self._plan is None:
-                self._require_rule()
+                if self.source is None and not (
+                    self.policy.privacy.criteria or self.summary.terms is not None
+                ):
+                    raise PolicyError(
+                        "The summary does not say which rule it was made under, and no policy is given.",
+                        hint="Give the policy.",
+                    )
                 self._plan = plan_of(self.summary, self.policy, self.source)
             return self._plan
-
-    def _require_rule(self) -> None:
-        if self.source is None and not self.policy.privacy.criteria and self.summary.terms is None:
-            raise PolicyError(
-                "The summary does not say which rule it was made under, and no policy is given.",
-                hint="Give the policy.",
-            )
-
-    def check_rules(self, rules: Iterable[PrivacyRule]) -> None:
-        """Raise `PolicyError` if a rule is weaker than the owner of the summary allows. If there is
-        the table itself, every rule is allowed.
-        """
-        if self.source is None:
-            check_front_rules(self.summary, rules, override=self.rule_override)
 
     def under(self, policy: Policy, *, rule_override: bool = False) -> Subject:
         """Return a subject with the same table and another policy. It reuses the summary if the
@@ -293,45 +280,6 @@ class Subject:
         if self.source is None:
             raise DataError(f"A summary holds no rows to {purpose}.", hint="Give the table itself.")
         return self.source
-
-
-def describe_subject(subject: Subject) -> str:
-    """Return one line that describes a study: its table, rows, label and rule."""
-    of = "a summary" if subject.source is None else str(subject.source.origin)
-    summary = subject.summarised
-    read = "not read yet" if summary is None else counted(summary.rows, "row")
-    policy = subject.policy
-    label = f"label {policy.label.column!r}" if policy.label else "no label"
-    return f"Study({of}, {read}, {label}, {policy.privacy})"
-
-
-def subject_html(subject: Subject) -> str:
-    """Return the description of a study as HTML. If the table is already summarised, a table of its
-    attributes follows.
-    """
-    summary = subject.summarised
-    line = f"<p>{html.escape(describe_subject(subject))}</p>"
-    return line + ("" if summary is None else _attributes_html(summary))
-
-
-def _attributes_html(summary: Summary) -> str:
-    """Return an HTML table of a summary's attributes."""
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            f"<td>{html.escape(text)}</td>"
-            for text in (
-                a.name,
-                str(a.role),
-                f"{len(a.all_values):,}",
-                ", ".join(str(c.declared) for c in a.candidates),
-            )
-        )
-        + "</tr>"
-        for a in summary.all_attributes
-    )
-    head = "".join(f"<th>{h}</th>" for h in ("attribute", "role", "values", "candidate masks"))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 Configurations = Mapping[str, Configuration] | Sequence[Configuration]
@@ -480,18 +428,3 @@ def draw_report(
     if path is not None:
         write_page(Path(path), page)
     return page
-
-
-def release_table(
-    subject: Subject, configuration: Configuration | Ranked | Advice, request: ApplyRequest
-) -> Release:
-    """Apply a configuration to the table, and return the release.
-
-    If an advice or an entry of a ranking is given, the certificate states the utility by its
-    measure.
-    """
-    from aegis.release import apply
-
-    override = request.rule_override or subject.rule_override
-    given, rows = replace(request, rule_override=override), subject.rows_to("mask")
-    return apply(rows, subject.policy, configuration, given, progress=subject.progress)

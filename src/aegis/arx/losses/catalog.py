@@ -199,13 +199,6 @@ def _classification(
     return metric(problem, plan, charges, shown)
 
 
-def _read_options(text: str) -> None:
-    """Raise `PolicyError` if the options in `text`, such as `loss(mean=max)`, are not allowed for a
-    loss over attributes.
-    """
-    LossOptions.parse(text)
-
-
 def _read_factor(text: str) -> LossOptions:
     """Return the options in `text`, such as `discernibility(factor=0.3)`; raise `PolicyError` if it
     has another option than a factor.
@@ -271,7 +264,7 @@ NU_ENTROPY = ObjectiveType(
     "Gionis and Tassa, k-Anonymization with minimal loss of information, TKDE 21, 2009; "
     "suppression as in ARX",
     _charged,
-    _read_options,
+    LossOptions.parse,
 )
 
 LOSS = ObjectiveType(
@@ -288,7 +281,7 @@ LOSS = ObjectiveType(
     "Xu et al., Utility-based anonymization using local recoding, KDD 2006; Iyengar, KDD "
     "2002; options as in ARX",
     _charged,
-    _read_options,
+    LossOptions.parse,
 )
 
 PRECISION = ObjectiveType(
@@ -299,7 +292,7 @@ PRECISION = ObjectiveType(
     "from finest to coarsest. The options are those of `loss`",
     "Sweeney, Achieving k-anonymity privacy protection, IJUFKS 10, 2002",
     _charged,
-    _read_options,
+    LossOptions.parse,
 )
 
 HEIGHT = ObjectiveType(
@@ -321,7 +314,7 @@ LOG_WIDTH = ObjectiveType(
     "Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS "
     "ONE 10, 2015",
     _charged,
-    _read_options,
+    LossOptions.parse,
 )
 
 DISCERNIBILITY = ObjectiveType(

@@ -581,24 +581,23 @@ def library() -> SimpleNamespace:
 
 def laplace(numbers: Floats, scale: float) -> Floats:
     """Add independent Laplace noise of this scale to each number."""
-    if not len(numbers):
-        return numbers.astype(np.float64)
-    dp = library()
-    domain = dp.domains.vector_domain(dp.domains.atom_domain(T="f64", nan=False))
-    metric = dp.metrics.l1_distance(T="f64")
-    mechanism = dp.measurements.make_laplace(domain, metric, scale=float(scale))
-    return np.array(mechanism(numbers.tolist()), dtype=np.float64)
+    return np.array(_noisy("make_laplace", numbers, scale, T="f64", nan=False), dtype=np.float64)
 
 
 def geometric(numbers: Ints, scale: float) -> Ints:
     """Add independent noise k to each integer, with P(k) proportional to e^(-|k| / scale)."""
+    return np.array(_noisy("make_geometric", numbers, scale, T="i64"), dtype=np.int64)
+
+
+def _noisy(make: str, numbers: Floats | Ints, scale: float, **kind: Any) -> list[float]:
     if not len(numbers):
-        return numbers.astype(np.int64)
+        return []
     dp = library()
-    domain = dp.domains.vector_domain(dp.domains.atom_domain(T="i64"))
-    metric = dp.metrics.l1_distance(T="i64")
-    mechanism = dp.measurements.make_geometric(domain, metric, scale=float(scale))
-    return np.array(mechanism(numbers.tolist()), dtype=np.int64)
+    domain = dp.domains.vector_domain(dp.domains.atom_domain(**kind))
+    metric = dp.metrics.l1_distance(T=kind["T"])
+    mechanism = getattr(dp.measurements, make)(domain, metric, scale=float(scale))
+    drawn: list[float] = mechanism(numbers.tolist())
+    return drawn
 
 
 def randomised_response(codes: Ints, size: int, keep: float) -> Ints:

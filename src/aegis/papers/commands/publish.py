@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from aegis.cli.files import check_outputs, next_step, written, written_dict
 from aegis.cli.output import Output, RunOptions, reporting
-from aegis.cli.parameters import ExactPairs, PolicyFile, file_option, output_file, takes_records
+from aegis.cli.parameters import ExactPairs, PolicyFile, output_file, takes_records
 from aegis.errors import PolicyError
+from aegis.options import option
 from aegis.words import counted
 
 if TYPE_CHECKING:
@@ -34,48 +33,35 @@ class PublishCommand:
 
     policy_file: PolicyFile
     output: Annotated[Path, output_file("The file to write (.published).")]
-    masked: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--masked",
-            metavar="NAME=TABLE",
-            help="A masked table with a name, such as M17=seventeen.parquet. Repeat the option for "
-            "each configuration.",
-        ),
-    ] = None
-    contingency: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--contingency",
-            metavar="NAME=FILE",
-            help="Contingency tables (CSV, Parquet) instead of a masked table, with the columns "
-            "attribute, value, label and rows. You can rank them by measures of one attribute, "
-            "without a rule.",
-        ),
-    ] = None
-    histograms: Annotated[
-        Path | None,
-        file_option(
-            "--histograms",
-            text="Numbers of rows by attribute and raw value: a JSON or YAML file, or a folder with a "
-            "CSV file for each attribute.",
-        ),
-    ] = None
-    mapping: Annotated[
-        Path | None,
-        file_option(
-            "--mapping",
-            text="Which raw values each masked value may represent, by configuration and attribute (JSON "
-            "or YAML).",
-        ),
-    ] = None
+    masked: list[str] | None = option(
+        None,
+        "A masked table with a name, such as M17=seventeen.parquet. Repeat the option for "
+        "each configuration.",
+        "NAME=TABLE",
+    )
+    contingency: list[str] | None = option(
+        None,
+        "Contingency tables (CSV, Parquet) instead of a masked table, with the columns "
+        "attribute, value, label and rows. You can rank them by measures of one attribute, "
+        "without a rule.",
+        "NAME=FILE",
+    )
+    histograms: Path | None = option(
+        None,
+        "Numbers of rows by attribute and raw value: a JSON or YAML file, or a folder with a "
+        "CSV file for each attribute.",
+        "FILE",
+    )
+    mapping: Path | None = option(
+        None,
+        "Which raw values each masked value may represent, by configuration and attribute (JSON "
+        "or YAML).",
+        "FILE",
+    )
     exact: ExactPairs = False
-    locked: Annotated[
-        bool,
-        typer.Option(
-            "--locked", help="Allow no weaker rule than this policy's wherever the file is used."
-        ),
-    ] = False
+    locked: bool = option(
+        False, "Allow no weaker rule than this policy's wherever the file is used."
+    )
     running: RunOptions
 
 

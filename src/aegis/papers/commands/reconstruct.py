@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli import completion
 from aegis.cli.files import HTML, Opening, check_outputs, opens_table, written, written_dict
 from aegis.cli.output import Output, RunOptions, console, reporting
 from aegis.cli.parameters import (
@@ -19,9 +18,9 @@ from aegis.cli.parameters import (
     PolicyOfTable,
     TableOrBundle,
     VerifyKey,
-    file_option,
     given_options,
 )
+from aegis.options import option
 from aegis.registry import format_of_summary, refuse_added
 
 if TYPE_CHECKING:
@@ -47,42 +46,24 @@ SHOWN = 24
 class AskedEvidence:
     """Options that select the masks and counts to use, and the method of reconstruction."""
 
-    method: Annotated[
-        str,
-        typer.Option(
-            "--method",
-            metavar="NAME",
-            help="all-evidence, smooth, channel-em, closed-form, ipf or sampling.",
-        ),
-    ] = "all-evidence"
-    know: Annotated[
-        str | None,
-        typer.Option(
-            "--know",
-            metavar="WHAT",
-            help="What the estimate may use besides masked values: raw (counts by value and label), "
-            "histogram or nothing. By default: histogram, if the summary has it.",
-        ),
-    ] = None
-    mask: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--mask",
-            metavar="MASK",
-            help="Use only this mask, such as quantiles or 'bucketize(width=10)'. Repeat the option "
-            "for several. By default: all candidates.",
-        ),
-    ] = None
-    measure: Annotated[
-        str,
-        typer.Option(
-            "--measure",
-            "-m",
-            metavar="NAME",
-            autocompletion=completion.measures,
-            help="Measure of one attribute to compare.",
-        ),
-    ] = "mi"
+    method: str = option(
+        "all-evidence", "all-evidence, smooth, channel-em, closed-form, ipf or sampling.", "NAME"
+    )
+    know: str | None = option(
+        None,
+        "What the estimate may use besides masked values: raw (counts by value and label), "
+        "histogram or nothing. By default: histogram, if the summary has it.",
+        "WHAT",
+    )
+    mask: list[str] | None = option(
+        None,
+        "Use only this mask, such as quantiles or 'bucketize(width=10)'. Repeat the option "
+        "for several. By default: all candidates.",
+        "MASK",
+    )
+    measure: str = option(
+        "mi", "Measure of one attribute to compare.", "NAME", short="-m", offers="measures"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,9 +76,7 @@ class ReconstructCommand:
     ]
     policy: PolicyOfTable = None
     evidence: AskedEvidence
-    plot: Annotated[
-        Path | None, file_option("--plot", text="Write the heat map (.html or .svg).")
-    ] = None
+    plot: Path | None = option(None, "Write the heat map (.html or .svg).", "FILE")
     verify_key: VerifyKey = None
     opening: Opening
     running: RunOptions

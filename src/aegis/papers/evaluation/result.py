@@ -21,7 +21,7 @@ from aegis.papers.evaluation.original import AgainstOriginal, compare_with_origi
 from aegis.papers.evaluation.training import Training
 from aegis.papers.figures import Agreement, Score
 from aegis.policy import Configuration
-from aegis.words import json_fields
+from aegis.words import html_table, json_fields
 
 if TYPE_CHECKING:
     import polars
@@ -416,13 +416,12 @@ class Evaluation:
         )
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{h}</th>" for h in ("measure", "model", "Spearman", "Kendall", "loss"))
-        body = "".join(
-            f"<tr><td>{html.escape(a.measure)}</td><td>{html.escape(a.model)}</td>"
-            f"<td>{_cell(a.spearman)}</td><td>{_cell(a.kendall)}</td><td>{a.loss:.4f}</td></tr>"
+        rows = (
+            (a.measure, a.model, _cell(a.spearman), _cell(a.kendall), f"{a.loss:.4f}")
             for a in self.agreement
         )
-        return f"<p>{html.escape(repr(self))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        table = html_table(("measure", "model", "Spearman", "Kendall", "loss"), rows)
+        return f"<p>{html.escape(repr(self))}</p>{table}"
 
 
 def _cell(value: float | None) -> str:

@@ -81,9 +81,6 @@ def _is_likely(facts: ColumnFacts) -> bool:
     return bool(of_surveys) and middle is not None and middle > MOST_KILOGRAMS
 
 
-__all__ = ["declared_weight", "likely_weight"]
-
-
 MOST_SHOWN = 40
 """Largest number of characters of a name or value in a comment."""
 _LONGEST_KEY = 120

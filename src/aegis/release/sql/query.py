@@ -339,7 +339,7 @@ def _refuse_secrets(masks: Mapping[str, Mask | None]) -> None:
 def _parse_name(name: str, dialect: Dialect) -> tuple[str, ...]:
     """Return the parts of a table's name: catalog, database and table, as far as given."""
     try:
-        table = exp.to_table(name, dialect=dialect.grammar)
+        table = exp.to_table(name, dialect=str(dialect))
     except sqlglot.errors.SqlglotError as error:
         raise PolicyError(
             f"{name!r} is not a table name of {dialect}.",
@@ -356,7 +356,7 @@ def _parse_name(name: str, dialect: Dialect) -> tuple[str, ...]:
 
 
 def _quoted(name: str, dialect: Dialect) -> str:
-    return str(exp.to_identifier(name, quoted=True).sql(dialect=dialect.grammar))
+    return str(exp.to_identifier(name, quoted=True).sql(dialect=str(dialect)))
 
 
 def _comment(policy: Policy, configuration: Configuration) -> str:

@@ -21,6 +21,7 @@ from aegis.cli.parameters import (
 )
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import BUNDLE
+from aegis.options import option
 from aegis.safe import PROTECTED
 from aegis.words import jsonable
 
@@ -62,24 +63,18 @@ class LeakCommand:
             "For a document: the exact summary of the table. Repeat the option for several.",
         ),
     ] = None
-    level: Annotated[
-        str | None,
-        typer.Option(
-            "--level",
-            metavar="LEVEL",
-            help="The protection level to check: none, counts or noise. By default: the level that "
-            "the file states.",
-        ),
-    ] = None
-    threshold: Annotated[
-        int | None,
-        typer.Option(
-            "--threshold",
-            metavar="N",
-            help="Cells with fewer rows count as small. By default: 5, or the threshold of a "
-            "protected summary.",
-        ),
-    ] = None
+    level: str | None = option(
+        None,
+        "The protection level to check: none, counts or noise. By default: the level that "
+        "the file states.",
+        "LEVEL",
+    )
+    threshold: int | None = option(
+        None,
+        "Cells with fewer rows count as small. By default: 5, or the threshold of a "
+        "protected summary.",
+        "N",
+    )
     report: ReportFile = None
     format: FormatOption = Format.TABLE
     force: Force = False

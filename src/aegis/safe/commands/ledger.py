@@ -11,6 +11,7 @@ import typer
 from aegis.cli.output import Output
 from aegis.cli.parameters import Format, FormatOption, Quiet, takes_records
 from aegis.errors import PolicyError
+from aegis.options import option
 from aegis.safe.commands.protect import note_of_head
 from aegis.safe.requests import DELTA, EPSILON
 from aegis.words import json_fields
@@ -40,14 +41,9 @@ class StatedCost:
 
     epsilon: Epsilon = None
     delta: Delta = None
-    rho: Annotated[
-        float | None,
-        typer.Option(
-            "--rho",
-            metavar="R",
-            help="The cost in rho (zero-concentrated differential privacy), instead of epsilon.",
-        ),
-    ] = None
+    rho: float | None = option(
+        None, "The cost in rho (zero-concentrated differential privacy), instead of epsilon.", "R"
+    )
 
     @property
     def spent(self) -> float:
@@ -88,29 +84,17 @@ class LedgerCommand:
         ),
     ] = None
     cost: StatedCost
-    unit: Annotated[
-        str, typer.Option("--unit", metavar="UNIT", help="What is protected: rows or persons.")
-    ] = "rows"
-    digest: Annotated[
-        str,
-        typer.Option(
-            "--digest",
-            metavar="SHA256",
-            help="For commit and list: the SHA-256 digest of the output file.",
-        ),
-    ] = ""
-    note: Annotated[
-        str, typer.Option("--note", metavar="TEXT", help="A note on the purpose of the work.")
-    ] = ""
-    head: Annotated[
-        str | None,
-        typer.Option(
-            "--head",
-            metavar="SHA256",
-            help="For verify: the digest of the last event that you noted earlier. Aegis checks that "
-            "it is still in the ledger.",
-        ),
-    ] = None
+    unit: str = option("rows", "What is protected: rows or persons.", "UNIT")
+    digest: str = option(
+        "", "For commit and list: the SHA-256 digest of the output file.", "SHA256"
+    )
+    note: str = option("", "A note on the purpose of the work.", "TEXT")
+    head: str | None = option(
+        None,
+        "For verify: the digest of the last event that you noted earlier. Aegis checks that "
+        "it is still in the ledger.",
+        "SHA256",
+    )
     format: FormatOption = Format.TABLE
     quiet: Quiet = False
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from aegis.cli.files import (
     Opening,
     check_outputs,
@@ -27,11 +25,11 @@ from aegis.cli.parameters import (
     Quiet,
     TableOrBundle,
     VerifyKey,
-    file_option,
     output_file,
     split_names,
 )
 from aegis.errors import DataError, PolicyError
+from aegis.options import option
 from aegis.safe import PROTECTED
 from aegis.safe.requests import ProtectRequest
 
@@ -61,32 +59,6 @@ FIRST = (
     "force",
 )
 """Parameters whose options the help lists first."""
-KeyFile = Annotated[
-    Path | None,
-    file_option(
-        "--key-file", text="The secret key of level counts: a file of at least 16 random bytes."
-    ),
-]
-LedgerFile = Annotated[
-    Path | None,
-    file_option(
-        "--ledger",
-        text="Charge the cost to this ledger, to the budget of --population. Aegis refuses if too "
-        "little is left.",
-    ),
-]
-NewVersion = Annotated[
-    bool,
-    typer.Option(
-        "--new-version",
-        help="Declare that the table is a new version of the one in the ledger. Level counts then "
-        "needs a new key.",
-    ),
-]
-PopulationName = Annotated[
-    str | None,
-    typer.Option("--population", metavar="NAME", help="The population whose budget is spent."),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,21 +67,15 @@ class StatedVerdicts:
     rule.
     """
 
-    configurations: Annotated[
-        Path | None,
-        file_option(
-            "--configurations", text="Also store whether these configurations (YAML) meet the rule."
-        ),
-    ] = None
-    verdicts: Annotated[
-        int | None,
-        typer.Option(
-            "--verdicts",
-            metavar="N",
-            help="Also store for each combination of masks whether it meets the rule, if there are at "
-            "most N combinations.",
-        ),
-    ] = None
+    configurations: Path | None = option(
+        None, "Also store whether these configurations (YAML) meet the rule.", "FILE"
+    )
+    verdicts: int | None = option(
+        None,
+        "Also store for each combination of masks whether it meets the rule, if there are at "
+        "most N combinations.",
+        "N",
+    )
 
     def of(self, policy: Policy) -> Mapping[str, Configuration] | int:
         """Return the configurations that the user names, or the number N of `--verdicts N`. If the
@@ -130,9 +96,18 @@ class StatedVerdicts:
 class LedgerOptions:
     """The ledger and the population to which the cost is charged."""
 
-    ledger: LedgerFile = None
-    population: PopulationName = None
-    new_version: NewVersion = False
+    ledger: Path | None = option(
+        None,
+        "Charge the cost to this ledger, to the budget of --population. Aegis refuses if too "
+        "little is left.",
+        "FILE",
+    )
+    population: str | None = option(None, "The population whose budget is spent.", "NAME")
+    new_version: bool = option(
+        False,
+        "Declare that the table is a new version of the one in the ledger. Level counts then "
+        "needs a new key.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +118,9 @@ class ProtectCommand:
     policy: PolicyFile
     output: Annotated[Path, output_file("The protected summary to write (.protected).")]
     protection: ProtectRequest
-    key_file: KeyFile = None
+    key_file: Path | None = option(
+        None, "The secret key of level counts: a file of at least 16 random bytes.", "FILE"
+    )
     verdicts: StatedVerdicts
     paid: LedgerOptions
     verify_key: VerifyKey = None

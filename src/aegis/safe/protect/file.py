@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ import numpy as np
 
 from aegis.errors import AegisError, DataError
 from aegis.files import check_output, read_text, write_text
-from aegis.masks import Compose, Hierarchy, Kind, Level, Mask, parse_mask
+from aegis.masks import Hierarchy, Kind, parse_mask
+from aegis.masks.grouping import hierarchy_of
 from aegis.policy import OwnerRule, Role
 from aegis.safe import PROTECTED
 from aegis.safe.protect.budget import NamingThreshold, NoiseRound, Unit
@@ -166,15 +167,16 @@ def _short(value: float) -> float:
 
 
 def _attribute_to(attribute: ProtectedAttribute) -> dict[str, Any]:
-    hierarchies = list(dict.fromkeys(_hierarchies(attribute.candidates)))
+    masks = (m for c in attribute.candidates for m in (c.mask, c.declared))
+    hierarchy = hierarchy_of(masks, attribute.name)
     return {
         "name": attribute.name,
         "role": str(attribute.role),
         "kind": str(attribute.kind),
         "weight": attribute.weight,
         "hierarchy": None
-        if not hierarchies
-        else {"name": hierarchies[0].name, "rows": [list(row) for row in hierarchies[0].rows]},
+        if hierarchy is None
+        else {"name": hierarchy.name, "rows": [list(row) for row in hierarchy.rows]},
         "table": attribute.table.tolist(),
         "units": attribute.units.tolist(),
         "candidates": [
@@ -188,20 +190,6 @@ def _attribute_to(attribute: ProtectedAttribute) -> dict[str, Any]:
         ],
         "codes": None if attribute.codes is None else attribute.codes.tolist(),
     }
-
-
-def _hierarchies(candidates: Iterable[ProtectedCandidate]) -> Iterator[Hierarchy]:
-    for candidate in candidates:
-        for mask in (candidate.mask, candidate.declared):
-            yield from _hierarchies_of(mask)
-
-
-def _hierarchies_of(mask: Mask) -> Iterator[Hierarchy]:
-    if isinstance(mask, Compose):
-        for part in mask.masks:
-            yield from _hierarchies_of(part)
-    elif isinstance(mask, Level) and mask.hierarchy is not None:
-        yield mask.hierarchy
 
 
 def _summary(content: Mapping[str, Any]) -> ProtectedSummary:

@@ -37,7 +37,16 @@ import pyarrow as pa
 from aegis.arrays import Floats, Ints
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import Kind, Mask
-from aegis.policy import Configuration, Label, OwnerRule, Policy, Role, RuleOverride, rule_of
+from aegis.policy import (
+    Configuration,
+    Label,
+    OwnerRule,
+    Policy,
+    Role,
+    RuleOverride,
+    required_mask,
+    rule_of,
+)
 from aegis.privacy import Strength, strength
 from aegis.safe.protect.budget import NamingThreshold, NoiseRound, Unit
 from aegis.safe.protect.columns import numbers_one_by_one
@@ -401,16 +410,10 @@ class ProtectedSummary:
         PolicyError
             The configuration lacks an attribute, or a mask is not among the candidates.
         """
-        choice = []
-        for attribute in self.attributes.values():
-            mask = configuration.masks.get(attribute.name)
-            if mask is None:
-                raise PolicyError(
-                    f"Configuration {configuration.name!r} does not mask {attribute.name!r}.",
-                    hint="Name every scored attribute.",
-                )
-            choice.append(attribute.candidates.index(attribute.candidate(mask)))
-        return tuple(choice)
+        return tuple(
+            a.candidates.index(a.candidate(required_mask(configuration, a.name)))
+            for a in self.all_attributes
+        )
 
     def configuration(self, name: str, choice: tuple[int, ...]) -> Configuration:
         """Return the configuration called `name`, with fitted masks. `choice` has the index of each

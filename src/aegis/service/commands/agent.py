@@ -10,6 +10,7 @@ import typer
 
 from aegis.cli.output import Output
 from aegis.cli.parameters import Quiet, takes_records
+from aegis.options import option
 from aegis.service.commands.service_options import work_limits
 
 PANEL = "Serve a catalog"
@@ -45,32 +46,22 @@ class AgentCommand:
             "instead, so that other users cannot see it among the running commands.",
         ),
     ]
-    once: Annotated[bool, typer.Option("--once", help="Stop when no job is waiting.")] = False
-    job_seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--job-seconds",
-            metavar="SECONDS",
-            min=1,
-            help="Time limit of a job, in seconds. Each job then runs in a separate process.",
-        ),
-    ] = None
-    job_memory: Annotated[
-        float | None,
-        typer.Option(
-            "--job-memory",
-            metavar="GIB",
-            min=0.5,
-            help="Memory limit of a job, in GiB (Linux). Each job then runs in a separate process.",
-        ),
-    ] = None
-    rotate: Annotated[
-        bool,
-        typer.Option(
-            "--rotate",
-            help="Make a new key, register it with the service, and stop. The old key file stays.",
-        ),
-    ] = False
+    once: bool = option(False, "Stop when no job is waiting.")
+    job_seconds: float | None = option(
+        None,
+        "Time limit of a job, in seconds. Each job then runs in a separate process.",
+        "SECONDS",
+        least=1,
+    )
+    job_memory: float | None = option(
+        None,
+        "Memory limit of a job, in GiB (Linux). Each job then runs in a separate process.",
+        "GIB",
+        least=0.5,
+    )
+    rotate: bool = option(
+        False, "Make a new key, register it with the service, and stop. The old key file stays."
+    )
     quiet: Quiet = False
 
 

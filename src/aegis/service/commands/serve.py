@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.output import Output
-from aegis.cli.parameters import Quiet, file_option, takes_records
+from aegis.cli.parameters import Quiet, takes_records
 from aegis.errors import PolicyError
 from aegis.options import option
 from aegis.service.commands.service_options import (
@@ -116,30 +116,22 @@ class OperationOptions:
     job_seconds: JobSeconds = JOB_SECONDS
     job_memory: JobMemory = JOB_MEMORY
     keep_days: KeepDays = None
-    proxies: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--trust-proxy",
-            metavar="ADDRESS",
-            help="Address or network (10.1.0.0/16) of your proxy. Aegis reads the caller's address "
-            "from its X-Forwarded-For. By default: this machine, if --origin is https://.",
-        ),
-    ] = None
-    access_log: Annotated[
-        str | None,
-        file_option(
-            "--access-log",
-            text="Log each call to this file as a line of JSON; - for standard output.",
-        ),
-    ] = None
-    notify: Annotated[
-        Path | None,
-        file_option(
-            "--notify",
-            text="Settings for mail or webhook (YAML), to notify people of requests that wait for "
-            "them. If several services share a database, give it to one of them.",
-        ),
-    ] = None
+    proxies: list[str] | None = option(
+        None,
+        "Address or network (10.1.0.0/16) of your proxy. Aegis reads the caller's address "
+        "from its X-Forwarded-For. By default: this machine, if --origin is https://.",
+        "ADDRESS",
+        name="trust_proxy",
+    )
+    access_log: str | None = option(
+        None, "Log each call to this file as a line of JSON; - for standard output.", "FILE"
+    )
+    notify: Path | None = option(
+        None,
+        "Settings for mail or webhook (YAML), to notify people of requests that wait for "
+        "them. If several services share a database, give it to one of them.",
+        "FILE",
+    )
 
     @property
     def operation(self) -> Operation:
@@ -161,31 +153,21 @@ class OperationOptions:
 class ServeCommand:
     """All options of `aegis serve`."""
 
-    local: Annotated[
-        Path | None,
-        typer.Option(
-            "--local",
-            metavar="FOLDER",
-            help="Open the tables of this folder in a workbench, without accounts. Only this machine "
-            "can reach it.",
-        ),
-    ] = None
+    local: Path | None = option(
+        None,
+        "Open the tables of this folder in a workbench, without accounts. Only this machine "
+        "can reach it.",
+        "FOLDER",
+    )
     database: Database = CATALOG
     objects: Objects = None
-    host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")
-    ] = "127.0.0.1"
+    host: str = option("127.0.0.1", "Address to listen on.", "ADDRESS")
     port: Annotated[
         int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port to listen on.")
     ] = 8080
-    origin: Annotated[
-        str | None,
-        typer.Option(
-            "--origin",
-            metavar="URL",
-            help="Behind a proxy: the address that browsers use (https://...).",
-        ),
-    ] = None
+    origin: str | None = option(
+        None, "Behind a proxy: the address that browsers use (https://...).", "URL"
+    )
     sign_in: SignInOptions
     worker: Annotated[
         bool,

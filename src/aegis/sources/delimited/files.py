@@ -337,8 +337,8 @@ def _read(
 
         def ask(aggregates: Sequence[str], first_rows: bool) -> list[Any]:
             if first_rows or complete:
-                return _answers(aggregates, sample, _AT_ONCE)
-            return _answers(aggregates, scan, 10 * _AT_ONCE)
+                return answers(aggregates, sample, _AT_ONCE)
+            return answers(aggregates, scan, 10 * _AT_ONCE)
 
         values = _texts(sample, names)
         # Without rows all columns are text: of twenty thousand none need be asked about.
@@ -381,16 +381,16 @@ def _first_rows(scan: str, columns: int, counted: int) -> Iterator[tuple[str, in
             cursor.execute(f"DROP TABLE {name}")
 
 
-def _answers(aggregates: Sequence[str], rows: str, at_once: int) -> list[Any]:
+def answers(aggregates: Sequence[str], rows: str, at_once: int) -> list[Any]:
     """Compute SQL aggregates over `rows`, at most `at_once` per query, because the engine compares
     each aggregate of a query with all others.
     """
-    answers: list[Any] = []
+    computed: list[Any] = []
     with embedded().con.cursor() as cursor:
         for asked in batched(aggregates, at_once):
             answer = cursor.execute(f"SELECT {', '.join(asked)} FROM {rows}").fetchone()
-            answers += answer or ()
-    return answers
+            computed += answer or ()
+    return computed
 
 
 def _texts(sample: str, names: Sequence[str]) -> dict[str, list[str | None]]:

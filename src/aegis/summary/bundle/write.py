@@ -4,15 +4,14 @@ members.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from aegis.arrays import Array
-from aegis.errors import InternalError
-from aegis.masks import Compose, Hierarchy, Level, Mask
+from aegis.masks.grouping import hierarchy_of
 from aegis.summary.bundle.archive import pack
 from aegis.summary.cooccurrence import FoldCounts, PairCounts
 from aegis.summary.frequency import FrequencyTable
@@ -162,12 +161,10 @@ def _attribute_to(
 def _hierarchy_to(attribute: AttributeSummary, key: str, members: dict[str, bytes]) -> str | None:
     """Add the hierarchy of an attribute's masks to the members, one column per level; return its name."""
     masks = (m for c in attribute.candidates for m in (c.mask, c.declared))
-    hierarchies = list(dict.fromkeys(_hierarchies(masks)))
-    if not hierarchies:
+    hierarchy = hierarchy_of(masks, attribute.name)
+    if hierarchy is None:
         return None
-    if len(hierarchies) > 1:
-        raise InternalError(f"The masks of {attribute.name!r} use more than one hierarchy.")
-    levels = zip(*hierarchies[0].rows, strict=True)
+    levels = zip(*hierarchy.rows, strict=True)
     # Text and the place of nulls apart, since many groups may be called null.
     members[f"{key}_hierarchy.arrow"] = pack(
         {
@@ -179,15 +176,7 @@ def _hierarchy_to(attribute: AttributeSummary, key: str, members: dict[str, byte
             )
         }
     )
-    return hierarchies[0].name
-
-
-def _hierarchies(masks: Iterable[Mask]) -> Iterator[Hierarchy]:
-    for mask in masks:
-        if isinstance(mask, Compose):
-            yield from _hierarchies(mask.masks)
-        elif isinstance(mask, Level) and mask.hierarchy is not None:
-            yield mask.hierarchy
+    return hierarchy.name
 
 
 def _pairs_to(pairs: PairCounts, members: dict[str, bytes]) -> dict[str, Any]:

@@ -200,22 +200,11 @@ class AskedSummary:
 class Description:
     """The published description of a data set, and the people who may see it and approve."""
 
-    title: Annotated[
-        str, typer.Option("--title", metavar="TEXT", help="Title of the data set, for people.")
-    ] = ""
-    description: Annotated[
-        str, typer.Option("--description", metavar="TEXT", help="What the data set is about.")
-    ] = ""
-    terms: Annotated[
-        str, typer.Option("--terms", metavar="TEXT", help="Terms that a consumer must accept.")
-    ] = ""
-    population: Annotated[
-        str,
-        typer.Option(
-            "--population", metavar="NAME", help="The population that its persons belong to."
-        ),
-    ] = ""
-    public: Annotated[bool, typer.Option("--public", help="Every consumer may see it.")] = False
+    title: str = option("", "Title of the data set, for people.", "TEXT")
+    description: str = option("", "What the data set is about.", "TEXT")
+    terms: str = option("", "Terms that a consumer must accept.", "TEXT")
+    population: str = option("", "The population that its persons belong to.", "NAME")
+    public: bool = option(False, "Every consumer may see it.")
     approvals: Annotated[
         int, typer.Option("--approvals", min=1, max=2, help="How many people must approve.")
     ] = 1
@@ -409,23 +398,14 @@ class AskedEntries:
 class LogCommand:
     """All options of `aegis catalog log`."""
 
-    check: Annotated[
-        bool, typer.Option("--verify", help="Only check that nobody changed the log.")
-    ] = False
-    head: Annotated[
-        str | None,
-        typer.Option(
-            "--head",
-            metavar="HASH",
-            help="With --verify: a hash that you noted earlier. Aegis checks that it is still in the "
-            "log.",
-        ),
-    ] = None
+    check: bool = option(False, "Only check that nobody changed the log.", name="verify")
+    head: str | None = option(
+        None,
+        "With --verify: a hash that you noted earlier. Aegis checks that it is still in the log.",
+        "HASH",
+    )
     wanted: AskedEntries
-    export: Annotated[
-        Path | None,
-        file_option("--export", text="Write all details as JSON lines, the oldest first."),
-    ] = None
+    export: Path | None = option(None, "Write all details as JSON lines, the oldest first.", "FILE")
 
 
 def log(client: Client, asked: LogCommand) -> Rows | None:
