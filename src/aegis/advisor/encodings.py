@@ -119,11 +119,12 @@ def mean_numbers(level: Array, count: Floats, total: Floats) -> Floats:
 
 
 def steps_of(numbers: Floats, rows: Floats) -> Floats:
-    """Return the steps from which thresholds become a number: how much the number of each level
-    (masked value) exceeds the number of the level before, shape (L, 1).
+    """Return how much the number of each level (masked value) exceeds the number of the level
+    before, shape (L, 1). The columns of the encoding by thresholds, multiplied by these steps and
+    added, give the number.
 
-    The first difference is 0, because the origin does not matter. Numbers are scaled to variance 1,
-    so that a penalty means the same for each attribute. A missing number counts as the mean of all
+    The first step is 0, because the origin does not matter. Numbers are scaled to variance 1, so
+    that a penalty means the same for each attribute. A missing number counts as the mean of all
     others. Then a second column has the steps of an indicator that the number is missing, shape (L,
     2).
 
@@ -166,8 +167,8 @@ class CodedAttribute:
         Number of rows by fold, class and column of the encoding, shape (K, C, d), for K folds, C
         classes and d columns.
     chance
-        For a noise mask, a factor of the variance that expected counts lack, because they come from
-        no drawn rows, shape (d, k); else None.
+        For a noise mask with k noisy values, a factor of the variance that expected counts lack,
+        because they come from no drawn rows, shape (d, k); else None.
     there
         Indices of the mask's levels that occur in the rows, shape (L,).
     places
@@ -387,7 +388,9 @@ def stacked_grouping(levels: Sequence[Integers]) -> tuple[sparse.csr_array, Ints
 
 
 def _indicators_of(level: Ints, size: int) -> sparse.csr_array:
-    """Return the level of each of D atoms as a sparse 0/1 matrix, shape (D, size)."""
+    """Return the level (masked value) of each of D atoms (sets of original values) as a sparse 0/1
+    matrix, shape (D, size).
+    """
     from scipy import sparse  # loading it takes as long as scoring 50 configurations
 
     entries = np.ones(len(level)), level, np.arange(len(level) + 1)
@@ -415,7 +418,9 @@ def _summed(total: Matrix, level: Ints, size: int) -> Floats:
 
 
 def _weighted(total: Matrix, grouping: sparse.csr_array) -> Floats:
-    """Return S' G S for `grouping` S, shape (D, d), and `total` G, shape (D, D), dense or sparse."""
+    """Return the counts of pairs of d levels, S' G S, from the counts of pairs of D atoms: `total`
+    G, shape (D, D), dense or sparse. `grouping` S has the level of each atom as 0/1, shape (D, d).
+    """
     by_level = (grouping.T @ total) @ grouping
     dense: Floats = by_level.toarray() if is_sparse(by_level) else by_level
     return dense
@@ -452,14 +457,14 @@ def _expected_counts(total: Matrix, joint: Floats, levels: Sequence[Array]) -> G
 
 
 def drawn_chance(channel: Floats, rows: Floats) -> Floats:
-    """Return a matrix B, shape (L, k). If a noise mask draws its values, counts have the covariance
+    """Return a matrix B, shape (L, L). If a noise mask draws its values, counts have the covariance
     of the expected counts plus B B'.
 
     Suppose that the label is independent of the reports (the noisy values). Let m_r be the number
-    of rows with report r, n_a the number of rows with atom a, and K the channel. If reports are
-    drawn, the counts of a class have the covariance diag(m), times the variance of the class. The
-    expected counts have the covariance K' diag(n) K, times the same variance. So they lack the
-    difference, which B B' equals:
+    of rows with report r, n_a the number of rows with atom a, and K the probabilities of reports
+    (`channel`). If reports are drawn, the counts of a class have the covariance diag(m), times the
+    variance of the class. The expected counts have the covariance K' diag(n) K, times the same
+    variance. So they lack the difference, which B B' equals:
 
         diag(m) - K' diag(n) K.
 
@@ -508,8 +513,9 @@ def group_classes(joint: Array, groups: Integers) -> Array:
 def shared_losses(
     attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
 ) -> Floats:
-    """Return how much the held-out trace changes because the rare groups of a candidate share one
-    level, as computed by `pooled_losses`: one figure for each of six ridge penalties.
+    """Return how much Pillai's trace on held-out rows changes because the rare groups of a
+    candidate share one level, as computed by `pooled_losses`: one figure for each of six ridge
+    penalties.
 
     `label` is the mask of the label, if it has one.
     """

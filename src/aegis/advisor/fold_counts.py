@@ -229,7 +229,8 @@ class FoldBlocks:
         some: slice | None,
     ) -> Floats:
         """Return the counts of pairs of columns in a range of c label classes, by fold, shape (K,
-        c, q, d), for the q columns of the attributes `left` and the d columns of all in `shown`.
+        c, q, d), for K folds, the q columns of the attributes `left` and the d columns of all in
+        `shown`.
 
         If `some` is None, all classes are counted together and c is 1.
         """
@@ -319,8 +320,8 @@ class FoldBlocks:
 
     @remembered
     def _rows_of(self, label: Candidate | None) -> tuple[Floats, OtherFolds]:
-        """Return the number of rows by fold and class, shape (K, C), and the counts of all rows
-        outside each fold.
+        """Return the number of rows in each of K folds and C label classes, shape (K, C), and the
+        same counts of all rows outside each fold.
 
         Raises
         ------
@@ -338,8 +339,9 @@ class FoldBlocks:
         return rows, OtherFolds.of(rows)
 
     def _rows_by_atom(self, index: int, label: Candidate | None) -> Floats:
-        """Return the rows of one attribute by fold, class and atom, shape (K, C, A). An atom is a
-        set of values that all candidates of the attribute treat in the same way.
+        """Return the number of rows by fold, label class and atom of one attribute, shape (K, C,
+        A), for K folds, C classes and A atoms. An atom is a set of values that all candidates of
+        the attribute treat in the same way.
         """
         folds = self._folds.joints[index].astype(np.float64)  # (F, A, C)
         group, label_classes = self._label_classes(label)
@@ -416,8 +418,8 @@ class FoldBlocks:
         some: slice | None,
     ) -> Floats:
         """Return the counts of pairs of columns of two attributes by fold, in a range of c label
-        classes, shape (K, c, d_j, d_i), for the d_i columns of `own` and the d_j columns of
-        `other`.
+        classes, shape (K, c, d_j, d_i), for K folds, the d_i columns of `own` and the d_j columns
+        of `other`.
 
         If `some` is None, all classes are counted together (c = 1). For an attribute with itself,
         only the lower triangle is returned.
@@ -481,7 +483,8 @@ class FoldBlocks:
         noise mask, the atom (set of original values). A cell is a combination of values, class and
         fold that occurs.
 
-        `side` is 0 for the first attribute and 1 for the second.
+        `side` is 0 for the first attribute and 1 for the second; `of` is this attribute under its
+        mask.
         """
         atoms = self._entries(pair)[side]
         if of.level.ndim == 2:
@@ -514,8 +517,9 @@ class FoldBlocks:
 
 
 def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
-    """Return a factor B of the variance that expected counts of noise masks lack, shape (d, k) for
-    d levels; None without noise masks.
+    """Return a factor B of the variance that expected counts of noise masks lack, shape (d, k): one
+    row for each of d levels, and one column for each level of a noise mask. The result is None
+    without noise masks.
 
     Counts of drawn rows vary more than expected counts, by the covariance B B'
     (`aegis.advisor.encodings.drawn_chance`).
@@ -585,7 +589,7 @@ def _tabulated(
     added: Callable[[Array, int], Floats],
 ) -> Floats:
     """Return a table of two attributes for each of `size` places, shape (size, L_i, L_j), for L_i
-    and L_j masked values.
+    and L_j masked values. A place is what a table is counted for, such as a label class.
 
     Parameters
     ----------
@@ -647,8 +651,9 @@ class Interactions:
         self, which: Sequence[int], coded: CodedMasks, label: Candidate | None = None
     ) -> Floats:
         """Return how much better each pair of attributes predicts the label together than by the
-        sum of their effects. The shape is (M, T, 1 + K), for M pairs, T label classes, and first
-        all K folds of the rows, then without each fold.
+        sum of their effects. The shape is (M, T, 1 + K), for M pairs and T label classes. Of the 1
+        + K entries, the first is computed from all rows, and each other one from the rows outside
+        one of the K folds.
 
         Parameters
         ----------

@@ -272,7 +272,8 @@ class ReleasedRows:
     seed
         Seed of the sample from which a large table is scored, as in the certificate.
     known
-        The rows as codes, if they have already been read, so that they are not read again.
+        The rows, with an integer code for each value, if they have already been read, so that they
+        are not read again.
     stored
         A configuration and the rows that its release keeps, if a server stores these rows.
     """
@@ -434,7 +435,9 @@ class ReleasedRows:
         return replace(on_all_rows, lost_classes=kept_rows.lost) if figure is None else figure
 
     def _roles(self) -> Mapping[str, ColumnRole]:
-        """Return the weight of each column in a mean over columns, according to the unmasked table."""
+        """Return, for each column, its weight in a mean over columns and the reason for it,
+        according to the unmasked table.
+        """
         return self._column_roles
 
     @cached_property
@@ -493,8 +496,8 @@ class ReleasedRows:
         """Count the rows that a release keeps from the frequency table of the summary; None if this
         has no frequency table or the label has no classes.
 
-        If some scored attributes are missing in the frequency table, the result has only the lost
-        label classes.
+        If some scored attributes are missing in the frequency table, the result has no scorer, only
+        the label classes that no kept row has.
         """
         frequency = summary.frequency
         if frequency is None or not summary.label.has_classes:

@@ -142,8 +142,8 @@ _NOTHING = 1e-9
 
 
 class ExpectedContingency(Contingency):
-    """The number of rows by level and class that is expected under a noise mask, which need not be
-    an integer.
+    """The number of rows by masked value and label class that is expected under a noise mask. It
+    need not be an integer.
     """
 
     @cached_property
@@ -206,8 +206,8 @@ class ColumnRole:
 
 
 def column_roles(summary: Summary) -> Mapping[str, ColumnRole]:
-    """Return the weight of each attribute in the mean over all columns, computed from its unmasked
-    values.
+    """Return, for each attribute, its weight in the mean over all columns and the reason for it,
+    computed from the unmasked values.
     """
     why = {a.name: _left_out(a, summary.rows) for a in summary.attributes.values()}
     counted = [name for name, reason in why.items() if not reason]

@@ -191,9 +191,9 @@ class Scorer:
     summary
         The counts from which scores are computed.
     roles
-        Function that returns the weight of each column in a mean over columns. It is used only by
-        measures that predict each column from all others. To score a release, give the weights of
-        the unmasked table. By default, weights are computed from `summary`.
+        Function that returns, for each column, its weight in a mean over columns with the reason.
+        It is used only by measures that predict each column from all others. To score a release,
+        give the weights of the unmasked table. By default, weights are computed from `summary`.
     """
 
     def __init__(
@@ -216,7 +216,9 @@ class Scorer:
 
     @cached_property
     def _weights(self) -> Floats:
-        """Weight of each attribute in the mean of measures of single attributes, shape (m,)."""
+        """Weight of each of the m attributes in the mean over attributes, for measures of single
+        attributes, shape (m,).
+        """
         return np.array([a.weight for a in self.summary.attributes.values()], dtype=np.float64)
 
     @cached_property
@@ -492,8 +494,9 @@ class Scorer:
     def _in_folds(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Any]:
-        """Return two functions for measures on held-out rows: one for each encoding of the masked
-        values, which counts them by fold, and one for the interactions of pairs of attributes.
+        """Return, as fields of `Cooccurrence`, the functions for measures on held-out rows: for
+        each encoding of the masked values, one that counts them by fold; and one that measures the
+        interactions of pairs of attributes.
 
         `which` has the indices of the attributes, `candidates` their masks, and `label` the mask of
         the label.
@@ -519,9 +522,9 @@ class Scorer:
     def _columns(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Any]:
-        """Return the function that counts all columns by fold of the rows, and the weights of the
-        columns, for measures that predict each column. `which` has the indices of the attributes,
-        `candidates` their masks, and `label` the mask of the label.
+        """Return, as a field of `Cooccurrence`, the function that counts all columns by fold of the
+        rows, with the weights of the columns, for measures that predict each column. `which` has
+        the indices of the attributes, `candidates` their masks, and `label` the mask of the label.
         """
         shown = self._encodings(which, candidates).thresholds
         roles = [self.column_roles.get(self._names[index]) for index in which]
@@ -531,7 +534,9 @@ class Scorer:
 
     @cached_property
     def column_roles(self) -> Mapping[str, ColumnRole]:
-        """The weight of each column in measures that predict every column from the others."""
+        """For each column, its weight in measures that predict every column from the others, and
+        the reason if it is left out.
+        """
         return column_roles(self.summary) if self._roles is None else self._roles()
 
     def columns(self, choice: Choice) -> dict[str, tuple[float, float]]:
@@ -621,8 +626,8 @@ class Scorer:
     def _losses(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> Floats:
-        """Return how much a held-out trace falls because rare values are pooled, summed over
-        attributes: one figure for each ridge penalty.
+        """Return how much Pillai's trace on held-out rows falls because rare values share one
+        level, summed over attributes: one figure for each ridge penalty.
 
         `which` has the indices of the attributes, `candidates` their masks, and `label` the mask of
         the label.
@@ -635,8 +640,9 @@ class Scorer:
     def losses(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Floats:
-        """Return how much a held-out trace falls because the rare groups of a candidate share one
-        level: one figure for each ridge penalty. `label` is the mask of the label, if it has one.
+        """Return how much Pillai's trace on held-out rows falls because the rare groups of a
+        candidate share one level: one figure for each ridge penalty. `label` is the mask of the
+        label, if it has one.
         """
         key = (attribute.name, candidate, label)
         if key not in self._lost:

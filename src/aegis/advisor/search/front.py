@@ -105,15 +105,16 @@ class FrontRange:
 
     @classmethod
     def of(cls, given: Span | str) -> FrontRange:
-        """Return the range of a front from a text such as "k=2..50", or from an object with the
-        fields `parameter` and `values`.
+        """Return the parameter that a front varies, with its values, from a text such as "k=2..50",
+        or from an object with the fields `parameter` and `values`.
         """
         return cls.parse(given) if isinstance(given, str) else cls(given.parameter, given.values)
 
     @classmethod
     def parse(cls, text: str) -> FrontRange:
-        """Read the range of a front from text: "k=2..50" means at most 12 rounded values in this
-        range, "k=2,5,10" means exactly these values.
+        """Read the parameter that a front varies, with its values, from text. "k=2..50" means at
+        most 12 values of k from 2 to 50, rounded to whole numbers; "k=2,5,10" means exactly these
+        values.
 
         Raises
         ------
@@ -634,7 +635,8 @@ def explain(
 
 
 def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[FinerMask]:
-    """Return the next finer candidate masks of each attribute, with the rule's verdict on each.
+    """Return the next finer candidate masks of each attribute, each with the statement whether the
+    rule admits it.
 
     `box` is the best configuration, and `value` its score (negated if smaller scores are better),
     with which the scores under finer masks are compared. If time runs out, the remaining candidates

@@ -380,7 +380,10 @@ class Searcher:
             return BranchAndBound(*space, top=top, clock=clock, step=step).run(start, resumed)
 
     def _notes(self, work: SearchWork) -> Iterator[str]:
-        """Yield notes on limits from table and rule."""
+        """Yield notes for the user on what limited the search: candidates that were left out,
+        classes that only the database can count, and criteria that are not monotone. `work` has the
+        figures on the effort.
+        """
         yield from self.problem.duplicates
         if self.summary.frequency is None:
             yield "classes were counted in the engine, one query per configuration"
@@ -581,7 +584,9 @@ def figures_of(
 
 
 def _on_the_proof(outcome: Found, *, loose: bool, first: bool) -> Iterator[str]:
-    """Yield notes on the proof, and on how the search ended."""
+    """Yield notes on the proof, and on how the search ended. `loose` says whether the bound ignores
+    the privacy rule; `first`, whether only the first of several configurations is proven.
+    """
     if loose:
         yield "the bound ignores the privacy rule, so it is not tight: with --time-limit the search continues and improves it"
     if first and not outcome.complete:
