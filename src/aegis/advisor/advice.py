@@ -77,10 +77,10 @@ class Advice:
         For each attribute, the utility that is lost if only this attribute is masked, with its mask
         of the best configuration. Empty if there is no best configuration, if the best entry is a
         record-level release, or if the table has so many values that the computation would take
-        longer than seconds.
+        more than a few seconds.
     expected
-        The expected AUC of models with the best configuration, if the measure is not a model metric;
-        None if it was not computed.
+        The AUC (R2 for a number) that models are expected to reach under the best configuration, if
+        the measure is not itself a metric of models; None if it was not computed.
     proxy
         Results of small models for the best configurations on a sample; None if not requested.
     owner_rule

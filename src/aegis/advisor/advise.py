@@ -68,7 +68,7 @@ class CandidateMask(Protocol):
 
     @property
     def groups(self) -> Integers:
-        """The number of the group of each value, shape (V,)."""
+        """The number of the group of each of V values, shape (V,)."""
 
     @property
     def size(self) -> int:
@@ -105,8 +105,9 @@ def configurations_to_rank(
     request: RankRequest,
     stated: Sequence[Configuration] = (),
 ) -> list[Configuration]:
-    """Return the configurations to rank: those of the caller, else generated ones if the caller asks
-    for them, else those of the policy, else the `stated` ones, else 50 generated ones.
+    """Return the configurations to rank: those of the request, else generated ones if the request
+    has a number of them, else those of the policy, else those in `stated` (for which the owner of a
+    protected summary states whether they meet the rule), else 50 generated ones.
 
     Raises
     ------
@@ -486,8 +487,8 @@ nulls alone then have an AUC of at least 0.95.
 
 
 def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
-    """Return a copy of the advice with the risks of its best release from which the rule does not
-    protect. The warnings of the advice begin with these risks.
+    """Return a copy of the advice with the risks of its best release that the privacy rule does not
+    cover. The warnings of the advice begin with these risks.
 
     Parameters
     ----------
@@ -513,8 +514,8 @@ def _rows_known(best: Ranked, released: ReleasedRows) -> bool:
 
 
 def _uncovered(advice: Advice, released: ReleasedRows) -> tuple[Uncovered, tuple[str, ...]]:
-    """Return the risks of the best release from which the rule does not protect, and the warnings
-    about columns that repeat one of several labels.
+    """Return the risks of the best release that the privacy rule does not cover, and the warnings
+    about columns that alone explain one of several labels.
     """
     summary = released.plan.summary
     label = summary.label.column or None
@@ -544,8 +545,8 @@ def _leaks(
     """Return, for each label, the columns that alone explain it, with the share of each.
 
     `figure` is the utility of a release. If it was measured on the released rows, its columns are
-    returned, which the certificate names, too. Otherwise they are found on all rows under the masks
-    in `choice`.
+    returned; the certificate names the same columns. Otherwise they are found on all rows under the
+    masks in `choice`.
     """
     measured = figure is not None and figure.rows is Rows.RELEASED
     tasks = tasks_of(scorer_of(summary))
@@ -563,8 +564,8 @@ def _leaks(
 def _of_others(
     label: str | None, leaks: Mapping[str | None, Mapping[str, float]]
 ) -> tuple[str, ...]:
-    """Return a warning for each of several labels that columns repeat. `leaks` has these columns
-    by label; those of `label`, the column that `Uncovered` describes, are left out.
+    """Return warnings about columns that alone explain one of several labels. `leaks` has these
+    columns by label. The label `label` is left out, because `Uncovered` describes it.
     """
     others = {column: own for column, own in leaks.items() if column != label}
     return tuple(
@@ -573,8 +574,8 @@ def _of_others(
 
 
 def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None:
-    """Read the rows of a configuration's release, and find the risks from which the rule does not
-    protect.
+    """Read the rows of a configuration's release, and find the risks that the privacy rule does not
+    cover.
 
     Return None if the table is not available or too large, or if a mask draws noise.
     """

@@ -652,8 +652,8 @@ class Interactions:
     ) -> Floats:
         """Return how much better each pair of attributes predicts the label together than by the
         sum of their effects. The shape is (M, T, 1 + K), for M pairs and T label classes. Of the 1
-        + K entries, the first is computed from all rows, and each other one from the rows outside
-        one of the K folds.
+        + K entries, the first is for all K folds of the rows, and the others are for all folds
+        except each one in turn.
 
         Parameters
         ----------

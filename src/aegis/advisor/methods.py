@@ -47,8 +47,9 @@ def choose_recipes(
     """Return the recipes (method, options and seed) of the record-level releases to rank: those in
     `methods` or, if this is None, those of the policy.
 
-    Methods that are given by name, or by the policy, get `seed` as their random seed, unless they
-    have one or their draws protect the table. Recipes with equal names are numbered.
+    Methods that are given by name, or by the policy, get `seed` as their random seed. Exceptions
+    are methods that already have a seed, and methods whose random numbers hide values, because
+    nobody may repeat these. Recipes with equal names are numbered.
 
     Raises
     ------
@@ -291,7 +292,8 @@ class RecordRanker:
 
     def _held_out(self, released: Source, data: pa.Table) -> float | None:
         """Return the score of a released table on held-out rows, to check the measure of the
-        ranking; None if this measure needs no such check.
+        ranking. `data` has the rows of `released` in memory. The result is None if this measure
+        needs no such check, or if nothing is left to predict.
         """
         doubting = self.measure.doubted_by
         if doubting is None or not self._tells_apart(data):
@@ -323,7 +325,9 @@ class RecordRanker:
         return ConfigurationScore(value, share, scores)
 
     def _tells_apart(self, data: pa.Table) -> bool:
-        """Return whether a release has at least two label classes or, without a label, any rows."""
+        """Return whether the rows of a release have at least two label classes. Without a label,
+        return whether there are any rows.
+        """
         if not self.policy.label:
             return bool(data.num_rows)
         shown = pc.unique(data.column(self.policy.label.column).drop_null())

@@ -443,8 +443,8 @@ def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
     `identity`.
 
     All attributes have the role *feature*, because scores do not need the equivalence classes. If
-    `original` is True, the table is not released yet, so the label's mask still has to make the
-    classes of the label; it is kept if the policy has only one.
+    `original` is True, the table is not released yet, so its label still has the original values.
+    Then the label's mask, which makes the classes, is kept if the policy has only one.
     """
     attributes = {
         a.name: Attribute(a.name, Role.FEATURE, (Identity(),), weight=a.weight)

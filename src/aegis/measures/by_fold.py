@@ -448,7 +448,7 @@ class _Base:
     Attributes
     ----------
     factors
-        For each scored fold, one upper triangle per penalty.
+        For each fold with rows to score, by its index: one upper triangle per penalty.
     alone
         (A + r I)^-1 (m_1 - m_0), where m_1 and m_0 are the means of the common levels in each of G
         classes and in the rest, shape (K, P, c, G).
@@ -655,8 +655,8 @@ def varying_only(counts: CountsByFold) -> tuple[CountsByFold, npt.NDArray[np.int
 
 
 def with_and_without(folds: int) -> Floats:
-    """Return the matrix that sums K values by fold, first over all folds, then over all folds
-    except each one, shape (1 + K, K).
+    """Return the 0/1 matrix by which values of K folds are multiplied to get their sum over all
+    folds, then the sum over all folds except each one in turn, shape (1 + K, K).
     """
     return np.vstack([np.ones((1, folds)), 1.0 - np.eye(folds)])
 

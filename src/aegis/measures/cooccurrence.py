@@ -206,7 +206,7 @@ class Cooccurrence:
         For each ridge penalty of `UNPOOLED`, the change (at most 0) of Pillai's trace on held-out
         rows if models have a coefficient for each rare value that a level pools, summed over
         attributes. None: no level counts as pooled.
-    parts
+    folds
         The counts by fold and class in each coding of numbers and dates, or a function that counts
         them. They need much memory and are used only once, to compute scores. Encodings with equal
         counts share one object.
@@ -299,7 +299,8 @@ class Cooccurrence:
     def pair_gains(self) -> Floats:
         """How much better each pair of attributes predicts the label together than by the sum of
         their effects. The shape is (M, T, 1 + K), for M pairs and T classes that are compared with
-        all other classes; on the last axis, first over all K folds, then without each fold.
+        all other classes; on the last axis, first for all K folds, then with each fold left out in
+        turn.
 
         Raises
         ------
@@ -496,7 +497,8 @@ class Measure:
     scope
         Whether the measure is computed on single attributes or on whole configurations.
     needs
-        Data that a measure of a configuration needs in addition to the co-occurrence of all rows.
+        Data that a measure of a configuration needs in addition to the number of rows that have
+        both levels of each pair.
     without_folds
         Function that returns the measure without each fold in turn, shape (K,), to compute its
         standard error. Only measures from out-of-fold scores have it. None: the measure is

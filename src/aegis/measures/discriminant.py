@@ -56,7 +56,7 @@ _FAR = 1e-9
 
 def shape_factors(slopes: Floats, joint: Floats, rows: Floats, bounds: Ints) -> Floats | None:
     """Return the factors that correct the distance between two classes along a linear score, first
-    for all K folds together, then without each fold, shape (1 + K,).
+    for all K folds, then with each fold left out in turn, shape (1 + K,).
 
     A factor is the ratio of two distances between the classes. One distance follows from the AUC of
     the exact distributions, the other from the AUC of normal distributions; both assume independent
@@ -236,13 +236,13 @@ class Scores:
     @cached_property
     def variants(self) -> Floats:
         """Which of K folds each variant uses, as 0/1 flags, shape (1 + K, K): first all folds, then
-        all folds except one.
+        all folds except each one in turn.
         """
         return with_and_without(len(self.rows))
 
     def summed(self, values: Floats) -> Floats:
         """Sum values by fold, shape (K, ...), first over all K folds, then over all folds except
-        one, shape (1 + K, ...).
+        each one in turn, shape (1 + K, ...).
         """
         flat = self.variants @ values.reshape(len(values), math.prod(values.shape[1:]))
         return flat.reshape(len(flat), *values.shape[1:])
@@ -253,8 +253,8 @@ class Scores:
         for its rest (all other rows).
 
         Numbers of rows have the shape (1 + K, T, 2), means and variances (1 + K, T, 2, P), for P
-        directions; the first axis is for all K folds, then for all folds except one. A variance
-        counts as 0 if it is only a rounding error of the mean square.
+        directions; the first axis is for all K folds, then for all folds except each one in turn. A
+        variance counts as 0 if it is only a rounding error of the mean square.
         """
         rows, first, second = map(self.summed, (self.counted, self.first, self.second))
         rows = rows[..., None]
@@ -266,7 +266,7 @@ class Scores:
     @cached_property
     def areas(self) -> Floats:
         """The AUC that each of P directions reaches if scores are normal, averaged over classes:
-        first over all K folds, then without each fold, shape (1 + K, P).
+        first for all K folds, then with each fold left out in turn, shape (1 + K, P).
 
         For one class (1) against the rest (0), the probability that a row of the class has a higher
         score than another row is
@@ -371,7 +371,7 @@ class _Others:
         targets
             Positions in `told` of the G classes.
         sides
-            All other rows, and the rows of the class.
+            The counts of all other rows, and the counts of the class.
         fitted
             Returns, for the position of a class in `told` and a fold, a matrix V for each
             direction, shape (P, d, k): noise gives the slopes of d levels (masked values) the
@@ -573,9 +573,9 @@ def out_of_fold(
     and a row x of fold k has the score b'(x - (m_1 + m_0) / 2). Class and rest have the same weight
     in W, even if the class is rare. If more than `OWN_COVARIANCES` classes are scored, W is the
     average of S_1 and S_0 weighted by rows, so that all classes use the same factorisation, and
-    sums of squares come from `sums_alike`. A fold is not scored for a class that has no row outside
-    the fold. Classes are compared with the rest one after the other, so memory is needed only for
-    the counts of one class.
+    sums of squares are estimated by `sums_alike`. A fold is not scored for a class that has no row
+    outside the fold. Classes are compared with the rest one after the other, so memory is needed
+    only for the counts of one class.
 
     Parameters
     ----------
@@ -651,8 +651,9 @@ class _Fitted:
         return all_of_it
 
     def _between(self, targets: slice) -> tuple[Floats, Floats]:
-        """Return the gaps between the means of G classes and of their rests, shape (K, d, G), and
-        the product p q of the shares of class and rest, shape (K, G).
+        """Return the means of G classes minus the means of their rests (all other rows), shape (K,
+        d, G), for K folds and d levels (masked values), and the product p q of the shares of class
+        and rest, shape (K, G).
         """
         others = self._others
         rows = others.outside.rows[:, targets]

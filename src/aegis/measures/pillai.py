@@ -261,8 +261,8 @@ class GroupedLevels:
 
 @dataclass(frozen=True)
 class Given:
-    """What the fixed attributes leave unexplained: the residual covariances of all other
-    attributes.
+    """What fixed attributes (whose masks stay the same) leave unexplained: the residual covariances
+    of all other attributes.
 
     Attributes
     ----------
@@ -293,9 +293,9 @@ class Given:
 
     @classmethod
     def of(cls, total: Array, joint: Array, n: float, offsets: Ints, stays: Flags) -> Given | None:
-        """Return the residual covariances after regression on the fixed attributes (of which there
-        may be none). The result is None if all attributes are fixed, if there are no rows, or if
-        rounding makes the covariances too inexact.
+        """Return the residual covariances of attributes after regression on the fixed attributes,
+        whose masks stay the same (there may be none). The result is None if all attributes are
+        fixed, if there are no rows, or if rounding makes the covariances too inexact.
 
         Parameters
         ----------
@@ -357,8 +357,8 @@ class Given:
         )
 
     def fit(self, attributes: Sequence[GroupedLevels]) -> PillaiFit:
-        """Return `pillai_trace` of the fixed attributes together with groupings of the other
-        attributes.
+        """Return Pillai's trace of the fixed attributes together with groupings of the other
+        attributes (`attributes`).
         """
         trace, rank = self.trace, self.rank
         if shown := [each for each in attributes if len(each.label)]:

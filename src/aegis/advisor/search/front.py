@@ -112,9 +112,9 @@ class FrontRange:
 
     @classmethod
     def parse(cls, text: str) -> FrontRange:
-        """Read the parameter that a front varies, with its values, from text. "k=2..50" means at
-        most 12 values of k from 2 to 50, rounded to whole numbers; "k=2,5,10" means exactly these
-        values.
+        """Read the parameter that a front varies, with its values, from text. "k=2..50" means 2, 50
+        and round numbers between them, at most 12 in all; "k=2,5,10" means exactly these values. A
+        range of shares is divided into eleven even steps.
 
         Raises
         ------
@@ -145,8 +145,8 @@ class FrontRange:
 
 
 def _between(name: str, low: float, high: float) -> list[float]:
-    """Return values of the parameter `name` from `low` to `high`: at most 12 rounded whole numbers
-    for a count, eleven even steps for a share.
+    """Return values of the parameter `name` from `low` to `high`: at most 12 round whole numbers
+    (such as 2, 5, 10) for a count, eleven even steps for a share.
     """
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ValueError
