@@ -186,8 +186,9 @@ def generate(summary: WithCandidates, count: int, *, seed: int = 0) -> list[Conf
 
 
 def _ladder(attributes: Sequence[AttributeWithMasks], most: int) -> list[tuple[int, ...]]:
-    """Return at most `most` combinations, each as one candidate index per attribute: the least
-    masked one first, then ever coarser masks of the quasi-identifiers.
+    """Return at most `most` combinations of the candidates of `attributes`, each as one candidate
+    index per attribute: the least masked one first, then ever coarser masks of the
+    quasi-identifiers.
     """
     # From the candidate that shows the most values to the one that shows the fewest; ties as declared.
     orders = [
@@ -362,8 +363,8 @@ def _scored(
     measure: Measure,
     progress: Progress,
 ) -> list[tuple[Ranked, Choice]]:
-    """Score the configurations and check the rule. Return each entry of the ranking with its
-    candidates, best first.
+    """Score the configurations in `listed`, and check whether they meet the rule. Return each entry
+    of the ranking with its candidates, best first.
     """
     choices = [scorer.choose(configuration) for configuration in listed]
     scored, sign = [], measure.direction.sign

@@ -76,9 +76,9 @@ class Composition:
     alone
         Number of rows that are alone in their joint class.
     verdict
-        The rule's verdict on the joint classes.
+        Whether the joint classes meet the rule, and how many rows fail.
     each
-        The rule's verdict on each release separately.
+        Whether each release separately meets the rule, and how many rows fail.
     attributes
         For each quasi-identifier, the number of rows that would still fail without it; the smallest
         number comes first.
@@ -221,7 +221,8 @@ def summary_after(
     releases showed.
 
     Ranking and search then check each configuration together with all earlier releases. Proofs stay
-    valid, because classes only become finer and monotone criteria stay monotone.
+    valid, because classes only become finer; a criterion that coarser masks never break keeps this
+    property.
 
     Parameters
     ----------

@@ -170,7 +170,7 @@ class CodedAttribute:
         For a noise mask with k noisy values, a factor of the variance that expected counts lack,
         because they come from no drawn rows, shape (d, k); else None.
     there
-        Indices of the mask's levels that occur in the rows, shape (L,).
+        Indices of the L levels of the mask that occur in the rows, shape (L,).
     places
         Index of the mask's level for each column of the encoding, shape (d,).
     counted_by
@@ -249,9 +249,9 @@ class CodedAttribute:
 
 
 def _in_classes(joint: Floats, some: slice | None) -> Floats:
-    """Return the counts in a range of classes (`some`). `joint` has counts by fold, class and level
-    (masked value), shape (K, C, L). If `some` is None, return the sums over all classes, shape (K,
-    1, L).
+    """Return the counts in a range of classes (`some`). `joint` has counts for K folds, C classes
+    and L levels (masked values), shape (K, C, L). If `some` is None, return the sums over all
+    classes, shape (K, 1, L).
     """
     return joint.sum(axis=1, keepdims=True) if some is None else joint[:, some]
 
@@ -281,8 +281,8 @@ class GroupedCounts(NamedTuple):
     offsets
         Index of the first level of each of m attributes, and then d, shape (m + 1,).
     chance
-        With a noise mask, a factor B of the variance that expected counts lack, shape (d, k):
-        counts of drawn rows vary more, by B B'. None without noise.
+        With a noise mask, a factor B with k columns of the variance that expected counts lack,
+        shape (d, k): counts of drawn rows vary more, by B B'. None without noise.
     """
 
     counted: Counted
@@ -299,8 +299,8 @@ class GroupedCounts(NamedTuple):
 
 
 def _whole(summed: Floats) -> Array:
-    """Return an array of sums as integers if all of them are whole numbers; otherwise (if rows have
-    weights) as floats.
+    """Return `summed`, an array of sums, as integers if all of them are whole numbers; otherwise
+    (if rows have weights) as floats.
     """
     rounded = np.rint(summed)
     return rounded.astype(np.int64) if np.array_equal(rounded, summed) else summed
@@ -398,7 +398,9 @@ def _indicators_of(level: Ints, size: int) -> sparse.csr_array:
 
 
 def _added(counts: Array, groups: Integers, size: int) -> Floats:
-    """Sum the rows of `counts`, shape (D, C), that belong to the same group: shape (size, C)."""
+    """Sum the D rows of `counts`, shape (D, C), that belong to the same group; the result has one
+    row for each of `size` groups. `groups` has the group of each row.
+    """
     order = np.argsort(groups, kind="stable")
     present, first = np.unique(groups[order], return_index=True)
     summed = np.zeros((size, counts.shape[1]))

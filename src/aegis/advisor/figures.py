@@ -366,8 +366,8 @@ class MaskChange:
 
 @dataclass(frozen=True)
 class EstimatedScores:
-    """How Aegis estimated scores from protected counts, and how close the scores of other
-    configurations are to the best one.
+    """How Aegis estimated scores from protected counts (counts with noise that hides persons), and
+    how close the scores of other configurations are to the best one.
 
     Attributes
     ----------

@@ -91,7 +91,7 @@ def _as_rows(weights: Array, rows: Array) -> Floats:
     Parameters
     ----------
     weights
-        Sums of weights by value and class, shape (V, C).
+        Sums of weights for V values and C classes, shape (V, C).
     rows
         Number of rows of each value, shape (V,).
     """
@@ -100,7 +100,9 @@ def _as_rows(weights: Array, rows: Array) -> Floats:
 
 
 def leak_sentences(leaks: Mapping[str, float], label: str) -> tuple[str, ...]:
-    """Return a warning on the columns that alone explain most of a label; empty without such columns."""
+    """Return a warning on the columns that alone explain most of a label. `leaks` has these
+    columns, with the share that each explains; if it is empty, so is the result.
+    """
     if not leaks:
         return ()
     least = percent(100 * min(leaks.values()), 0)
@@ -125,7 +127,7 @@ def label_share(joint: Array) -> float:
     Parameters
     ----------
     joint
-        Rows by value and class, shape (V, C).
+        Number of rows for V values and C classes, shape (V, C).
     """
     values, classes = np.nonzero(joint)
     counts = np.asarray(joint)[values, classes]

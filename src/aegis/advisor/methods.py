@@ -45,7 +45,8 @@ def choose_recipes(
     policy: Policy, methods: Collection[str | Recipe] | None, *, seed: int
 ) -> tuple[Recipe, ...]:
     """Return the recipes (method, options and seed) of the record-level releases to rank: those in
-    `methods` or, if this is None, those of the policy.
+    `methods` or, if this is None, those of the policy. Record-level methods change single records
+    instead of masking whole attributes.
 
     Methods that are given by name, or by the policy, get `seed` as their random seed. Exceptions
     are methods that already have a seed, and methods whose random numbers hide values, because
@@ -83,7 +84,8 @@ def with_methods(
     seed: int,
     progress: Progress,
 ) -> Advice:
-    """Return a copy of the advice whose ranking also has releases by record-level methods.
+    """Return a copy of the advice whose ranking also has releases by record-level methods, which
+    change single records.
 
     Aegis scores each release on the whole table that the method makes, and again without the rows
     of failing classes. Rows that the method leaves out count as suppressed. If the best
@@ -196,7 +198,8 @@ def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str
 
 
 class RecordRanker:
-    """Makes releases of one table by record-level methods, and scores them.
+    """Makes releases of one table by record-level methods (which change single records, for example
+    microaggregation), and scores them.
 
     Parameters
     ----------
@@ -251,8 +254,8 @@ class RecordRanker:
         return anonymize_records(self.read, recipe, seed=self.seed, progress=self.progress)
 
     def rank(self, made: Anonymized) -> Ranked:
-        """Score a release, check whether it meets the rule, and return it as an entry of the
-        ranking.
+        """Score a release that `make` returned, check whether it meets the rule, and return it as
+        an entry of the ranking.
         """
         released, left, verdict = check_release(made, self.policy)
         before = self._score(released, made.data)

@@ -421,7 +421,8 @@ def lost_alone(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> d
     """Return, for each attribute, how much utility is lost if only this attribute is masked, with
     its mask in the best configuration.
 
-    The result is empty if the first entry of the ranking is not admissible or has no masks.
+    The result is empty if the first entry of the ranking breaks the rule, or was made by a
+    record-level method instead of masks.
     """
     best = best_masked(ranking)
     return {} if best is None else scorer.lost_alone(scorer.choose(best.configuration), measure)

@@ -101,7 +101,7 @@ def kept_codes(
 
 def codes_known(known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice) -> bool:
     """Return whether the codes of a table's rows show which rows the release of a configuration
-    keeps. The parameters are those of `kept_codes`.
+    keeps. `known` has all rows of the table as codes; None if they were not read.
 
     They do not show this if a mask adds noise or shows a type that cannot be compared, if the rule
     counts persons or depends on an earlier release, or if the classes of the label come from a

@@ -241,8 +241,8 @@ def _left_out(attribute: AttributeSummary, rows: int) -> str:
 
 
 def _twins(summary: Summary, first: str, second: str) -> bool:
-    """Return whether two columns almost determine each other, by their values or by the ranges of
-    their values.
+    """Return whether the columns `first` and `second` almost determine each other, by their values
+    or by the ranges of their values.
     """
     names = summary.pairs.names
     places = sorted((names.index(first), names.index(second)))
@@ -341,7 +341,7 @@ def changed(record: R, **changes: Any) -> R:
 
 
 class _Field:
-    """A field of a dataclass whose value may be a `Later`."""
+    """A field of a dataclass whose value may be computed when it is first read (`Later`)."""
 
     def __init__(self, name: str, default: Any) -> None:
         self._name = name

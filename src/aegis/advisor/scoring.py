@@ -401,8 +401,8 @@ class Scorer:
     def _reports(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Floats:
-        """Return the expected number of rows by masked value of a noise mask and by label class,
-        shape (R, C). `label` is the mask of the label, if it has one.
+        """Return the expected number of rows for the R masked values of a noise mask and C label
+        classes, shape (R, C). `label` is the mask of the label, if it has one.
         """
         return expected_reports(attribute, candidate, masked_classes(attribute.joint, label))
 

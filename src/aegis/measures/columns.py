@@ -126,7 +126,7 @@ def _shown(counts: CountsByFold) -> Sequence[ShownLevels]:
 
 def blocks_of(shown: Sequence[ShownLevels]) -> list[slice]:
     """Return the slice of each column's codes (indicators or thresholds) among the codes of all
-    columns.
+    columns. `shown` has the masked values of each column, with their codes.
     """
     ends = np.cumsum([0, *(own.matrix.shape[1] for own in shown)]).tolist()
     return [slice(*two) for two in pairwise(ends)]

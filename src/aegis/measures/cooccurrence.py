@@ -68,9 +68,9 @@ class Centred:
 
     @classmethod
     def of(cls, total: Array, joint: Array, class_counts: Array, n: float) -> Centred | None:
-        """Return the centred counts, from the rows per pair of levels (masked values), (D, D), per
-        level and class, (D, C), and per class, (C,); None if no level varies, or if there is only
-        one class.
+        """Return the centred counts of D levels (masked values) and C classes, from the rows per
+        pair of levels (`total`), (D, D), per level and class (`joint`), (D, C), and per class,
+        (C,), of `n` rows; None if no level varies, or if there is only one class.
         """
         count = total.diagonal().astype(np.float64)
         varying = np.flatnonzero((count > 0) & (count < n))
@@ -82,7 +82,7 @@ class Centred:
         return cls(total, varying, count, rows, label, n)
 
     def covariance(self) -> Floats:
-        """Return n times the covariance of the varying levels (masked values), shape (d, d)."""
+        """Return n times the covariance of the d varying levels (masked values), shape (d, d)."""
         both: Floats = self.total[np.ix_(self.varying, self.varying)].astype(np.float64)
         both -= np.outer(self.count / self.n, self.count)
         return both
@@ -263,8 +263,8 @@ class Cooccurrence:
 
     @cached_property
     def total(self) -> Array:
-        """How many rows have both levels (masked values) of each pair, in all classes together,
-        shape (d, d), symmetric.
+        """How many rows have both levels (masked values) of each pair of the d levels, in all
+        classes together, shape (d, d), symmetric.
 
         The diagonal has the number of rows of each level. Two levels of the same attribute never
         occur together, so their entry is 0.
@@ -442,11 +442,11 @@ class Margins:
     Attributes
     ----------
     classes
-        Number of rows of each label class, shape (C,).
+        Number of rows of each of C label classes, shape (C,).
     distinct
         Number of values of the attribute.
     values
-        Number of rows of each value, shape (V,); None if it is unknown.
+        Number of rows of each of V values, shape (V,); None if it is unknown.
     """
 
     classes: Floats

@@ -73,8 +73,8 @@ def area_error(area: float, classes: Floats) -> float:
     area
         The AUC, at least 1/2.
     classes
-        Number of rows of each class, shape (C,). If there are two classes, only one is compared
-        with the rest.
+        Number of rows of each of C classes, shape (C,). If there are two classes, only one is
+        compared with the rest.
     """
     rows = np.asarray(classes, dtype=np.float64)
     rows = rows[rows > 0]
@@ -134,9 +134,9 @@ def log_losses(scores: Scores) -> Floats:
 
 
 def _rows(scores: Scores, of: Callable[[Floats], float]) -> tuple[Floats, Floats]:
-    """Return the rows by class, shape (V, C), and the metric of a constant prediction, shape (V,),
-    in V samples (all folds, then all folds except each one in turn). `of` computes the metric from
-    the rows by class.
+    """Return the rows by class, shape (V, C) for C classes, and the metric of a constant
+    prediction, shape (V,), in V samples (all folds, then all folds except each one in turn). `of`
+    computes the metric from the rows by class.
     """
     rows = scores.summed(scores.rows)
     return rows, np.array([of(own) for own in rows])
@@ -286,8 +286,7 @@ def _normal_points(dimensions: int) -> Floats:
 def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
     """Return accuracy and log loss, shape (V, P) each, if a row is classified by the scores of all
     classes. V is the number of samples (all folds, then all folds except each one in turn), and P
-    the number of directions per class. `rows` has the number of rows by sample and class, shape (V,
-    C).
+    the number of directions per class. `rows` has the number of rows by sample and class.
 
     With mean m_c of the scores in class c and covariance S within classes, the log-odds of class c
     for the scores s are, up to a constant,
@@ -325,8 +324,8 @@ def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
 def _together(share: Floats, mean: Floats, spread: Floats) -> tuple[float, float]:
     """Return accuracy and log loss of linear discriminants on T scores for C classes.
 
-    The arguments are the share of each class, shape (C,), and the mean and the covariance of the
-    scores in each class, shapes (C, T) and (C, T, T).
+    `share` is the share of each class, shape (C,); `mean` and `spread` are the mean and the
+    covariance of the scores in each class, shapes (C, T) and (C, T, T).
     """
     within = np.einsum("c,ctu->tu", share, spread)
     centred = mean - share @ mean
@@ -510,7 +509,9 @@ class OfModels(ABC):
         return float(self.values(counts)[0])
 
     def without_folds(self, counts: Cooccurrence) -> Floats:
-        """Return the metric without each fold in turn, shape (K,), to compute its standard error."""
+        """Return the metric with each of K folds left out in turn, shape (K,), to compute its
+        standard error.
+        """
         return self.values(counts)[1:]
 
 

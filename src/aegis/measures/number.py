@@ -81,9 +81,9 @@ def squared_errors(counts: CountsByFold) -> Floats:
 
 
 def _quadratic(square: Floats, slopes: Floats, *, below: bool) -> Floats:
-    """Return b'Gb for each of P directions b, shape (P,). `slopes` has the directions, shape (P,
-    d). `square` is G, shape (d, d); with `below`, it has only the entries on and below the
-    diagonal.
+    """Return b'Gb for each of P directions b, shape (P,). `slopes` has the directions with d
+    coefficients each, shape (P, d). `square` is G, shape (d, d); with `below`, it has only the
+    entries on and below the diagonal.
     """
     products: Floats = ((slopes @ square) * slopes).sum(axis=1)
     if below:
@@ -95,7 +95,8 @@ def spread(response: Response, rows: Floats) -> Floats:
     """Return, for each of K folds, the sum of squared differences between the label and its mean,
     shape (K,).
 
-    The mean is over all folds. `rows` has the number of rows by fold.
+    The mean is over all folds. `response` has the sums of the label by fold, and `rows` the number
+    of rows by fold.
     """
     mean = response.total.sum() / max(float(rows.sum()), 1.0)
     away: Floats = response.squares - 2 * mean * response.total + rows * mean**2
@@ -180,8 +181,8 @@ class ExpectedR2(OfModels):
                 )
 
     def held_out(self, counts: Cooccurrence, encoding: Encoding) -> Floats:
-        """Return R2 if masked values are encoded in the given way, first for all K folds, then with
-        each fold left out in turn, shape (1 + K,).
+        """Return R2 if masked values are encoded as `encoding` says, first for all K folds, then
+        with each fold left out in turn, shape (1 + K,).
         """
         return held_out_r2(counts, encoding)
 

@@ -50,8 +50,8 @@ def pair_gains(tables: Floats) -> Floats:
     Parameters
     ----------
     tables
-        For M pairs, the number of rows by fold, class and the A and B values of both attributes,
-        shape (M, K, C, A, B). All pairs have the same rows in total.
+        For M pairs, the number of rows by fold, class (C classes) and the A and B values of both
+        attributes, shape (M, K, C, A, B). All pairs have the same rows in total.
     """
     if not len(tables):
         return np.zeros((0, 0, 1 + tables.shape[1]))
@@ -85,7 +85,7 @@ def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> F
     ----------
     rows, deviations
         For M pairs, the number of rows and the summed deviations of the label from its mean over
-        all rows, by fold and the values of both attributes, shape (M, K, A, B).
+        all rows, by fold and the A and B values of both attributes, shape (M, K, A, B).
     squares
         Sum of the squared deviations of the label from its mean, by fold, shape (K,).
     """
@@ -137,8 +137,8 @@ def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
     """Return how much better the joint table of each of M pairs of attributes tells one class from
     all other rows than the sum of their effects, first for all K folds, then with each fold left
     out in turn, shape (M, 1 + K). `pair_gains` has the formula. `tables` has the rows by pair,
-    fold, class and the A and B values of both attributes, shape (M, K, C, A, B). `target` is the
-    index of the class, and `scored` says which folds can be scored, shape (K,).
+    fold, class (C classes) and the A and B values of both attributes, shape (M, K, C, A, B).
+    `target` is the index of the class, and `scored` says which folds can be scored, shape (K,).
     """
     own = tables[:, :, target]
     inside = np.stack([tables.sum(axis=2) - own, own], axis=2)  # (M, K, 2, A, B)
@@ -158,12 +158,12 @@ def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
 
 
 def _areas(score: Floats, inside: Floats) -> Floats:
-    """Return the AUC of each pair of attributes in each fold, shape (M, K): P(score of a row of the
-    class > score of another row) + P(equal) / 2.
+    """Return the AUC of each of M pairs of attributes in each of K folds, shape (M, K): P(score of
+    a row of the class > score of another row) + P(equal) / 2.
 
-    `score` has the score of each pair of values, shape (M, K, A, B); scores that differ only by
-    rounding count as equal. `inside` has the number of rows in the fold by pair of values, first of
-    all other classes, then of the class, shape (M, K, 2, A, B).
+    `score` has the score of each pair of the A and B values of both attributes, shape (M, K, A, B);
+    scores that differ only by rounding count as equal. `inside` has the number of rows in the fold
+    by pair of values, first of all other classes, then of the class, shape (M, K, 2, A, B).
     """
     pairs, folds = score.shape[:2]
     flat, cells = score.reshape(pairs, folds, -1), score[0, 0].size
@@ -190,10 +190,10 @@ def _areas(score: Floats, inside: Floats) -> Floats:
 
 
 def _fitted(outside: Floats) -> tuple[Floats, Floats]:
-    """Return, for each pair (a, b) of values of two attributes, the sum of their effects and their
-    interaction, each of shape (.., A, B). `outside` has the rows outside a fold by pair of values,
-    shape (.., 2, A, B): first of all other classes, then of the class. `pair_gains` has the
-    formulas.
+    """Return, for each pair (a, b) of the A and B values of two attributes, the sum of their
+    effects and their interaction, each of shape (.., A, B). `outside` has the rows outside a fold
+    by pair of values, shape (.., 2, A, B): first of all other classes, then of the class.
+    `pair_gains` has the formulas.
     """
     rows = np.maximum(outside.sum(axis=(-2, -1)), 1.0)  # (.., 2)
     share = outside / (2 * rows[..., None, None])
@@ -202,9 +202,9 @@ def _fitted(outside: Floats) -> tuple[Floats, Floats]:
 
 
 def _ridge(weight: Floats, aim: Floats, ridge: Floats) -> tuple[Floats, Floats]:
-    """Return, for each pair (a, b) of values of two attributes, the sum of effects f(a, b) and the
-    interaction r(a, b), each of shape (.., A, B). `weight` has the share of rows w_ab, `aim` the
-    sum y_ab that f and r fit, and `ridge` is the penalty; `pair_gains` has the formulas.
+    """Return, for each pair (a, b) of the A and B values of two attributes, the sum of effects f(a,
+    b) and the interaction r(a, b), each of shape (.., A, B). `weight` has the share of rows w_ab,
+    `aim` the sum y_ab that f and r fit, and `ridge` is the penalty; `pair_gains` has the formulas.
     """
     first, second = weight.sum(axis=-1), weight.sum(axis=-2)
     height = weight.shape[-2]

@@ -417,7 +417,7 @@ class InEngine:
 
     def narrow(self, box: Box) -> Box | None:
         """Return a box (a set of candidate masks for each attribute) unchanged, or None if its
-        coarsest configuration fails a monotone rule.
+        coarsest configuration fails a rule that coarser masks never break.
 
         Without a coarsest configuration, the box is returned.
         """

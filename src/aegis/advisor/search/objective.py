@@ -304,7 +304,9 @@ class FinestMasks:
 
 
 def levels_at(coded: CodedMasks) -> int:
-    """Return how many levels (masked values) the finest masks of all attributes have together."""
+    """Return how many levels (masked values) the masks in `coded`, one for each attribute, have
+    together.
+    """
     return sum(int(level.max(initial=0)) + 1 for level in coded.levels)
 
 
@@ -462,7 +464,8 @@ class _Counts:
     counts
         Sums of the counts, or what the eliminated attributes do not explain of them.
     offsets
-        Index of each attribute's first level, shape (m + 1,).
+        Index of the first level of each of m attributes, and then the number of all levels, shape
+        (m + 1,).
     atoms
         For each attribute, one atom of the summary for each of its levels.
     places

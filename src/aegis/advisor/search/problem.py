@@ -322,8 +322,8 @@ class Variable(MaskVariable):
         coarser (or finer). Of equal candidates, only the first is returned.
 
         `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set. Row c of
-        `beyond`, shape (n, n), flags the candidates that are at least as coarse (or at least as
-        fine) as candidate c.
+        `beyond`, shape (n, n) for n candidates, flags the candidates that are at least as coarse
+        (or at least as fine) as candidate c.
         """
         if domain & (domain - 1) == 0:
             return members(domain)

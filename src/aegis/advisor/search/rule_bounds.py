@@ -383,8 +383,8 @@ class Judge:
 
 
 def _added(keys: Ints, rows: Floats, size: int = 0) -> Floats:
-    """Sum `rows` by key; both arrays have shape (n,). The result has the sum for each key from 0
-    on, and at least `size` entries.
+    """Sum `rows` by key: entry i of `keys` is the key of entry i of `rows`. The result has the sum
+    for each key from 0 on, and at least `size` entries.
     """
     return np.bincount(keys, weights=rows, minlength=size).astype(np.float64, copy=False)
 
@@ -492,7 +492,8 @@ _FIRST = 64
 
 
 class Implied:
-    """Stores which configurations meet a monotone rule, and which do not.
+    """Stores which configurations meet a monotone rule (one that coarser masks never break), and
+    which do not.
 
     A configuration is stored as a set of candidates: those that are at least as coarse as its
     masks. If the set of one configuration contains that of another, the first is at least as fine.

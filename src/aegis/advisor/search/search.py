@@ -236,8 +236,8 @@ class _Searched:
 def _run(
     plan: PrivacyPlan, request: SearchRequest, prepared: Prepared, progress: Progress
 ) -> _Searched:
-    """Search for the best configurations under the rule of a plan. Among those that score about the
-    same, put the recommended one first.
+    """Search for the best configurations under the rule of a plan, with the scores and bounds in
+    `prepared`. Among those that score about the same, put the recommended one first.
     """
     searcher = prepared.searcher.under(plan, progress)
     clock, top = Clock.asked(request, searcher.problem.work), request.top

@@ -457,8 +457,8 @@ class Searcher:
         return error_of(self.scorer, choice, self.measure)
 
     def _errors_allowed(self, choices: Sequence[Choice], box: Box, clock: Clock) -> bool:
-        """Return whether there is time to compute the standard errors of the scores of these
-        configurations. The time for one score is estimated from `box`.
+        """Return whether there is time to compute the standard errors of the scores of the
+        configurations in `choices`. The time for one score is estimated from `box`.
         """
         # What is made of scores by part leaves parts out of them: no further fit.
         if self.measure.without_folds is not None:
@@ -561,7 +561,8 @@ def figures_of(
 ) -> SearchFigures:
     """Return the figures of a search: its best value, its bound, and what is proven.
 
-    `alone` states whether only the best configuration was asked for; `notes` are further notes.
+    `outcome` is the result of the search, and `work` its size and effort. `alone` states whether
+    only the best configuration was requested; `notes` are further notes.
     """
     exact = objective.bounded or outcome.bound < math.inf
     best = outcome.best[0][0] if outcome.best else -math.inf
