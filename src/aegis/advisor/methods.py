@@ -84,8 +84,7 @@ def with_methods(
     seed: int,
     progress: Progress,
 ) -> Advice:
-    """Return a copy of the advice whose ranking also has releases by record-level methods, which
-    change single records.
+    """Return a copy of the advice that also ranks releases by methods that change single records.
 
     Aegis scores each release on the whole table that the method makes, and again without the rows
     of failing classes. Rows that the method leaves out count as suppressed. If the best

@@ -258,11 +258,10 @@ def trace_front(
     """Return the best configuration for each value of a parameter of the rule: the points of a
     front.
 
-    The search goes from the weakest rule to the strictest, and reuses results. If coarser masks
-    never break the rule, a stricter rule admits fewer configurations. So unless the objective
-    depends on the rule, an upper bound for one point is valid for every stricter point. If a known
-    configuration is admissible at a point and reaches the bound of this point, it is the best
-    there, and no search is necessary.
+    The search goes from the weakest rule to the strictest, and reuses results. A stricter monotone
+    rule admits fewer configurations. So unless the objective depends on the rule, an upper bound
+    for one point is valid for every stricter point. If a known configuration is admissible at a
+    point and reaches the bound of this point, it is the best there, and no search is necessary.
 
     Each search first tries all configurations from earlier points. At the end, each point without a
     proof gets the best known configuration that its rule admits. A configuration that meets a

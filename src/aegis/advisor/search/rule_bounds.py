@@ -88,7 +88,7 @@ class Judge:
     plan
         The plan with the rule.
     frequency
-        The frequency table, which must count rows.
+        The frequency table (the combinations of values that occur), which must count rows.
     """
 
     def __init__(self, plan: PrivacyPlan, frequency: FrequencyTable) -> None:
