@@ -340,8 +340,8 @@ class Advice:
         Raises
         ------
         NoAdmissibleConfiguration
-            No configuration meets the rule. The message names the closest one and the change that
-            would admit it.
+            No configuration meets the rule. The message names the one for which the fewest rows
+            must be removed, and the change that would admit it.
 
         Examples
         --------
@@ -485,8 +485,8 @@ def _cell(value: object) -> str:
 
 
 def _remedy(removed: int, rows: int) -> str:
-    """Return a hint that says which suppression limit would admit the closest configuration, or
-    that no limit would.
+    """Return a hint that says which suppression limit would admit the configuration that breaks the
+    rule least, or that no limit would.
 
     `removed` is the number of rows that must be removed, out of `rows` rows.
     """

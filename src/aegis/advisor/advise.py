@@ -64,7 +64,7 @@ class CandidateMask(Protocol):
 
     @property
     def mask(self) -> Mask:
-        """The fitted mask."""
+        """The mask, with the parameters that were fitted to the table."""
 
     @property
     def groups(self) -> Integers:
@@ -628,7 +628,9 @@ def _outside_of_codes(
 
 
 def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
-    """Return the columns whose nulls alone reveal a class of the label."""
+    """Return the columns whose nulls alone reveal a class of the label, by name, each with this
+    class.
+    """
     leaks = {}
     for name, attribute in summary.attributes.items():
         if not attribute.nulls or not len(attribute.values) or attribute.values[-1].is_valid:
@@ -675,8 +677,8 @@ def _after(
 ) -> PrivacyReport | None:
     """Return the privacy report of the best configuration, after its failing rows were suppressed.
 
-    If no configuration is admissible, return the report of the closest one without suppression;
-    None for an empty ranking.
+    If no configuration is admissible, return the report, without suppression, of the one for which
+    the fewest rows must be removed; None for an empty ranking.
     """
     ranked = advice.best or advice.closest
     if ranked is None:

@@ -492,7 +492,7 @@ def group_rows(counts: Array, groups: Integers, size: int) -> Array:
     """Sum the rows of a matrix by group: `counts` has shape (V, C), for V values and C classes,
     `groups` has the group of each value, and the result has shape (size, C) for `size` groups.
 
-    Sums of floats are exact below 2**53.
+    Sums of whole numbers that are stored as floats are exact below 2**53.
     """
     return _added(counts, groups, size).astype(counts.dtype)
 

@@ -248,7 +248,7 @@ class RecordRanker:
         """Make the release that a recipe describes, to compute its figures. Repeated calls draw the
         same random numbers.
 
-        `rank` then checks the rule. An actual release uses other draws.
+        `rank` then checks the rule. A release that is written uses other random numbers.
         """
         return anonymize_records(self.read, recipe, seed=self.seed, progress=self.progress)
 

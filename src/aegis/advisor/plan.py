@@ -161,7 +161,7 @@ class PrivacyPlan:
         """Return the group of each of the W values that an attribute has in the population under a
         candidate, shape (W,). Groups have the same numbers as in the table.
 
-        The result is None if there is no population, or if the attribute does not form classes.
+        The result is None if there is no population, or if the attribute is no quasi-identifier.
         """
         if self._population is None or name not in self._population.values:
             return None
@@ -213,7 +213,9 @@ class PrivacyPlan:
         )
 
     def check(self, choice: Choice) -> Verdict:
-        """Return the verdict whether the release of a configuration meets the rule."""
+        """Return whether the release of a configuration meets the rule, with the rows to suppress
+        and the violated requirements.
+        """
         return self.rule.check(self.classes(choice))
 
     def classes(self, choice: Choice, sensitive: Sequence[str] | None = None) -> ClassTable:

@@ -405,8 +405,8 @@ class PrivacyChange:
     before
         Figures of the unmasked table.
     after
-        Figures of the release. If no configuration is admissible, figures of the closest
-        configuration, without suppression. None if nothing was ranked.
+        Figures of the release. If no configuration is admissible, figures, without suppression, of
+        the one for which the fewest rows must be removed. None if nothing was ranked.
     finest
         Whether `before` describes the table under its finest candidate masks instead of the
         unmasked table. This is so if no candidate shows all values, because the summary then has no

@@ -138,7 +138,8 @@ def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
 
 def _cut_by_masks(attribute: AttributeSummary) -> bool:
     """Return whether the summary counts more sets of values of an attribute than its unmasked
-    levels and ranges distinguish, because candidate masks divide values that are pooled there.
+    levels and ranges distinguish, because candidate masks divide rare values that share one level
+    there.
     """
     own = attribute.unmasked
     alone = [own.levels] if own.ranges is None else [own.levels, own.ranges]
@@ -389,8 +390,8 @@ class ReleasedRows:
         summary counts rows in another way than a release.
 
         This happens in two cases. In a wide table, the masks decide which attributes the measures
-        leave out. And masks can divide the pooled values of an attribute more finely than the
-        unmasked table; then rows are assigned to other folds.
+        leave out. And masks can divide the rare values of an attribute, which the unmasked table
+        counts as one level; then rows are assigned to other folds.
         """
         summary = self.plan.summary
         return sets_aside(summary) or any(map(_cut_by_masks, summary.attributes.values()))

@@ -224,7 +224,7 @@ class Scorer:
     @cached_property
     def label_rows(self) -> list[float]:
         """The number of rows in each class of the unmasked label. If rows have weights, it is the
-        number of effective rows.
+        number of effective rows: of rows without weights that would carry as much information.
         """
         return [float(rows) for rows in self.summary.label.weighted]
 
@@ -304,7 +304,7 @@ class Scorer:
 
     @cached_property
     def _pairs(self) -> PairValues:
-        """Values of all pairs of attributes, for measures that use only pairs."""
+        """Computes and caches measures that are means over pairs of attributes."""
         return PairValues(self.summary.pairs, self.levels_of)
 
     def pair(
@@ -407,7 +407,7 @@ class Scorer:
         return expected_reports(attribute, candidate, masked_classes(attribute.joint, label))
 
     def levels(self, attribute: AttributeSummary, candidate: Candidate) -> Array:
-        """Return the level (masked value; rare ones are pooled) of each of the A atoms of an
+        """Return the level (masked value; all rare ones are one level) of each of the A atoms of an
         attribute, shape (A,). For a noise mask, return the probability of each of L levels for each
         atom, shape (A, L).
 

@@ -204,8 +204,8 @@ class Cooccurrence:
         counts as ordered.
     pooled
         For each ridge penalty of `UNPOOLED`, the change (at most 0) of Pillai's trace on held-out
-        rows if models have a coefficient for each rare value that a level pools, summed over
-        attributes. None: no level counts as pooled.
+        rows if models have a separate coefficient for each rare value, instead of one for the level
+        that combines them, summed over attributes. None: no level combines rare values.
     folds
         The counts by fold and class in each coding of numbers and dates, or a function that counts
         them. They need much memory and are used only once, to compute scores. Encodings with equal
@@ -322,8 +322,8 @@ class Cooccurrence:
     @property
     def losses(self) -> Floats:
         """For each ridge penalty of `UNPOOLED`, the change (at most 0) of Pillai's trace on
-        held-out rows if models have a coefficient for each rare value that a level (masked value)
-        pools.
+        held-out rows if models have a separate coefficient for each rare value, instead of one for
+        the level (masked value) that combines them.
         """
         return np.zeros(len(UNPOOLED)) if self.pooled is None else self.pooled
 

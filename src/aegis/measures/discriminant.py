@@ -235,8 +235,8 @@ class Scores:
 
     @cached_property
     def variants(self) -> Floats:
-        """Which of K folds each variant uses, as 0/1 flags, shape (1 + K, K): first all folds, then
-        all folds except each one in turn.
+        """Which of K folds are used in each of 1 + K samples, as 0/1 flags, shape (1 + K, K): first
+        all folds, then all folds except each one in turn.
         """
         return with_and_without(len(self.rows))
 

@@ -145,10 +145,10 @@ def held_out(counts: Cooccurrence) -> float:
 
 
 def mean_reached(traces: Floats) -> float:
-    """Return the largest of the `traces`, one per ridge penalty, that a model can reach, at least
-    0, averaged over models.
+    """Return the mean, over several models, of the largest trace that each model can reach, at
+    least 0. `traces` has Pillai's trace for each ridge penalty.
 
-    The k-th of these models can choose only among the first k penalties.
+    The k-th model can choose only among the first k penalties.
     """
     return float(np.maximum(np.maximum.accumulate(traces), 0.0).mean())
 

@@ -138,14 +138,14 @@ OBJECTIVES: Registry[ObjectiveType] = Registry("objective")
 
 
 class OfConfigurations(Objective):
-    """An objective that scores each configuration once."""
+    """An objective that computes the score of each configuration once, and caches it."""
 
     def __init__(self) -> None:
         self._scored: dict[Box, float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound of the figure in a box. For a single configuration, return its
-        exact value.
+        """Return an upper bound of the figure in a box (a set of candidate masks for each
+        attribute). For a single configuration, return the exact value.
         """
         if box not in self._scored:
             if not is_leaf(box):

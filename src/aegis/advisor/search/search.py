@@ -52,7 +52,9 @@ def check_request(policy: Policy, request: SearchRequest) -> None:
 
 
 def check_limits(request: SearchRequest) -> None:
-    """Raise `PolicyError` if a search should return no configuration, or has an invalid limit."""
+    """Raise `PolicyError` if a request wants no configuration in the result, or has an invalid
+    limit of time or work.
+    """
     if request.top < 1:
         raise PolicyError(
             f"Aegis cannot return the best {request.top} configurations.",

@@ -439,9 +439,9 @@ class Searcher:
         )
 
     def ranked(self, name: str, box: Box, value: float) -> Ranked:
-        """Return a configuration as an entry of the ranking called `name`, with its scores and the
-        verdict of the rule. `value` is the value of the objective, negated if smaller values are
-        better.
+        """Return a configuration as an entry of the ranking called `name`, with its scores and
+        whether it meets the rule. `value` is the value of the objective, negated if smaller values
+        are better.
         """
         choice = self.problem.choice(box)
         ranked = rank_choice(name, choice, self.scorer, self.plan, self.measure)
