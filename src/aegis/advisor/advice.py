@@ -77,10 +77,10 @@ class Advice:
         For each attribute, the utility that is lost if only this attribute is masked, with its mask
         of the best configuration. Empty if there is no best configuration, if the best entry is a
         record-level release, or if the table has so many values that the computation would take
-        longer than seconds.
+        more than a few seconds.
     expected
-        The expected AUC of models with the best configuration, if the measure is not a model metric;
-        None if it was not computed.
+        The AUC (R2 for a number) that models are expected to reach under the best configuration, if
+        the measure is not itself a metric of models; None if it was not computed.
     proxy
         Results of small models for the best configurations on a sample; None if not requested.
     owner_rule
@@ -340,8 +340,8 @@ class Advice:
         Raises
         ------
         NoAdmissibleConfiguration
-            No configuration meets the rule. The message names the closest one and the change that
-            would admit it.
+            No configuration meets the rule. The message names the one for which the fewest rows
+            must be removed, and the change that would admit it.
 
         Examples
         --------
@@ -480,8 +480,8 @@ def _cell(value: object) -> str:
 
 
 def _remedy(removed: int, rows: int) -> str:
-    """Return a hint that says which suppression limit would admit the closest configuration, or
-    that no limit would.
+    """Return a hint that says which suppression limit would admit the configuration that breaks the
+    rule least, or that no limit would.
 
     `removed` is the number of rows that must be removed, out of `rows` rows.
     """

@@ -64,11 +64,11 @@ class CandidateMask(Protocol):
 
     @property
     def mask(self) -> Mask:
-        """The fitted mask."""
+        """The mask, with the parameters that were fitted to the table."""
 
     @property
     def groups(self) -> Integers:
-        """The number of the group of each value, shape (V,)."""
+        """The number of the group of each of V values, shape (V,)."""
 
     @property
     def size(self) -> int:
@@ -105,8 +105,9 @@ def configurations_to_rank(
     request: RankRequest,
     stated: Sequence[Configuration] = (),
 ) -> list[Configuration]:
-    """Return the configurations to rank: those of the caller, else generated ones if the caller asks
-    for them, else those of the policy, else the `stated` ones, else 50 generated ones.
+    """Return the configurations to rank: those of the request, else generated ones if the request
+    has a number of them, else those of the policy, else those in `stated` (for which the owner of a
+    protected summary states whether they meet the rule), else 50 generated ones.
 
     Raises
     ------
@@ -185,8 +186,9 @@ def generate(summary: WithCandidates, count: int, *, seed: int = 0) -> list[Conf
 
 
 def _ladder(attributes: Sequence[AttributeWithMasks], most: int) -> list[tuple[int, ...]]:
-    """Return at most `most` combinations, each as one candidate index per attribute: the least
-    masked one first, then ever coarser masks of the quasi-identifiers.
+    """Return at most `most` combinations of the candidates of `attributes`, each as one candidate
+    index per attribute: the least masked one first, then ever coarser masks of the
+    quasi-identifiers.
     """
     # From the candidate that shows the most values to the one that shows the fewest; ties as declared.
     orders = [
@@ -361,8 +363,8 @@ def _scored(
     measure: Measure,
     progress: Progress,
 ) -> list[tuple[Ranked, Choice]]:
-    """Score the configurations and check the rule. Return each entry of the ranking with its
-    candidates, best first.
+    """Score the configurations in `listed`, and check whether they meet the rule. Return each entry
+    of the ranking with its candidates, best first.
     """
     choices = [scorer.choose(configuration) for configuration in listed]
     scored, sign = [], measure.direction.sign
@@ -486,8 +488,8 @@ nulls alone then have an AUC of at least 0.95.
 
 
 def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
-    """Return a copy of the advice with the risks of its best release from which the rule does not
-    protect. The warnings of the advice begin with these risks.
+    """Return a copy of the advice with the risks of its best release that the privacy rule does not
+    cover. The warnings of the advice begin with these risks.
 
     Parameters
     ----------
@@ -513,8 +515,8 @@ def _rows_known(best: Ranked, released: ReleasedRows) -> bool:
 
 
 def _uncovered(advice: Advice, released: ReleasedRows) -> tuple[Uncovered, tuple[str, ...]]:
-    """Return the risks of the best release from which the rule does not protect, and the warnings
-    about columns that repeat one of several labels.
+    """Return the risks of the best release that the privacy rule does not cover, and the warnings
+    about columns that alone explain one of several labels.
     """
     summary = released.plan.summary
     label = summary.label.column or None
@@ -544,8 +546,8 @@ def _leaks(
     """Return, for each label, the columns that alone explain it, with the share of each.
 
     `figure` is the utility of a release. If it was measured on the released rows, its columns are
-    returned, which the certificate names, too. Otherwise they are found on all rows under the masks
-    in `choice`.
+    returned; the certificate names the same columns. Otherwise they are found on all rows under the
+    masks in `choice`.
     """
     measured = figure is not None and figure.rows is Rows.RELEASED
     tasks = tasks_of(scorer_of(summary))
@@ -563,8 +565,8 @@ def _leaks(
 def _of_others(
     label: str | None, leaks: Mapping[str | None, Mapping[str, float]]
 ) -> tuple[str, ...]:
-    """Return a warning for each of several labels that columns repeat. `leaks` has these columns
-    by label; those of `label`, the column that `Uncovered` describes, are left out.
+    """Return warnings about columns that alone explain one of several labels. `leaks` has these
+    columns by label. The label `label` is left out, because `Uncovered` describes it.
     """
     others = {column: own for column, own in leaks.items() if column != label}
     return tuple(
@@ -573,8 +575,8 @@ def _of_others(
 
 
 def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None:
-    """Read the rows of a configuration's release, and find the risks from which the rule does not
-    protect.
+    """Read the rows of a configuration's release, and find the risks that the privacy rule does not
+    cover.
 
     Return None if the table is not available or too large, or if a mask draws noise.
     """
@@ -626,7 +628,9 @@ def _outside_of_codes(
 
 
 def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
-    """Return the columns whose nulls alone reveal a class of the label."""
+    """Return the columns whose nulls alone reveal a class of the label, by name, each with this
+    class.
+    """
     leaks = {}
     for name, attribute in summary.attributes.items():
         if not attribute.nulls or not len(attribute.values) or attribute.values[-1].is_valid:
@@ -673,8 +677,8 @@ def _after(
 ) -> PrivacyReport | None:
     """Return the privacy report of the best configuration, after its failing rows were suppressed.
 
-    If no configuration is admissible, return the report of the closest one without suppression;
-    None for an empty ranking.
+    If no configuration is admissible, return the report, without suppression, of the one for which
+    the fewest rows must be removed; None for an empty ranking.
     """
     ranked = advice.best or advice.closest
     if ranked is None:

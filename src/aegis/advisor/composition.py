@@ -76,9 +76,9 @@ class Composition:
     alone
         Number of rows that are alone in their joint class.
     verdict
-        The rule's verdict on the joint classes.
+        Whether the joint classes meet the rule, and how many rows fail.
     each
-        The rule's verdict on each release separately.
+        Whether each release separately meets the rule, and how many rows fail.
     attributes
         For each quasi-identifier, the number of rows that would still fail without it; the smallest
         number comes first.
@@ -221,7 +221,8 @@ def summary_after(
     releases showed.
 
     Ranking and search then check each configuration together with all earlier releases. Proofs stay
-    valid, because classes only become finer and monotone criteria stay monotone.
+    valid, because classes only become finer; a criterion that coarser masks never break keeps this
+    property.
 
     Parameters
     ----------
@@ -436,8 +437,8 @@ class _Joint:
         return _codes(self.summary, self.frequency, Configuration(release.name, masks))
 
     def check(self, releases: Sequence[Configuration]) -> Verdict:
-        """Return the rule's verdict on the joint classes of releases, as if every release showed
-        all rows. A joint class has the rows that look equal in every release.
+        """Return whether the joint classes of releases meet the rule, and how many rows fail, as if
+        every release showed all rows. A joint class has the rows that look equal in every release.
         """
         codes = [self.codes(release) for release in releases]
         return self.rule.check(self._count(combine(codes, self.frequency.cells), releases))
@@ -480,8 +481,8 @@ class _Joint:
     def judged(
         self, releases: Sequence[Configuration], leave_out: str | None = None
     ) -> tuple[Verdict, Ints]:
-        """Check each release together with the releases before it. Return the first failing
-        verdict, or the last verdict if none fails.
+        """Check whether each release together with the releases before it meets the rule. Return
+        the first result that fails, or the last result if none fails.
 
         The second result is the number of rows of each joint class (rows that look equal in every
         release) before suppression, shape (classes,). `leave_out` names an attribute to ignore.
@@ -526,8 +527,9 @@ class _Joint:
         """Count the rows and the protected values of classes, with the values as finely as
         `releases` together show them.
 
-        `ids` has the class of each cell of the frequency table, shape (cells,). `earlier` has a
-        code of what earlier releases show of each cell.
+        `ids` has the class of each cell (combination of values) of the frequency table, shape
+        (cells,). `earlier` has a number for what earlier releases show of each cell; cells with the
+        same number look the same.
         """
         frequency = replace(self.frequency, earlier=earlier)
         sensitive = {}

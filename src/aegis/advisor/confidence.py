@@ -85,8 +85,10 @@ class FoldScorer(Scorer):
         *,
         measure: Measure | None = None,
     ) -> Contingency:
-        """Return the number of rows by level of an attribute and class of the label, without the
-        rows of the fold that is left out.
+        """Return the number of rows by level (masked value) of an attribute and class of the label,
+        without the rows of the fold that is left out. `candidate` is the mask of the attribute and
+        `label` the mask of the label, if it has one; the counts have a form from which `measure`
+        can be computed.
         """
         counts = self.summary.pairs.joints[self._names.index(attribute.name)]
         level = self.levels(attribute, candidate)
@@ -249,7 +251,7 @@ def marked_by_folds(ranking: Sequence[Ranked], values: Floats, shrink: float) ->
     ranking
         Configurations, best first.
     values
-        The score of each of the first entries without each fold, shape (G, n).
+        The score of each of the first n entries without each of G folds of the rows, shape (G, n).
     shrink
         Factor that converts errors for the rows in the folds to errors for the scored rows.
     """

@@ -119,11 +119,12 @@ def mean_numbers(level: Array, count: Floats, total: Floats) -> Floats:
 
 
 def steps_of(numbers: Floats, rows: Floats) -> Floats:
-    """Return the steps from which thresholds become a number: how much the number of each level
-    (masked value) exceeds the number of the level before, shape (L, 1).
+    """Return how much the number of each level (masked value) exceeds the number of the level
+    before, shape (L, 1). The columns of the encoding by thresholds, multiplied by these steps and
+    added, give the number.
 
-    The first difference is 0, because the origin does not matter. Numbers are scaled to variance 1,
-    so that a penalty means the same for each attribute. A missing number counts as the mean of all
+    The first step is 0, because the origin does not matter. Numbers are scaled to variance 1, so
+    that a penalty means the same for each attribute. A missing number counts as the mean of all
     others. Then a second column has the steps of an indicator that the number is missing, shape (L,
     2).
 
@@ -166,10 +167,10 @@ class CodedAttribute:
         Number of rows by fold, class and column of the encoding, shape (K, C, d), for K folds, C
         classes and d columns.
     chance
-        For a noise mask, a factor of the variance that expected counts lack, because they come from
-        no drawn rows, shape (d, k); else None.
+        For a noise mask with k noisy values, a factor of the variance that expected counts lack,
+        because they come from no drawn rows, shape (d, k); else None.
     there
-        Indices of the mask's levels that occur in the rows, shape (L,).
+        Indices of the L levels of the mask that occur in the rows, shape (L,).
     places
         Index of the mask's level for each column of the encoding, shape (d,).
     counted_by
@@ -248,9 +249,9 @@ class CodedAttribute:
 
 
 def _in_classes(joint: Floats, some: slice | None) -> Floats:
-    """Return the counts in a range of classes (`some`). `joint` has counts by fold, class and level
-    (masked value), shape (K, C, L). If `some` is None, return the sums over all classes, shape (K,
-    1, L).
+    """Return the counts in a range of classes (`some`). `joint` has counts for K folds, C classes
+    and L levels (masked values), shape (K, C, L). If `some` is None, return the sums over all
+    classes, shape (K, 1, L).
     """
     return joint.sum(axis=1, keepdims=True) if some is None else joint[:, some]
 
@@ -280,8 +281,8 @@ class GroupedCounts(NamedTuple):
     offsets
         Index of the first level of each of m attributes, and then d, shape (m + 1,).
     chance
-        With a noise mask, a factor B of the variance that expected counts lack, shape (d, k):
-        counts of drawn rows vary more, by B B'. None without noise.
+        With a noise mask, a factor B with k columns of the variance that expected counts lack,
+        shape (d, k): counts of drawn rows vary more, by B B'. None without noise.
     """
 
     counted: Counted
@@ -298,8 +299,8 @@ class GroupedCounts(NamedTuple):
 
 
 def _whole(summed: Floats) -> Array:
-    """Return an array of sums as integers if all of them are whole numbers; otherwise (if rows have
-    weights) as floats.
+    """Return `summed`, an array of sums, as integers if all of them are whole numbers; otherwise
+    (if rows have weights) as floats.
     """
     rounded = np.rint(summed)
     return rounded.astype(np.int64) if np.array_equal(rounded, summed) else summed
@@ -387,7 +388,9 @@ def stacked_grouping(levels: Sequence[Integers]) -> tuple[sparse.csr_array, Ints
 
 
 def _indicators_of(level: Ints, size: int) -> sparse.csr_array:
-    """Return the level of each of D atoms as a sparse 0/1 matrix, shape (D, size)."""
+    """Return the level (masked value) of each of D atoms (sets of original values) as a sparse 0/1
+    matrix, shape (D, size).
+    """
     from scipy import sparse  # loading it takes as long as scoring 50 configurations
 
     entries = np.ones(len(level)), level, np.arange(len(level) + 1)
@@ -395,7 +398,9 @@ def _indicators_of(level: Ints, size: int) -> sparse.csr_array:
 
 
 def _added(counts: Array, groups: Integers, size: int) -> Floats:
-    """Sum the rows of `counts`, shape (D, C), that belong to the same group: shape (size, C)."""
+    """Sum the D rows of `counts`, shape (D, C), that belong to the same group; the result has one
+    row for each of `size` groups. `groups` has the group of each row.
+    """
     order = np.argsort(groups, kind="stable")
     present, first = np.unique(groups[order], return_index=True)
     summed = np.zeros((size, counts.shape[1]))
@@ -415,7 +420,9 @@ def _summed(total: Matrix, level: Ints, size: int) -> Floats:
 
 
 def _weighted(total: Matrix, grouping: sparse.csr_array) -> Floats:
-    """Return S' G S for `grouping` S, shape (D, d), and `total` G, shape (D, D), dense or sparse."""
+    """Return the counts of pairs of d levels, S' G S, from the counts of pairs of D atoms: `total`
+    G, shape (D, D), dense or sparse. `grouping` S has the level of each atom as 0/1, shape (D, d).
+    """
     by_level = (grouping.T @ total) @ grouping
     dense: Floats = by_level.toarray() if is_sparse(by_level) else by_level
     return dense
@@ -452,14 +459,14 @@ def _expected_counts(total: Matrix, joint: Floats, levels: Sequence[Array]) -> G
 
 
 def drawn_chance(channel: Floats, rows: Floats) -> Floats:
-    """Return a matrix B, shape (L, k). If a noise mask draws its values, counts have the covariance
+    """Return a matrix B, shape (L, L). If a noise mask draws its values, counts have the covariance
     of the expected counts plus B B'.
 
     Suppose that the label is independent of the reports (the noisy values). Let m_r be the number
-    of rows with report r, n_a the number of rows with atom a, and K the channel. If reports are
-    drawn, the counts of a class have the covariance diag(m), times the variance of the class. The
-    expected counts have the covariance K' diag(n) K, times the same variance. So they lack the
-    difference, which B B' equals:
+    of rows with report r, n_a the number of rows with atom a, and K the probabilities of reports
+    (`channel`). If reports are drawn, the counts of a class have the covariance diag(m), times the
+    variance of the class. The expected counts have the covariance K' diag(n) K, times the same
+    variance. So they lack the difference, which B B' equals:
 
         diag(m) - K' diag(n) K.
 
@@ -485,7 +492,7 @@ def group_rows(counts: Array, groups: Integers, size: int) -> Array:
     """Sum the rows of a matrix by group: `counts` has shape (V, C), for V values and C classes,
     `groups` has the group of each value, and the result has shape (size, C) for `size` groups.
 
-    Sums of floats are exact below 2**53.
+    Sums of whole numbers that are stored as floats are exact below 2**53.
     """
     return _added(counts, groups, size).astype(counts.dtype)
 
@@ -508,8 +515,9 @@ def group_classes(joint: Array, groups: Integers) -> Array:
 def shared_losses(
     attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
 ) -> Floats:
-    """Return how much the held-out trace changes because the rare groups of a candidate share one
-    level, as computed by `pooled_losses`: one figure for each of six ridge penalties.
+    """Return how much Pillai's trace on held-out rows changes because the rare groups of a
+    candidate share one level, as computed by `pooled_losses`: one figure for each of six ridge
+    penalties.
 
     `label` is the mask of the label, if it has one.
     """

@@ -83,7 +83,8 @@ class SearchWork:
     nodes
         Number of boxes (sets of combinations) that the search split.
     checked
-        Number of checks against the rule; for a protected summary, of scored configurations.
+        Number of checks against the rule; for a protected summary, the number of scored
+        configurations.
     seconds
         Seconds that the search itself took.
     rule_monotone
@@ -112,8 +113,8 @@ class SearchFigures:
     exact
         Whether the objective has a valid bound. If not, `notes` describes the search.
     best, bound
-        The objective of the best configuration, and the best value that any other configuration
-        could still reach.
+        The objective of the best configuration, and the best value that any configuration could
+        still reach.
     gap
         The distance between `best` and `bound`, relative to `best`; 0 if the result is proven.
     work
@@ -121,9 +122,9 @@ class SearchFigures:
     notes
         Notes for the reader.
     stopped
-        Why the search stopped early: "time limit" or "interrupt"; "verdicts" if the verdicts of a
-        protected summary leave open whether any combination meets the rule. None if the search is
-        complete.
+        Why the search stopped early: "time limit" or "interrupt"; "verdicts" if a protected
+        summary, which states for some combinations whether they meet the rule, leaves open whether
+        any combination does. None if the search is complete.
     preferred
         Why the first configuration is not the one with the best score: it scores about the same and
         masks less (or more, if you prefer that). None if the first configuration has the best
@@ -349,10 +350,10 @@ class MaskChange:
     change
         Difference from the estimated score of the best configuration.
     stderr
-        Standard error of the change, from the noise of the protection only.
+        Standard error of the change; it covers only the noise that protects the counts.
     tied
-        Whether it is uncertain which of the two masks is better, because of the noise of the
-        protection.
+        Whether it is uncertain which of the two masks is better, because of the noise that protects
+        the counts.
     """
 
     attribute: str
@@ -365,14 +366,14 @@ class MaskChange:
 
 @dataclass(frozen=True)
 class EstimatedScores:
-    """How Aegis estimated scores from protected counts, and how close the scores of other
-    configurations are to the best one.
+    """How Aegis estimated scores from protected counts (counts with noise that hides persons), and
+    how close the scores of other configurations are to the best one.
 
     Attributes
     ----------
     estimator
-        From which protected counts scores were estimated: `codes` if these describe pairs of
-        attributes, `tables` if they have only the table of each attribute with the label.
+        From which protected counts scores were estimated: `codes` if the counts also describe pairs
+        of attributes, `tables` if there is only the table of each attribute with the label.
     changes
         The effect of replacing each mask of the best configuration; empty if there is no best
         configuration.

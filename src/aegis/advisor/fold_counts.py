@@ -167,8 +167,8 @@ class FoldBlocks:
         )
 
     def _in_folds(self, by_fold: Array) -> Floats:
-        """Sum values of the F folds of a summary, shape (F, ...), to values of K larger parts of
-        the rows, shape (K, ...).
+        """Sum values of the F folds of a summary (`by_fold`), shape (F, ...), to values of K larger
+        parts of the rows, shape (K, ...).
 
         Part i contains the folds whose number is i modulo K.
         """
@@ -180,7 +180,8 @@ class FoldBlocks:
         self, shown: Sequence[CodedAttribute], common: Collection[int], label: Candidate | None
     ) -> bool:
         """Return whether it saves time to factorise the levels of the common attributes first, so
-        that other configurations can reuse the factors.
+        that other configurations can reuse the factors. `common` has the positions of these
+        attributes in `shown`, the encoded attributes.
         """
         if self._pairs.responses is not None or any(own.chance is not None for own in shown):
             return False
@@ -229,7 +230,8 @@ class FoldBlocks:
         some: slice | None,
     ) -> Floats:
         """Return the counts of pairs of columns in a range of c label classes, by fold, shape (K,
-        c, q, d), for the q columns of the attributes `left` and the d columns of all in `shown`.
+        c, q, d), for K folds, the q columns of the attributes `left` and the d columns of all in
+        `shown`.
 
         If `some` is None, all classes are counted together and c is 1.
         """
@@ -311,16 +313,16 @@ class FoldBlocks:
         return self._label_classes(label)[1]
 
     def atoms(self, index: int) -> Floats:
-        """Return the number of rows that have each atom of the attribute with this index, shape
-        (A,). An atom is a set of values that all candidates treat in the same way.
+        """Return the number of rows that have each of the A atoms of the attribute with this index,
+        shape (A,). An atom is a set of values that all candidates treat in the same way.
         """
         rows: Floats = self._pairs.joints[index].sum(axis=1).astype(np.float64)
         return rows
 
     @remembered
     def _rows_of(self, label: Candidate | None) -> tuple[Floats, OtherFolds]:
-        """Return the number of rows by fold and class, shape (K, C), and the counts of all rows
-        outside each fold.
+        """Return the number of rows in each of K folds and C label classes, shape (K, C), and the
+        same counts of all rows outside each fold.
 
         Raises
         ------
@@ -338,8 +340,9 @@ class FoldBlocks:
         return rows, OtherFolds.of(rows)
 
     def _rows_by_atom(self, index: int, label: Candidate | None) -> Floats:
-        """Return the rows of one attribute by fold, class and atom, shape (K, C, A). An atom is a
-        set of values that all candidates of the attribute treat in the same way.
+        """Return the number of rows by fold, label class and atom of the attribute at `index`,
+        shape (K, C, A), for K folds, C classes and A atoms. An atom is a set of values that all
+        candidates of the attribute treat in the same way.
         """
         folds = self._folds.joints[index].astype(np.float64)  # (F, A, C)
         group, label_classes = self._label_classes(label)
@@ -416,8 +419,8 @@ class FoldBlocks:
         some: slice | None,
     ) -> Floats:
         """Return the counts of pairs of columns of two attributes by fold, in a range of c label
-        classes, shape (K, c, d_j, d_i), for the d_i columns of `own` and the d_j columns of
-        `other`.
+        classes, shape (K, c, d_j, d_i), for K folds, the d_i columns of `own` and the d_j columns
+        of `other`.
 
         If `some` is None, all classes are counted together (c = 1). For an attribute with itself,
         only the lower triangle is returned.
@@ -481,7 +484,8 @@ class FoldBlocks:
         noise mask, the atom (set of original values). A cell is a combination of values, class and
         fold that occurs.
 
-        `side` is 0 for the first attribute and 1 for the second.
+        `side` is 0 for the first attribute and 1 for the second; `of` is this attribute under its
+        mask.
         """
         atoms = self._entries(pair)[side]
         if of.level.ndim == 2:
@@ -514,8 +518,9 @@ class FoldBlocks:
 
 
 def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
-    """Return a factor B of the variance that expected counts of noise masks lack, shape (d, k) for
-    d levels; None without noise masks.
+    """Return a factor B of the variance that expected counts of noise masks lack, shape (d, k): one
+    row for each of d levels, and one column for each level of a noise mask. The result is None if
+    no attribute in `shown` has a noise mask.
 
     Counts of drawn rows vary more than expected counts, by the covariance B B'
     (`aegis.advisor.encodings.drawn_chance`).
@@ -542,9 +547,9 @@ def _counted_by(level: Array) -> int:
 
 
 def widths(level: Array) -> int:
-    """Return how many levels (masked values) an attribute has. `level` has the level of each atom
-    (set of original values), shape (A,), or for a noise mask the probability of each level, shape
-    (A, L).
+    """Return how many levels (masked values) an attribute has. `level` has the level of each of A
+    atoms (sets of original values), shape (A,), or for a noise mask the probability of each of L
+    levels, shape (A, L).
     """
     return level.shape[1] if level.ndim == 2 else int(level.max(initial=0)) + 1
 
@@ -563,7 +568,8 @@ def pair_block(
         The indices of the attributes.
     levels
         For each of the two attributes, the masked value of each of A atoms (sets of original
-        values), shape (A,). For a noise mask, the probability of each masked value, shape (A, L).
+        values), shape (A,). For a noise mask, the probability of each of L masked values, shape (A,
+        L).
     label
         The mask of the label; then the classes are the masked classes. None if it has no mask.
     """
@@ -585,7 +591,7 @@ def _tabulated(
     added: Callable[[Array, int], Floats],
 ) -> Floats:
     """Return a table of two attributes for each of `size` places, shape (size, L_i, L_j), for L_i
-    and L_j masked values.
+    and L_j masked values. A place is what a table is counted for, such as a label class.
 
     Parameters
     ----------
@@ -593,8 +599,8 @@ def _tabulated(
         For each row (or cell), the place, and the atoms (sets of original values) of the two
         attributes.
     levels
-        For each of the two attributes, the masked value of each of A atoms, shape (A,). For a
-        noise mask, the probability of each masked value, shape (A, L).
+        For each of the two attributes, the masked value of each of A atoms, shape (A,). For a noise
+        mask, the probability of each of L masked values, shape (A, L).
     added
         Function that adds up rows (or cells) by a key, from 0 to a size.
     """
@@ -610,8 +616,8 @@ def _shown(block: Floats, levels: tuple[Array, Array]) -> Floats:
     """Replace each axis of `block` that has the atoms of a noise mask by the expected counts of its
     masked values; the result has shape (.., L_i, L_j).
 
-    `levels` has, for each of the two attributes, the masked value of each atom (set of original
-    values), shape (A,), or the probability of each masked value, shape (A, L).
+    `levels` has, for each of the two attributes, the masked value of each of A atoms (sets of
+    original values), shape (A,), or the probability of each of L masked values, shape (A, L).
     """
     shown = block
     if levels[0].ndim == 2:
@@ -647,8 +653,9 @@ class Interactions:
         self, which: Sequence[int], coded: CodedMasks, label: Candidate | None = None
     ) -> Floats:
         """Return how much better each pair of attributes predicts the label together than by the
-        sum of their effects. The shape is (M, T, 1 + K), for M pairs, T label classes, and first
-        all K folds of the rows, then without each fold.
+        sum of their effects. The shape is (M, T, 1 + K), for M pairs and T label classes. Of the 1
+        + K entries, the first is for all K folds of the rows, and the others are for all folds
+        except each one in turn.
 
         Parameters
         ----------
@@ -734,8 +741,8 @@ def binned_levels(level: Array, rows: Floats, ordered: bool) -> Array:
 
 
 def _bins(shown: Floats, ordered: bool) -> Ints:
-    """Return the bin of each level (masked value), shape (L,), from the number of rows of each
-    level (`shown`).
+    """Return the bin of each of L levels (masked values), shape (L,), from the number of rows of
+    each level (`shown`).
 
     If `ordered` is True, bins are neighbouring levels with about equally many rows. If not, the
     seven most frequent levels have a bin each.

@@ -28,7 +28,8 @@ DERIVED = 0.99
 
 
 def label_leaks(summary: Summary, choice: Choice) -> dict[str, float]:
-    """Return the columns that explain nearly all of the label under their masks, with the share.
+    """Return the columns that alone explain nearly all of the label under their masks, with the
+    share that each explains.
 
     The share is at least `LEAK` for classes, and at least `DERIVED` for a number.
     """
@@ -84,22 +85,24 @@ def _shares_of_number(summary: Summary, choice: Choice) -> dict[str, float]:
 
 
 def _as_rows(weights: Array, rows: Array) -> Floats:
-    """Scale sums of weights so that each value counts as many rows as it has; a guess leaves out one
-    row, and not one unit of weight.
+    """Scale sums of weights so that the sum of each value is its number of rows. If one row is then
+    left out, as in `label_share`, this is one row and not one unit of weight.
 
     Parameters
     ----------
     weights
-        Sums of weights by value and class, shape (V, C).
+        Sums of weights for V values and C classes, shape (V, C).
     rows
-        Rows by value, shape (V,).
+        Number of rows of each value, shape (V,).
     """
     sums = weights.sum(axis=1)
     return weights * rows[:, None] / np.where(sums > 0, sums, 1)[:, None]
 
 
 def leak_sentences(leaks: Mapping[str, float], label: str) -> tuple[str, ...]:
-    """Return a warning on the columns that alone explain most of a label; empty without such columns."""
+    """Return a warning on the columns that alone explain most of a label. `leaks` has these
+    columns, with the share that each explains; if it is empty, so is the result.
+    """
     if not leaks:
         return ()
     least = percent(100 * min(leaks.values()), 0)
@@ -124,7 +127,7 @@ def label_share(joint: Array) -> float:
     Parameters
     ----------
     joint
-        Rows by value and class, shape (V, C).
+        Number of rows for V values and C classes, shape (V, C).
     """
     values, classes = np.nonzero(joint)
     counts = np.asarray(joint)[values, classes]

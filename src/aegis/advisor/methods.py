@@ -45,10 +45,12 @@ def choose_recipes(
     policy: Policy, methods: Collection[str | Recipe] | None, *, seed: int
 ) -> tuple[Recipe, ...]:
     """Return the recipes (method, options and seed) of the record-level releases to rank: those in
-    `methods` or, if this is None, those of the policy.
+    `methods` or, if this is None, those of the policy. Record-level methods change single records
+    instead of masking whole attributes.
 
-    Methods that are given by name, or by the policy, get `seed` as their random seed, unless they
-    have one or their draws protect the table. Recipes with equal names are numbered.
+    Methods that are given by name, or by the policy, get `seed` as their random seed. Exceptions
+    are methods that already have a seed, and methods whose random numbers hide values, because
+    nobody may repeat these. Recipes with equal names are numbered.
 
     Raises
     ------
@@ -82,7 +84,7 @@ def with_methods(
     seed: int,
     progress: Progress,
 ) -> Advice:
-    """Return a copy of the advice whose ranking also has releases by record-level methods.
+    """Return a copy of the advice that also ranks releases by methods that change single records.
 
     Aegis scores each release on the whole table that the method makes, and again without the rows
     of failing classes. Rows that the method leaves out count as suppressed. If the best
@@ -195,7 +197,8 @@ def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str
 
 
 class RecordRanker:
-    """Makes releases of one table by record-level methods, and scores them.
+    """Makes releases of one table by record-level methods (which change single records, for example
+    microaggregation), and scores them.
 
     Parameters
     ----------
@@ -245,13 +248,13 @@ class RecordRanker:
         """Make the release that a recipe describes, to compute its figures. Repeated calls draw the
         same random numbers.
 
-        `rank` then checks the rule. An actual release uses other draws.
+        `rank` then checks the rule. A release that is written uses other random numbers.
         """
         return anonymize_records(self.read, recipe, seed=self.seed, progress=self.progress)
 
     def rank(self, made: Anonymized) -> Ranked:
-        """Score a release, check whether it meets the rule, and return it as an entry of the
-        ranking.
+        """Score a release that `make` returned, check whether it meets the rule, and return it as
+        an entry of the ranking.
         """
         released, left, verdict = check_release(made, self.policy)
         before = self._score(released, made.data)
@@ -291,7 +294,8 @@ class RecordRanker:
 
     def _held_out(self, released: Source, data: pa.Table) -> float | None:
         """Return the score of a released table on held-out rows, to check the measure of the
-        ranking; None if this measure needs no such check.
+        ranking. `data` has the rows of `released` in memory. The result is None if this measure
+        needs no such check, or if nothing is left to predict.
         """
         doubting = self.measure.doubted_by
         if doubting is None or not self._tells_apart(data):
@@ -323,7 +327,9 @@ class RecordRanker:
         return ConfigurationScore(value, share, scores)
 
     def _tells_apart(self, data: pa.Table) -> bool:
-        """Return whether a release has at least two label classes or, without a label, any rows."""
+        """Return whether the rows of a release have at least two label classes. Without a label,
+        return whether there are any rows.
+        """
         if not self.policy.label:
             return bool(data.num_rows)
         shown = pc.unique(data.column(self.policy.label.column).drop_null())

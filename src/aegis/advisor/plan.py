@@ -161,7 +161,7 @@ class PrivacyPlan:
         """Return the group of each of the W values that an attribute has in the population under a
         candidate, shape (W,). Groups have the same numbers as in the table.
 
-        The result is None if there is no population, or if the attribute does not form classes.
+        The result is None if there is no population, or if the attribute is no quasi-identifier.
         """
         if self._population is None or name not in self._population.values:
             return None
@@ -213,7 +213,9 @@ class PrivacyPlan:
         )
 
     def check(self, choice: Choice) -> Verdict:
-        """Return the verdict whether the release of a configuration meets the rule."""
+        """Return whether the release of a configuration meets the rule, with the rows to suppress
+        and the violated requirements.
+        """
         return self.rule.check(self.classes(choice))
 
     def classes(self, choice: Choice, sensitive: Sequence[str] | None = None) -> ClassTable:
@@ -421,7 +423,8 @@ def lost_alone(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> d
     """Return, for each attribute, how much utility is lost if only this attribute is masked, with
     its mask in the best configuration.
 
-    The result is empty if the first entry of the ranking is not admissible or has no masks.
+    The result is empty if the first entry of the ranking breaks the rule, or was made by a
+    record-level method instead of masks.
     """
     best = best_masked(ranking)
     return {} if best is None else scorer.lost_alone(scorer.choose(best.configuration), measure)
@@ -443,8 +446,8 @@ def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
     `identity`.
 
     All attributes have the role *feature*, because scores do not need the equivalence classes. If
-    `original` is True, the table is not released yet, so the label's mask still has to make the
-    classes of the label; it is kept if the policy has only one.
+    `original` is True, the table is not released yet, so its label still has the original values.
+    Then the label's mask, which makes the classes, is kept if the policy has only one.
     """
     attributes = {
         a.name: Attribute(a.name, Role.FEATURE, (Identity(),), weight=a.weight)

@@ -181,7 +181,8 @@ ESTIMATES: Registry[EstimateCase] = Registry("estimate")
 
 @dataclass(frozen=True)
 class RecordLevel:
-    """How a record-level release was made, and how much information it loses.
+    """How a record-level release was made, and how much information it loses. A method such as
+    microaggregation makes this release by changing records instead of masking attributes.
 
     Attributes
     ----------
@@ -243,8 +244,8 @@ class RecordLevel:
 @read_later("score", "utility_kept", "attributes", "labels")
 @dataclass(frozen=True, repr=False)
 class Ranked:
-    """An entry of the ranking: a configuration or a record-level release, with its score and the
-    verdict whether it meets the rule.
+    """An entry of the ranking, with its score and whether it meets the rule: a configuration (a
+    mask for each attribute) or a record-level release (made by a method that changes records).
 
     Attributes
     ----------
@@ -388,8 +389,8 @@ class Ranked:
 
 
 def best_masked(ranking: Sequence[Ranked]) -> Ranked | None:
-    """Return the first entry of a ranking if it is admissible and consists of masks; otherwise
-    None.
+    """Return the first entry of a ranking if it meets the rule and consists of masks; otherwise
+    None. An entry made by a record-level method has no masks.
     """
     first = ranking[0] if ranking else None
     return first if first is not None and first.admissible and first.method is None else None
@@ -404,8 +405,8 @@ class PrivacyChange:
     before
         Figures of the unmasked table.
     after
-        Figures of the release. If no configuration is admissible, figures of the closest
-        configuration, without suppression. None if nothing was ranked.
+        Figures of the release. If no configuration is admissible, figures, without suppression, of
+        the one for which the fewest rows must be removed. None if nothing was ranked.
     finest
         Whether `before` describes the table under its finest candidate masks instead of the
         unmasked table. This is so if no candidate shows all values, because the summary then has no

@@ -101,7 +101,7 @@ def kept_codes(
 
 def codes_known(known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice) -> bool:
     """Return whether the codes of a table's rows show which rows the release of a configuration
-    keeps. The parameters are those of `kept_codes`.
+    keeps. `known` has all rows of the table as codes; None if they were not read.
 
     They do not show this if a mask adds noise or shows a type that cannot be compared, if the rule
     counts persons or depends on an earlier release, or if the classes of the label come from a
@@ -138,7 +138,8 @@ def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
 
 def _cut_by_masks(attribute: AttributeSummary) -> bool:
     """Return whether the summary counts more sets of values of an attribute than its unmasked
-    levels and ranges distinguish, because candidate masks divide values that are pooled there.
+    levels and ranges distinguish, because candidate masks divide rare values that share one level
+    there.
     """
     own = attribute.unmasked
     alone = [own.levels] if own.ranges is None else [own.levels, own.ranges]
@@ -272,7 +273,8 @@ class ReleasedRows:
     seed
         Seed of the sample from which a large table is scored, as in the certificate.
     known
-        The rows as codes, if they have already been read, so that they are not read again.
+        The rows, with an integer code for each value, if they have already been read, so that they
+        are not read again.
     stored
         A configuration and the rows that its release keeps, if a server stores these rows.
     """
@@ -388,8 +390,8 @@ class ReleasedRows:
         summary counts rows in another way than a release.
 
         This happens in two cases. In a wide table, the masks decide which attributes the measures
-        leave out. And masks can divide the pooled values of an attribute more finely than the
-        unmasked table; then rows are assigned to other folds.
+        leave out. And masks can divide the rare values of an attribute, which the unmasked table
+        counts as one level; then rows are assigned to other folds.
         """
         summary = self.plan.summary
         return sets_aside(summary) or any(map(_cut_by_masks, summary.attributes.values()))
@@ -434,7 +436,9 @@ class ReleasedRows:
         return replace(on_all_rows, lost_classes=kept_rows.lost) if figure is None else figure
 
     def _roles(self) -> Mapping[str, ColumnRole]:
-        """Return the weight of each column in a mean over columns, according to the unmasked table."""
+        """Return, for each column, its weight in a mean over columns and the reason for it,
+        according to the unmasked table.
+        """
         return self._column_roles
 
     @cached_property
@@ -493,8 +497,8 @@ class ReleasedRows:
         """Count the rows that a release keeps from the frequency table of the summary; None if this
         has no frequency table or the label has no classes.
 
-        If some scored attributes are missing in the frequency table, the result has only the lost
-        label classes.
+        If some scored attributes are missing in the frequency table, the result has no scorer, only
+        the label classes that no kept row has.
         """
         frequency = summary.frequency
         if frequency is None or not summary.label.has_classes:

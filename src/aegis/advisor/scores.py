@@ -142,8 +142,8 @@ _NOTHING = 1e-9
 
 
 class ExpectedContingency(Contingency):
-    """The number of rows by level and class that is expected under a noise mask, which need not be
-    an integer.
+    """The number of rows by masked value and label class that is expected under a noise mask. It
+    need not be an integer.
     """
 
     @cached_property
@@ -206,8 +206,8 @@ class ColumnRole:
 
 
 def column_roles(summary: Summary) -> Mapping[str, ColumnRole]:
-    """Return the weight of each attribute in the mean over all columns, computed from its unmasked
-    values.
+    """Return, for each attribute, its weight in the mean over all columns and the reason for it,
+    computed from the unmasked values.
     """
     why = {a.name: _left_out(a, summary.rows) for a in summary.attributes.values()}
     counted = [name for name, reason in why.items() if not reason]
@@ -241,8 +241,8 @@ def _left_out(attribute: AttributeSummary, rows: int) -> str:
 
 
 def _twins(summary: Summary, first: str, second: str) -> bool:
-    """Return whether two columns almost determine each other, by their values or by the ranges of
-    their values.
+    """Return whether the columns `first` and `second` almost determine each other, by their values
+    or by the ranges of their values.
     """
     names = summary.pairs.names
     places = sorted((names.index(first), names.index(second)))
@@ -341,7 +341,7 @@ def changed(record: R, **changes: Any) -> R:
 
 
 class _Field:
-    """A field of a dataclass whose value may be a `Later`."""
+    """A field of a dataclass whose value may be computed when it is first read (`Later`)."""
 
     def __init__(self, name: str, default: Any) -> None:
         self._name = name

@@ -191,9 +191,9 @@ class Scorer:
     summary
         The counts from which scores are computed.
     roles
-        Function that returns the weight of each column in a mean over columns. It is used only by
-        measures that predict each column from all others. To score a release, give the weights of
-        the unmasked table. By default, weights are computed from `summary`.
+        Function that returns, for each column, its weight in a mean over columns with the reason.
+        It is used only by measures that predict each column from all others. To score a release,
+        give the weights of the unmasked table. By default, weights are computed from `summary`.
     """
 
     def __init__(
@@ -216,13 +216,15 @@ class Scorer:
 
     @cached_property
     def _weights(self) -> Floats:
-        """Weight of each attribute in the mean of measures of single attributes, shape (m,)."""
+        """Weight of each of the m attributes in the mean over attributes, for measures of single
+        attributes, shape (m,).
+        """
         return np.array([a.weight for a in self.summary.attributes.values()], dtype=np.float64)
 
     @cached_property
     def label_rows(self) -> list[float]:
         """The number of rows in each class of the unmasked label. If rows have weights, it is the
-        number of effective rows.
+        number of effective rows: of rows without weights that would carry as much information.
         """
         return [float(rows) for rows in self.summary.label.weighted]
 
@@ -294,7 +296,7 @@ class Scorer:
 
     @cached_property
     def _pairs(self) -> PairValues:
-        """Values of all pairs of attributes, for measures that use only pairs."""
+        """Computes and caches measures that are means over pairs of attributes."""
         return PairValues(self.summary.pairs, self.levels_of)
 
     def pair(
@@ -391,13 +393,13 @@ class Scorer:
     def _reports(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Floats:
-        """Return the expected number of rows by masked value of a noise mask and by label class,
-        shape (R, C). `label` is the mask of the label, if it has one.
+        """Return the expected number of rows for the R masked values of a noise mask and C label
+        classes, shape (R, C). `label` is the mask of the label, if it has one.
         """
         return expected_reports(attribute, candidate, masked_classes(attribute.joint, label))
 
     def levels(self, attribute: AttributeSummary, candidate: Candidate) -> Array:
-        """Return the level (masked value; rare ones are pooled) of each of the A atoms of an
+        """Return the level (masked value; all rare ones are one level) of each of the A atoms of an
         attribute, shape (A,). For a noise mask, return the probability of each of L levels for each
         atom, shape (A, L).
 
@@ -484,8 +486,9 @@ class Scorer:
     def _in_folds(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Any]:
-        """Return two functions for measures on held-out rows: one for each encoding of the masked
-        values, which counts them by fold, and one for the interactions of pairs of attributes.
+        """Return, as fields of `Cooccurrence`, the functions for measures on held-out rows: for
+        each encoding of the masked values, one that counts them by fold; and one that measures the
+        interactions of pairs of attributes.
 
         `which` has the indices of the attributes, `candidates` their masks, and `label` the mask of
         the label.
@@ -511,9 +514,9 @@ class Scorer:
     def _columns(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Any]:
-        """Return the function that counts all columns by fold of the rows, and the weights of the
-        columns, for measures that predict each column. `which` has the indices of the attributes,
-        `candidates` their masks, and `label` the mask of the label.
+        """Return, as a field of `Cooccurrence`, the function that counts all columns by fold of the
+        rows, with the weights of the columns, for measures that predict each column. `which` has
+        the indices of the attributes, `candidates` their masks, and `label` the mask of the label.
         """
         shown = self._encodings(which, candidates).thresholds
         roles = [self.column_roles.get(self._names[index]) for index in which]
@@ -523,7 +526,9 @@ class Scorer:
 
     @cached_property
     def column_roles(self) -> Mapping[str, ColumnRole]:
-        """The weight of each column in measures that predict every column from the others."""
+        """For each column, its weight in measures that predict every column from the others, and
+        the reason if it is left out.
+        """
         return column_roles(self.summary) if self._roles is None else self._roles()
 
     def columns(self, choice: Choice) -> dict[str, tuple[float, float]]:
@@ -613,8 +618,8 @@ class Scorer:
     def _losses(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> Floats:
-        """Return how much a held-out trace falls because rare values are pooled, summed over
-        attributes: one figure for each ridge penalty.
+        """Return how much Pillai's trace on held-out rows falls because rare values share one
+        level, summed over attributes: one figure for each ridge penalty.
 
         `which` has the indices of the attributes, `candidates` their masks, and `label` the mask of
         the label.
@@ -627,8 +632,9 @@ class Scorer:
     def losses(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Floats:
-        """Return how much a held-out trace falls because the rare groups of a candidate share one
-        level: one figure for each ridge penalty. `label` is the mask of the label, if it has one.
+        """Return how much Pillai's trace on held-out rows falls because the rare groups of a
+        candidate share one level: one figure for each ridge penalty. `label` is the mask of the
+        label, if it has one.
         """
         key = (attribute.name, candidate, label)
         if key not in self._lost:

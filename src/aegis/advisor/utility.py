@@ -526,7 +526,7 @@ class UtilityFigure:
 
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
         """Return warnings about rows that the release suppresses, and about limits of the figure.
-        Warnings on lost label classes come first.
+        Warnings on label classes that lose all rows come first.
 
         `suppressed_rows` is the number of suppressed rows; None or 0 gives no warning about them.
         """

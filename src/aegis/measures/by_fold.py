@@ -52,7 +52,7 @@ class ClassCounts:
     @classmethod
     def of(cls, total: Floats) -> ClassCounts:
         """Return `ClassCounts` for counts in memory: `total` has the rows that have both one of q
-        levels (masked values) and one of d levels, by fold and class, shape (K, C, q, d).
+        levels (masked values) and one of d levels, for K folds and C classes, shape (K, C, q, d).
         """
 
         def count(some: slice | None) -> Floats:
@@ -62,8 +62,8 @@ class ClassCounts:
 
     def of_class(self, own: int) -> Floats:
         """Return how many rows of the class with index `own` have both one of q levels (masked
-        values) and one of d levels, by fold, shape (K, q, d). Calls are fastest in ascending order
-        of classes.
+        values) and one of d levels, in each of K folds, shape (K, q, d). Calls are fastest in
+        ascending order of classes.
         """
         start = own - own % self._at_once
         if self._known is None or self._known[0] != start:
@@ -74,14 +74,14 @@ class ClassCounts:
     @cached_property
     def every(self) -> Floats:
         """How many rows of all classes together have both one of q levels (masked values) and one
-        of d levels, by fold, shape (K, q, d).
+        of d levels, in each of K folds, shape (K, q, d).
         """
         return self._count(None)[:, 0]
 
     @property
     def whole(self) -> Floats:
-        """How many rows have both levels (masked values) of a pair, by fold, class and pair, shape
-        (K, C, q, d). A pair consists of one of q levels and one of d levels.
+        """How many rows have both levels (masked values) of a pair, in each of K folds and C
+        classes, shape (K, C, q, d). A pair consists of one of q levels and one of d levels.
         """
         return np.stack([self.of_class(own) for own in range(self.classes)], axis=1)
 
@@ -116,8 +116,8 @@ class Square(NamedTuple):
         return np.concatenate([np.diagonal(own, axis1=1, axis2=2) for own in blocks], axis=1)
 
     def times(self, across: Floats) -> Floats:
-        """Multiply n vectors per fold (`across`), shape (K, n, d), by the matrix of counts, shape
-        (d, d); the result has the same shape.
+        """Multiply n vectors in each of K folds (`across`), shape (K, n, d), by the counts of pairs
+        of d levels (masked values) in the fold, shape (d, d). The result has the shape of `across`.
         """
         first = self.corner.shape[-1]
         products: Floats = across[..., first:] @ self.border
@@ -163,8 +163,8 @@ class Side(NamedTuple):
         )
 
     def products(self, across: Floats, *, below: bool) -> Floats:
-        """Multiply n vectors v per fold (`across`), shape (K, n, d), by the matrix G of the counts
-        of pairs of d levels (masked values).
+        """Multiply n vectors v in each of K folds (`across`), shape (K, n, d), by the matrix G of
+        the counts of pairs of d levels (masked values).
 
         If `below` is True, G has only the entries on and below the diagonal, and half of the
         diagonal is subtracted. The product u then satisfies v'u = v'Gv / 2 for the full G.
@@ -358,8 +358,8 @@ class OtherFolds:
         folds: separately for each of T classes and for the rest (all other rows), shape (K, T, 2,
         d). On the third axis, the rest is first.
 
-        `joint` has the number of rows by fold, class and level, shape (K, C, d). Two frequencies
-        that differ only by rounding are made equal.
+        `joint` has the number of rows by fold, class (C classes) and level, shape (K, C, d). Two
+        frequencies that differ only by rounding are made equal.
         """
         by_side = np.tensordot(joint, sides_of(self.told, joint.shape[1]), (1, 2))  # (K, d, T, 2)
         means: Floats = np.einsum("ktsj,jdts->ktsd", self.weights, by_side, optimize=True)
@@ -448,7 +448,7 @@ class _Base:
     Attributes
     ----------
     factors
-        For each scored fold, one upper triangle per penalty.
+        For each fold with rows to score, by its index: one upper triangle per penalty.
     alone
         (A + r I)^-1 (m_1 - m_0), where m_1 and m_0 are the means of the common levels in each of G
         classes and in the rest, shape (K, P, c, G).
@@ -518,7 +518,8 @@ class CommonLevels:
         squares
             The counts of the rest and of the class, or the counts of all rows.
         means
-            Means of all levels outside each fold, shape (K, T, 2, d).
+            Means of all levels outside each fold, for the rest and each of T classes, shape (K, T,
+            2, d).
         gaps
             The differences g, shape (K, d, G).
         targets
@@ -582,11 +583,12 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> Floats:
-        """Return (A + r I)^-1 B for one attribute's q levels (masked values), shape (K, P, c, q),
-        cached by `key`.
+        """Return (A + r I)^-1 B for one attribute's q levels (masked values) and K folds, shape (K,
+        P, c, q), cached by `key`, the classes `targets` and `penalties`.
 
-        A is the covariance of the c common levels, r one of P ridges, and `border` is B', the
-        covariance of the q levels with the common levels, shape (K, q, c).
+        A is the covariance of the c common levels, whose factors are in `base`, and r is one of P
+        ridges. `border` is B', the covariance of the q levels with the common levels, shape (K, q,
+        c).
         """
 
         def make() -> Floats:
@@ -614,9 +616,9 @@ def told_apart(rows: Floats) -> tuple[Ints, Flags]:
     """Return the indices of the T classes to compare with the rest (all other rows), shape (T,),
     and whether the rows outside each of K folds can score them, shape (K, T).
 
-    `rows` has the number of rows in each fold and class, shape (K, C). Of two classes with rows,
-    only the second is compared. A fold can be scored if both the class and the rest have rows
-    outside the fold.
+    `rows` has the number of rows in each fold and each of C classes, shape (K, C). Of two classes
+    with rows, only the second is compared. A fold can be scored if both the class and the rest have
+    rows outside the fold.
 
     >>> import numpy as np
     >>> told, scored = told_apart(np.array([[3.0, 1.0], [4.0, 0.0]]))
@@ -655,8 +657,8 @@ def varying_only(counts: CountsByFold) -> tuple[CountsByFold, npt.NDArray[np.int
 
 
 def with_and_without(folds: int) -> Floats:
-    """Return the matrix that sums K values by fold, first over all folds, then over all folds
-    except each one, shape (1 + K, K).
+    """Return the 0/1 matrix by which values of K folds are multiplied to get their sum over all
+    folds, then the sum over all folds except each one in turn, shape (1 + K, K).
     """
     return np.vstack([np.ones((1, folds)), 1.0 - np.eye(folds)])
 

@@ -413,7 +413,9 @@ any number of classes.
 
 
 def _entropy_limit(margins: Margins) -> float:
-    """Return the smaller entropy of label and attribute: no information exceeds either."""
+    """Return the smaller of the entropies of label and attribute: their mutual information exceeds
+    neither.
+    """
     known = (margins.classes, margins.values)
     return min(association.entropy(counts) for counts in known if counts is not None)
 

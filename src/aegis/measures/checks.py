@@ -77,7 +77,9 @@ def group_codes(values: npt.ArrayLike, groups: int, what: str) -> Ints:
 
 
 def group_sums(codes: Ints, weights: Floats, groups: int) -> Floats:
-    """Return the sum of the `weights` of all entries that have each group code, shape (groups,)."""
+    """Return the sum of the `weights` in each group, shape (groups,). `codes` has the group of each
+    weight.
+    """
     return np.bincount(codes, weights, groups).astype(np.float64, copy=False)
 
 
@@ -92,7 +94,7 @@ def controlled_rounding(table: npt.ArrayLike) -> Ints:
     Parameters
     ----------
     table
-        Counts of shape (V, C) or (V,), at least 0.
+        Counts for V values and C classes, shape (V, C), or without classes, shape (V,), at least 0.
 
     Returns
     -------

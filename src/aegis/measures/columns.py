@@ -46,11 +46,11 @@ class ColumnFigures:
     Attributes
     ----------
     learnt
-        V / (1 + V), from 0 to 1, shape (1 + K, m): first over all K folds, then without each fold.
-        V is the sum over the column's levels (masked values) of the reduction in squared errors,
-        divided by the rows of the level. Neighbouring levels of a number may count as one, if V is
-        then larger (see `groupings`). For two columns, V is the mean square contingency, and V /
-        (1 + V) is the square of Pearson's contingency coefficient.
+        V / (1 + V), from 0 to 1, shape (1 + K, m): first for all K folds, then with each fold left
+        out in turn. V is the sum over the column's levels (masked values) of the reduction in
+        squared errors, divided by the rows of the level. Neighbouring levels of a number may count
+        as one, if V is then larger (see `groupings`). For two columns, V is the mean square
+        contingency, and V / (1 + V) is the square of Pearson's contingency coefficient.
     explained
         Share of the variance of the column's levels that the other columns explain, with the
         penalty that is best over all folds, shape (m,).
@@ -69,10 +69,11 @@ def column_errors(counts: CountsByFold) -> Floats:
     columns have together (see `groupings`). If the counts have several classes, these are added up.
 
     Let x be the indicators of a row. Over the rows outside fold k, let x_k be their means and S
-    their scatter, and let R = (S + p I)^-1 for the penalty p. The residual of column A is T'(x -
-    x_k) with T = R_.A R_AA^-1. For the indicators of A, T is the identity; for all others, T has
-    the coefficients times -1. The squared errors are the diagonal of T' M T, where M is the scatter
-    of x - x_k over fold k. If one fold has all rows, the prediction is the mean of all rows.
+    their scatter (sums of squares and products of the deviations from the means), and let R = (S +
+    p I)^-1 for the penalty p. The residual of column A is T'(x - x_k) with T = R_.A R_AA^-1. For
+    the indicators of A, T is the identity; for all others, T has the coefficients times -1. The
+    squared errors are the diagonal of T' M T, where M is the scatter of x - x_k over fold k. If one
+    fold has all rows, the prediction is the mean of all rows.
     """
     of_rows, shown = side(counts, None), _shown(counts)
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
@@ -105,9 +106,10 @@ def column_errors(counts: CountsByFold) -> Floats:
 
 
 def _residuals(scatter: Floats, penalty: float, columns: Sequence[slice]) -> Floats:
-    """Return the matrix T, shape (d, d), that maps the d codes of all columns to the residuals of
-    each column after ridge regression on all other columns. `scatter` has the scatter of the codes,
-    shape (d, d), `penalty` is the ridge penalty, and `columns` are the slices of the columns.
+    """Return the matrix T, shape (d, d), that maps the d codes of all columns (indicators or
+    thresholds) to the residuals of each column after ridge regression on all other columns.
+    `scatter` has the sums of squares and products of the centred codes, shape (d, d), `penalty` is
+    the ridge penalty, and `columns` are the slices of the columns.
     """
     inverse = inverted(scatter, penalty)
     residual = np.empty_like(inverse)
@@ -124,7 +126,7 @@ def _shown(counts: CountsByFold) -> Sequence[ShownLevels]:
 
 def blocks_of(shown: Sequence[ShownLevels]) -> list[slice]:
     """Return the slice of each column's codes (indicators or thresholds) among the codes of all
-    columns.
+    columns. `shown` has the masked values of each column, with their codes.
     """
     ends = np.cumsum([0, *(own.matrix.shape[1] for own in shown)]).tolist()
     return [slice(*two) for two in pairwise(ends)]
@@ -203,7 +205,8 @@ def _columns(counts: Cooccurrence) -> ColumnCounts:
 
 def explained_by_others(counts: CountsByFold) -> list[Floats]:
     """Return, for each column, how much of the scatter of its L levels (masked values) all other
-    columns explain, as a matrix of shape (L, L).
+    columns explain, as a matrix of shape (L, L). The scatter has the sums of squares and products
+    of the centred 0/1 indicators.
 
     `counts` must encode each level by an indicator. No ridge regression on coarser masks explains
     more of any sum of levels, on the same or on held-out rows (theory.md, section 5). A small

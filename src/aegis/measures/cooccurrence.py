@@ -68,9 +68,9 @@ class Centred:
 
     @classmethod
     def of(cls, total: Array, joint: Array, class_counts: Array, n: float) -> Centred | None:
-        """Return the centred counts, from the rows per pair of levels (masked values), (D, D), per
-        level and class, (D, C), and per class, (C,); None if no level varies, or if there is only
-        one class.
+        """Return the centred counts of D levels (masked values) and C classes, from the rows per
+        pair of levels (`total`), (D, D), per level and class (`joint`), (D, C), and per class,
+        (C,), of `n` rows; None if no level varies, or if there is only one class.
         """
         count = total.diagonal().astype(np.float64)
         varying = np.flatnonzero((count > 0) & (count < n))
@@ -82,7 +82,7 @@ class Centred:
         return cls(total, varying, count, rows, label, n)
 
     def covariance(self) -> Floats:
-        """Return n times the covariance of the varying levels (masked values), shape (d, d)."""
+        """Return n times the covariance of the d varying levels (masked values), shape (d, d)."""
         both: Floats = self.total[np.ix_(self.varying, self.varying)].astype(np.float64)
         both -= np.outer(self.count / self.n, self.count)
         return both
@@ -204,9 +204,9 @@ class Cooccurrence:
         counts as ordered.
     pooled
         For each ridge penalty of `UNPOOLED`, the change (at most 0) of Pillai's trace on held-out
-        rows if models have a coefficient for each rare value that a level pools, summed over
-        attributes. None: no level counts as pooled.
-    parts
+        rows if models have a separate coefficient for each rare value, instead of one for the level
+        that combines them, summed over attributes. None: no level combines rare values.
+    folds
         The counts by fold and class in each coding of numbers and dates, or a function that counts
         them. They need much memory and are used only once, to compute scores. Encodings with equal
         counts share one object.
@@ -263,8 +263,8 @@ class Cooccurrence:
 
     @cached_property
     def total(self) -> Array:
-        """How many rows have both levels (masked values) of each pair, in all classes together,
-        shape (d, d), symmetric.
+        """How many rows have both levels (masked values) of each pair of the d levels, in all
+        classes together, shape (d, d), symmetric.
 
         The diagonal has the number of rows of each level. Two levels of the same attribute never
         occur together, so their entry is 0.
@@ -299,7 +299,8 @@ class Cooccurrence:
     def pair_gains(self) -> Floats:
         """How much better each pair of attributes predicts the label together than by the sum of
         their effects. The shape is (M, T, 1 + K), for M pairs and T classes that are compared with
-        all other classes; on the last axis, first over all K folds, then without each fold.
+        all other classes; on the last axis, first for all K folds, then with each fold left out in
+        turn.
 
         Raises
         ------
@@ -321,8 +322,8 @@ class Cooccurrence:
     @property
     def losses(self) -> Floats:
         """For each ridge penalty of `UNPOOLED`, the change (at most 0) of Pillai's trace on
-        held-out rows if models have a coefficient for each rare value that a level (masked value)
-        pools.
+        held-out rows if models have a separate coefficient for each rare value, instead of one for
+        the level (masked value) that combines them.
         """
         return np.zeros(len(UNPOOLED)) if self.pooled is None else self.pooled
 
@@ -441,11 +442,11 @@ class Margins:
     Attributes
     ----------
     classes
-        Number of rows of each label class, shape (C,).
+        Number of rows of each of C label classes, shape (C,).
     distinct
         Number of values of the attribute.
     values
-        Number of rows of each value, shape (V,); None if it is unknown.
+        Number of rows of each of V values, shape (V,); None if it is unknown.
     """
 
     classes: Floats
@@ -496,7 +497,8 @@ class Measure:
     scope
         Whether the measure is computed on single attributes or on whole configurations.
     needs
-        Data that a measure of a configuration needs in addition to the co-occurrence of all rows.
+        Data that a measure of a configuration needs in addition to the number of rows that have
+        both levels of each pair.
     without_folds
         Function that returns the measure without each fold in turn, shape (K,), to compute its
         standard error. Only measures from out-of-fold scores have it. None: the measure is

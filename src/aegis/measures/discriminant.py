@@ -56,7 +56,7 @@ _FAR = 1e-9
 
 def shape_factors(slopes: Floats, joint: Floats, rows: Floats, bounds: Ints) -> Floats | None:
     """Return the factors that correct the distance between two classes along a linear score, first
-    for all K folds together, then without each fold, shape (1 + K,).
+    for all K folds, then with each fold left out in turn, shape (1 + K,).
 
     A factor is the ratio of two distances between the classes. One distance follows from the AUC of
     the exact distributions, the other from the AUC of normal distributions; both assume independent
@@ -135,9 +135,9 @@ def _area(slopes: Floats, share: Floats) -> float:
 
 def _areas(slopes: Floats, share: Floats, starts: Ints) -> Floats:
     """Return the AUC of the class against all other rows for each of K folds, shape (K,), as if
-    attributes were independent. `slopes` are the coefficients by fold and level (masked value),
-    shape (K, d), `share` the shares of rows by level, for other rows and the class, shape (K, 2,
-    d), and `starts` the index of each attribute's first level.
+    attributes were independent. `slopes` are the coefficients of d levels (masked values) in each
+    fold, shape (K, d), `share` the shares of rows by level, for other rows and the class, shape (K,
+    2, d), and `starts` the index of each attribute's first level.
 
     The difference of two sums is a convolution. The distribution of each attribute's contribution
     is put on a grid, where each coefficient is shared between the two nearest points. Then the
@@ -235,14 +235,14 @@ class Scores:
 
     @cached_property
     def variants(self) -> Floats:
-        """Which of K folds each variant uses, as 0/1 flags, shape (1 + K, K): first all folds, then
-        all folds except one.
+        """Which of K folds are used in each of 1 + K samples, as 0/1 flags, shape (1 + K, K): first
+        all folds, then all folds except each one in turn.
         """
         return with_and_without(len(self.rows))
 
     def summed(self, values: Floats) -> Floats:
         """Sum values by fold, shape (K, ...), first over all K folds, then over all folds except
-        one, shape (1 + K, ...).
+        each one in turn, shape (1 + K, ...).
         """
         flat = self.variants @ values.reshape(len(values), math.prod(values.shape[1:]))
         return flat.reshape(len(flat), *values.shape[1:])
@@ -253,8 +253,8 @@ class Scores:
         for its rest (all other rows).
 
         Numbers of rows have the shape (1 + K, T, 2), means and variances (1 + K, T, 2, P), for P
-        directions; the first axis is for all K folds, then for all folds except one. A variance
-        counts as 0 if it is only a rounding error of the mean square.
+        directions; the first axis is for all K folds, then for all folds except each one in turn. A
+        variance counts as 0 if it is only a rounding error of the mean square.
         """
         rows, first, second = map(self.summed, (self.counted, self.first, self.second))
         rows = rows[..., None]
@@ -266,7 +266,7 @@ class Scores:
     @cached_property
     def areas(self) -> Floats:
         """The AUC that each of P directions reaches if scores are normal, averaged over classes:
-        first over all K folds, then without each fold, shape (1 + K, P).
+        first for all K folds, then with each fold left out in turn, shape (1 + K, P).
 
         For one class (1) against the rest (0), the probability that a row of the class has a higher
         score than another row is
@@ -371,11 +371,11 @@ class _Others:
         targets
             Positions in `told` of the G classes.
         sides
-            All other rows, and the rows of the class.
+            The counts of all other rows, and the counts of the class.
         fitted
-            Returns, for the position of a class in `told` and a fold, a matrix V for each
-            direction, shape (P, d, k): noise gives the slopes of d levels (masked values) the
-            covariance V V'.
+            Function that returns, for the position of a class in `told` and a fold, a matrix V with
+            k columns for each direction, shape (P, d, k): noise gives the slopes of d levels
+            (masked values) the covariance V V'.
         width
             Number of directions, P.
         """
@@ -496,8 +496,9 @@ class _Others:
         return JointMoments(first, second)
 
     def _shape(self, slopes: Floats) -> Floats | None:
-        """Return the factors that correct for scores that are not normal, shape (1 + K,), from one
-        direction per fold and class, shape (K, T, d); None if they are unknown.
+        """Return the factors that correct for scores that are not normal, shape (1 + K,), from
+        `slopes`, one direction for each of K folds and T classes over d levels (masked values),
+        shape (K, T, d); None if they are unknown.
         """
         counts = self.counts
         if len(self.told) != 1 or counts.shown is None or not self.outside.scored.all():
@@ -521,10 +522,10 @@ class _Others:
 
 
 def _sums(of: Side, slopes: Floats, *, below: bool) -> tuple[Floats, Floats]:
-    """Return the sums of b'x and of its squares over the rows of `of`, by fold and direction, shape
-    (K, P) each. x are the indicators of a row's levels (masked values), and `slopes` the P
-    directions b per fold. `below` says that counts of pairs have only the entries on and below the
-    diagonal.
+    """Return the sums of b'x and of its squares over the rows of `of`, for K folds and P
+    directions, shape (K, P) each. x are the indicators of a row's levels (masked values), and
+    `slopes` the P directions b per fold. `below` says that counts of pairs have only the entries on
+    and below the diagonal.
     """
     along = (slopes @ of.joint[:, :, None])[..., 0]
     squares: Floats = (of.products(slopes, below=below) * slopes).sum(axis=2)
@@ -539,9 +540,9 @@ def _moments(
     """Return the sums of the scores b'x - o of rows with level indicators x, and of their squares,
     for P directions b with offsets o, shape (K, T, 2, P) each.
 
-    `rows` is the number of rows by fold, class and side (rest, class), shape (K, T, 2). `along` and
-    `squares` are the sums of b'x and of its squares, shape (K, T, 2, P), and `offsets` are o, shape
-    (K, T, P).
+    `rows` is the number of rows in K folds, of T classes and their rests (all other rows), shape
+    (K, T, 2); on the last axis, the rest is first. `along` and `squares` are the sums of b'x and of
+    its squares, shape (K, T, 2, P), and `offsets` are o, shape (K, T, P).
     """
     offsets = offsets[:, :, None]
     constant = rows[..., None] * offsets
@@ -573,9 +574,9 @@ def out_of_fold(
     and a row x of fold k has the score b'(x - (m_1 + m_0) / 2). Class and rest have the same weight
     in W, even if the class is rare. If more than `OWN_COVARIANCES` classes are scored, W is the
     average of S_1 and S_0 weighted by rows, so that all classes use the same factorisation, and
-    sums of squares come from `sums_alike`. A fold is not scored for a class that has no row outside
-    the fold. Classes are compared with the rest one after the other, so memory is needed only for
-    the counts of one class.
+    sums of squares are estimated by `sums_alike`. A fold is not scored for a class that has no row
+    outside the fold. Classes are compared with the rest one after the other, so memory is needed
+    only for the counts of one class.
 
     Parameters
     ----------
@@ -633,9 +634,9 @@ class _Fitted:
         return self._known[1]
 
     def varied(self, place: int, fold: int) -> Floats:
-        """Return a matrix V for each of P penalties, shape (P, d, k): noise gives the slopes of a
-        class in a fold the covariance V V'. `place` is the class's position in `told`, `fold` the
-        fold.
+        """Return a matrix V with k columns for each of P penalties, shape (P, d, k): noise gives
+        the d slopes of a class in a fold the covariance V V'. `place` is the class's position in
+        `told`, `fold` the fold.
 
         Call `slopes` first.
         """
@@ -651,8 +652,9 @@ class _Fitted:
         return all_of_it
 
     def _between(self, targets: slice) -> tuple[Floats, Floats]:
-        """Return the gaps between the means of G classes and of their rests, shape (K, d, G), and
-        the product p q of the shares of class and rest, shape (K, G).
+        """Return the means of G classes minus the means of their rests (all other rows), shape (K,
+        d, G), for K folds and d levels (masked values), and the product p q of the shares of class
+        and rest, shape (K, G).
         """
         others = self._others
         rows = others.outside.rows[:, targets]
@@ -728,9 +730,9 @@ def _squares(of: Side, fold: int, varied: Floats, *, below: bool) -> Floats:
     shape (P,).
 
     Directions that are fitted to noisy values vary with the noise. Their covariance is `varied`,
-    shape (P, d, k), times its transpose, for P directions and d levels (masked values). `of` are
-    the counts of the rows, `fold` the index of the fold, and `below` says that counts of pairs have
-    only the entries on and below the diagonal.
+    shape (P, d, k), times its transpose, for P directions, d levels (masked values) and k columns.
+    `of` are the counts of the rows, `fold` the index of the fold, and `below` says that counts of
+    pairs have only the entries on and below the diagonal.
     """
     n = of.rows[fold]
     if n <= 0:

@@ -82,9 +82,9 @@ def held_out_traces(
 
 
 def _traces(given: Centred, n: float, effective: Floats, explained: Floats) -> Floats:
-    """Return the held-out trace under each of P penalties, from the `effective` degrees of freedom,
-    shape (P,), and the `explained` squares, shape (P, C + k), for C classes and the k columns that
-    describe noise. `given` has the centred counts of n rows.
+    """Return Pillai's trace on held-out rows under each of P penalties, from the `effective`
+    degrees of freedom, shape (P,), and the `explained` squares, shape (P, C + k), for C classes and
+    the k columns that describe noise. `given` has the centred counts of n rows.
     """
     seen = len(given.rows)
     left = given.rows * (1 - given.rows / n)
@@ -123,7 +123,7 @@ def _moments(
 
 @remembered
 def value_traces(counts: Cooccurrence) -> Floats:
-    """Return the held-out Pillai's trace for each penalty of `UNPOOLED`, if models have a
+    """Return Pillai's trace on held-out rows for each penalty of `UNPOOLED`, if models have a
     coefficient for each level (masked value).
     """
 
@@ -145,17 +145,18 @@ def held_out(counts: Cooccurrence) -> float:
 
 
 def mean_reached(traces: Floats) -> float:
-    """Return the largest of the `traces`, one per ridge penalty, that a model can reach, at least
-    0, averaged over models.
+    """Return the mean, over several models, of the largest trace that each model can reach, at
+    least 0. `traces` has Pillai's trace for each ridge penalty.
 
-    The k-th of these models can choose only among the first k penalties.
+    The k-th model can choose only among the first k penalties.
     """
     return float(np.maximum(np.maximum.accumulate(traces), 0.0).mean())
 
 
 def pooled_losses(pooled: Array, class_counts: Array) -> Floats:
-    """Return how much the held-out trace falls if each rare value, pooled in one level of an
-    attribute, gets a separate coefficient: a number of at most 0 for each penalty of `UNPOOLED`.
+    """Return how much Pillai's trace on held-out rows falls if each rare value, pooled in one level
+    of an attribute, gets a separate coefficient: a number of at most 0 for each penalty of
+    `UNPOOLED`.
 
     If an attribute is almost a key, measures of several attributes pool its rare values into one
     level. But a model with a coefficient for each value would fit noise. Here each row is predicted

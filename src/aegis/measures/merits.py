@@ -73,8 +73,8 @@ def area_error(area: float, classes: Floats) -> float:
     area
         The AUC, at least 1/2.
     classes
-        Number of rows of each class, shape (C,). If there are two classes, only one is compared
-        with the rest.
+        Number of rows of each of C classes, shape (C,). If there are two classes, only one is
+        compared with the rest.
     """
     rows = np.asarray(classes, dtype=np.float64)
     rows = rows[rows > 0]
@@ -97,8 +97,8 @@ def constant_log_loss(classes: Floats) -> float:
 
 
 def accuracies(scores: Scores) -> Floats:
-    """Return the accuracy of classifying by each of P scores, first over all K folds, then without
-    each fold, shape (1 + K, P).
+    """Return the accuracy of classifying by each of P scores, first for all K folds, then with each
+    fold left out in turn, shape (1 + K, P).
 
     It is never below the accuracy of a constant prediction, and equal to it if the score does not
     separate the classes.
@@ -115,8 +115,8 @@ def accuracies(scores: Scores) -> Floats:
 
 
 def log_losses(scores: Scores) -> Floats:
-    """Return the log loss of predicting by each of P scores, in nats, first over all K folds, then
-    without each fold, shape (1 + K, P).
+    """Return the log loss of predicting by each of P scores, in nats, first for all K folds, then
+    with each fold left out in turn, shape (1 + K, P).
 
     It is at most the entropy of the classes, except for naive Bayes. The log-odds of naive Bayes
     are not calibrated: if attributes repeat each other, they are overconfident, and their log loss
@@ -134,18 +134,18 @@ def log_losses(scores: Scores) -> Floats:
 
 
 def _rows(scores: Scores, of: Callable[[Floats], float]) -> tuple[Floats, Floats]:
-    """Return the rows by class, shape (V, C), and the metric of a constant prediction, shape (V,).
-    There are V variants: all folds, then all folds except one. `of` computes the metric from the
-    rows by class.
+    """Return the rows by class, shape (V, C) for C classes, and the metric of a constant
+    prediction, shape (V,), in V samples (all folds, then all folds except each one in turn). `of`
+    computes the metric from the rows by class.
     """
     rows = scores.summed(scores.rows)
     return rows, np.array([of(own) for own in rows])
 
 
 def _two(scores: Scores) -> tuple[Flags, Floats, Floats, Floats]:
-    """Return figures for two classes and V variants (all folds, then all folds except one): whether
-    both classes have scored rows, shape (V,), their shares, (V, 1, 2), and the means and standard
-    deviations of P scores, (V, P, 2).
+    """Return figures for two classes in V samples (all folds, then all folds except each one in
+    turn): whether both classes have scored rows, shape (V,), the share of rows of each class, (V,
+    1, 2), and the means and standard deviations of P scores, (V, P, 2).
     """
     rows, mean, spread = scores.sides
     share = scores.summed(scores.rows)
@@ -162,9 +162,10 @@ def _two(scores: Scores) -> tuple[Flags, Floats, Floats, Floats]:
 
 
 def _right(share: Floats, mean: Floats, deviation: Floats, threshold: Floats) -> Floats:
-    """Return the share of rows that a threshold on the score classifies rightly, shape (V, P), for
-    P scores and V variants (over all folds, then without each fold). Share of rows, mean and
-    deviation of the score are by class, shape (V, P, 2).
+    """Return the share of rows that a threshold on the score classifies correctly, shape (V, P),
+    for P scores in V samples (all folds, then all folds except each one in turn). `share` has the
+    share of rows of each class, shape (V, 1, 2); `mean` and `deviation` have the mean and the
+    standard deviation of each score in each class, shape (V, P, 2).
     """
     away = (threshold[..., None] - mean) / deviation * np.array([1.0, -1.0])
     share_right: Floats = (share * cumulative(away)).sum(axis=-1)
@@ -172,9 +173,10 @@ def _right(share: Floats, mean: Floats, deviation: Floats, threshold: Floats) ->
 
 
 def _best_threshold(share: Floats, mean: Floats, deviation: Floats) -> Floats:
-    """Return the share of rows that the best threshold on the score classifies rightly, shape (V,
-    P), for P scores and V variants (over all folds, then without each fold). Share of rows, mean
-    and deviation of the score are by class, shape (V, P, 2).
+    """Return the share of rows that the best threshold on the score classifies correctly, shape (V,
+    P), for P scores in V samples (all folds, then all folds except each one in turn). `share` has
+    the share of rows of each class, shape (V, 1, 2); `mean` and `deviation` have the mean and the
+    standard deviation of each score in each class, shape (V, P, 2).
 
     At the best threshold, both densities times shares are equal, which is a quadratic equation. It
     is solved relative to the midpoint of the means and in units of their deviation, so that no
@@ -198,7 +200,9 @@ def _best_threshold(share: Floats, mean: Floats, deviation: Floats) -> Floats:
 
 @cache
 def _grid() -> tuple[Floats, Floats]:
-    """Return points of a standard normal and their weights, which sum to 1."""
+    """Return points, and weights that sum to 1, by which the mean of a function of a standard
+    normal variable is computed as a weighted sum.
+    """
     points = np.linspace(-_REACH, _REACH, _NODES)
     weights = np.exp(-0.5 * points**2)
     return points, weights / weights.sum()
@@ -208,9 +212,10 @@ def _loss_of(
     share: Floats, mean: Floats, deviation: Floats, intercept: Floats, slope: Floats | float
 ) -> tuple[Floats, Floats, Floats]:
     """Return the expected log loss if the log-odds are `intercept` + `slope` * score, shape (V, P),
-    with its gradient and curvature in intercept and slope. Share of rows, mean and deviation of the
-    score are by class, shape (V, P, 2), for P scores and V variants (over all folds, then without
-    each fold).
+    with its gradient and curvature in intercept and slope, for P scores in V samples (all folds,
+    then all folds except each one in turn). `share` has the share of rows of each class, shape (V,
+    1, 2); `mean` and `deviation` have the mean and the standard deviation of each score in each
+    class, shape (V, P, 2).
     """
     points, weights = _grid()
     s = mean[..., None] + deviation[..., None] * points  # (V, P, 2, S)
@@ -228,8 +233,9 @@ def _loss_of(
 
 def _least_loss(share: Floats, mean: Floats, deviation: Floats) -> Floats:
     """Return the smallest expected log loss of any logistic curve of the score, shape (V, P), for P
-    scores and V variants (over all folds, then without each fold). Share of rows, mean and
-    deviation of the score are by class, shape (V, P, 2).
+    scores in V samples (all folds, then all folds except each one in turn). `share` has the share
+    of rows of each class, shape (V, 1, 2); `mean` and `deviation` have the mean and the standard
+    deviation of each score in each class, shape (V, P, 2).
 
     Newton's method starts from the curve for equal deviations; the loss is convex in intercept and
     slope. The slope is at least 0, because no model reverses its scores.
@@ -279,8 +285,8 @@ def _normal_points(dimensions: int) -> Floats:
 
 def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
     """Return accuracy and log loss, shape (V, P) each, if a row is classified by the scores of all
-    classes. V is the number of variants (over all folds, then without each fold), P the number of
-    directions per class, and `rows` the number of rows by variant and class.
+    classes. V is the number of samples (all folds, then all folds except each one in turn), and P
+    the number of directions per class. `rows` has the number of rows by sample and class.
 
     With mean m_c of the scores in class c and covariance S within classes, the log-odds of class c
     for the scores s are, up to a constant,
@@ -318,8 +324,8 @@ def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
 def _together(share: Floats, mean: Floats, spread: Floats) -> tuple[float, float]:
     """Return accuracy and log loss of linear discriminants on T scores for C classes.
 
-    The arguments are the share of each class, shape (C,), and the mean and the covariance of the
-    scores in each class, shapes (C, T) and (C, T, T).
+    `share` is the share of each class, shape (C,); `mean` and `spread` are the mean and the
+    covariance of the scores in each class, shapes (C, T) and (C, T, T).
     """
     within = np.einsum("c,ctu->tu", share, spread)
     centred = mean - share @ mean
@@ -415,9 +421,9 @@ def held_out(
     merit: ModelMetric,
     model: Callable[..., Scores] = out_of_fold,
 ) -> Floats:
-    """Return a predicted metric under the best ridge penalty, first over all K folds, then without
-    each fold, shape (1 + K,). `encoding` says how numbers and dates are encoded, and `model` computes
-    the out-of-fold scores.
+    """Return a predicted metric under the best ridge penalty, first for all K folds, then with each
+    fold left out in turn, shape (1 + K,). `encoding` says how numbers and dates are encoded, and
+    `model` computes the out-of-fold scores.
 
     The result is cached in `counts`.
     """
@@ -450,8 +456,8 @@ class OfModels(ABC):
 
     @abstractmethod
     def held_out(self, counts: Cooccurrence, encoding: Encoding) -> Floats:
-        """Return the metric if numbers and dates are encoded as `encoding` says, first over all K
-        folds, then without each fold, shape (1 + K,).
+        """Return the metric if numbers and dates are encoded as `encoding` says, first for all K
+        folds, then with each fold left out in turn, shape (1 + K,).
         """
 
     @abstractmethod
@@ -468,7 +474,7 @@ class OfModels(ABC):
 
     @property
     def interacting(self) -> bool:
-        """Whether one of the models has interactions of two attributes."""
+        """Whether one of the models uses interactions of two attributes."""
         return Learner.PAIRS in self.learners
 
     @property
@@ -477,15 +483,17 @@ class OfModels(ABC):
         return f"held-out-{self.merit}" + (f"({'+'.join(self.learners)})" if self.learners else "")
 
     def values(self, counts: Cooccurrence) -> Floats:
-        """Return the metric over all folds, then without each of the K folds, shape (1 + K,)."""
+        """Return the metric, first for all K folds, then with each fold left out in turn, shape (1
+        + K,).
+        """
         if self.learners:
             mean: Floats = np.mean([self.of_learner(counts, own) for own in self.learners], axis=0)
             return mean
         return self.better(np.stack([self.held_out(counts, encoding) for encoding in _ANY]))
 
     def of_learner(self, counts: Cooccurrence, learner: Learner) -> Floats:
-        """Return the metric of one kind of models, first over all K folds, then without each fold,
-        shape (1 + K,).
+        """Return the metric of one kind of models, first for all K folds, then with each fold left
+        out in turn, shape (1 + K,).
         """
         alone = self.held_out(counts, STANDS_FOR[learner])
         if learner is Learner.PAIRS:
@@ -501,7 +509,9 @@ class OfModels(ABC):
         return float(self.values(counts)[0])
 
     def without_folds(self, counts: Cooccurrence) -> Floats:
-        """Return the metric without each fold in turn, shape (K,), to compute its standard error."""
+        """Return the metric with each of K folds left out in turn, shape (K,), to compute its
+        standard error.
+        """
         return self.values(counts)[1:]
 
 
@@ -533,21 +543,23 @@ class Expected(OfModels):
             )
 
     def values(self, counts: Cooccurrence) -> Floats:
-        """Return the metric over all folds, then without each of the K folds, shape (1 + K,)."""
+        """Return the metric, first for all K folds, then with each fold left out in turn, shape (1
+        + K,).
+        """
         total = super().values(counts)
         return np.maximum(total, FLOOR) if self.merit is ModelMetric.AUC else total
 
     def of_learner(self, counts: Cooccurrence, learner: Learner) -> Floats:
-        """Return the metric of one kind of models, first over all K folds, then without each fold,
-        shape (1 + K,).
+        """Return the metric of one kind of models, first for all K folds, then with each fold left
+        out in turn, shape (1 + K,).
         """
         if learner is Learner.NB:
             return held_out(counts, Encoding.NAMES, self.merit, naive_bayes)
         return super().of_learner(counts, learner)
 
     def held_out(self, counts: Cooccurrence, encoding: Encoding) -> Floats:
-        """Return the metric if numbers and dates are encoded as `encoding` says, first over all K
-        folds, then without each fold, shape (1 + K,).
+        """Return the metric if numbers and dates are encoded as `encoding` says, first for all K
+        folds, then with each fold left out in turn, shape (1 + K,).
         """
         return held_out(counts, encoding, self.merit)
 

@@ -47,10 +47,10 @@ def squared_errors(counts: CountsByFold) -> Floats:
 
     `counts` must have a single class and the sums of the numeric label. Let x be the vector that
     encodes the masked values of a row (indicators, thresholds and numbers), and y its label. Over
-    the rows outside fold k, let x0 and y0 be the means, S the scatter of x, and s the scatter of x
-    with y. For the penalty p, the coefficients are b = (S + p I)^-1 s, and the error is the sum of
-    (y - y0 - b'(x - x0))^2 over fold k. If no row is outside a fold, the mean of all rows is the
-    prediction.
+    the rows outside fold k, let x0 and y0 be the means, S the sum of (x - x0)(x - x0)', and s the
+    sum of (x - x0)(y - y0). For the penalty p, the coefficients are b = (S + p I)^-1 s, and the
+    error is the sum of (y - y0 - b'(x - x0))^2 over fold k. If no row is outside a fold, the mean
+    of all rows is the prediction.
     """
     of_rows, response = side(counts, None), response_of(counts)
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
@@ -81,9 +81,9 @@ def squared_errors(counts: CountsByFold) -> Floats:
 
 
 def _quadratic(square: Floats, slopes: Floats, *, below: bool) -> Floats:
-    """Return b'Gb for each of P directions b, shape (P,). `slopes` has the directions, shape (P,
-    d). `square` is G, shape (d, d); with `below`, it has only the entries on and below the
-    diagonal.
+    """Return b'Gb for each of P directions b, shape (P,). `slopes` has the directions with d
+    coefficients each, shape (P, d). `square` is G, shape (d, d); with `below`, it has only the
+    entries on and below the diagonal.
     """
     products: Floats = ((slopes @ square) * slopes).sum(axis=1)
     if below:
@@ -95,7 +95,8 @@ def spread(response: Response, rows: Floats) -> Floats:
     """Return, for each of K folds, the sum of squared differences between the label and its mean,
     shape (K,).
 
-    The mean is over all folds. `rows` has the number of rows by fold.
+    The mean is over all folds. `response` has the sums of the label by fold, and `rows` the number
+    of rows by fold.
     """
     mean = response.total.sum() / max(float(rows.sum()), 1.0)
     away: Floats = response.squares - 2 * mean * response.total + rows * mean**2
@@ -104,7 +105,7 @@ def spread(response: Response, rows: Floats) -> Floats:
 
 def held_out_r2(counts: Cooccurrence, encoding: Encoding) -> Floats:
     """Return the R2 of ridge regression on held-out rows under the best penalty, at least 0: first
-    over all K folds, then without each fold, shape (1 + K,).
+    for all K folds, then with each fold left out in turn, shape (1 + K,).
 
     `encoding` is the way in which numbers and dates are encoded. The result is cached in `counts`.
     """
@@ -180,8 +181,8 @@ class ExpectedR2(OfModels):
                 )
 
     def held_out(self, counts: Cooccurrence, encoding: Encoding) -> Floats:
-        """Return R2 if masked values are encoded in the given way, first over all K folds, then
-        without each fold, shape (1 + K,).
+        """Return R2 if masked values are encoded as `encoding` says, first for all K folds, then
+        with each fold left out in turn, shape (1 + K,).
         """
         return held_out_r2(counts, encoding)
 

@@ -41,8 +41,8 @@ def factor(matrix: Floats, ridge: float) -> Floats:
 
 
 def solve(factorised: Floats, right: Floats) -> Floats:
-    """Return the solutions of linear equations, given the upper Cholesky factor of their matrix,
-    shape (d, d). `right` has the k right-hand sides, shape (d, k); k may be 0.
+    """Return the solutions of d linear equations, given the upper Cholesky factor of their matrix
+    (`factorised`), shape (d, d). `right` has the k right-hand sides, shape (d, k); k may be 0.
     """
     from scipy.linalg.lapack import dpotrs
 

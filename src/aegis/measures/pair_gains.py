@@ -30,15 +30,15 @@ def pair_gains(tables: Floats) -> Floats:
     """Return, for each pair of attributes, how much better their joint table predicts the label
     than the sum of their effects.
 
-    The shape is (M, T, 1 + K), for M pairs, T classes that are compared with the rest, and the
-    folds: first all K folds, then without each fold. Compare class t with the rest (if there are
-    two classes, the second with the first), and leave out fold k. Each of the n_1 rows of the class
-    outside the fold has the weight 1 / (2 n_1), and each of the n_0 other rows outside the fold has
-    the weight 1 / (2 n_0). Let w_ab be the total weight of cell (a, b), y_ab the weight of its rows
-    of the class minus the weight of its other rows, and n = n_1 + n_0. The sum of effects f(a, b) =
-    u_a + v_b + c is the ridge regression of +-1 on the centred values of both attributes, with
-    penalty p / n, where p is `BELIEVED`. The interaction of a cell is its residual, shrunk towards
-    0:
+    The shape is (M, T, 1 + K), for M pairs and T classes that are compared with the rest; on the
+    last axis, first for all K folds, then with each fold left out in turn. Compare class t with the
+    rest (if there are two classes, the second with the first), and leave out fold k. Each of the
+    n_1 rows of the class outside the fold has the weight 1 / (2 n_1), and each of the n_0 other
+    rows outside the fold has the weight 1 / (2 n_0). Let w_ab be the total weight of cell (a, b),
+    y_ab the weight of its rows of the class minus the weight of its other rows, and n = n_1 + n_0.
+    The sum of effects f(a, b) = u_a + v_b + c is the ridge regression of +-1 on the centred values
+    of both attributes, with penalty p / n, where p is `BELIEVED`. The interaction of a cell is its
+    residual, shrunk towards 0:
 
         r(a, b) = (y_ab - w_ab f(a, b)) / (w_ab + p / n).
 
@@ -50,8 +50,8 @@ def pair_gains(tables: Floats) -> Floats:
     Parameters
     ----------
     tables
-        For M pairs, the number of rows by fold, class and the A and B values of both attributes,
-        shape (M, K, C, A, B). All pairs have the same rows in total.
+        For M pairs, the number of rows by fold, class (C classes) and the A and B values of both
+        attributes, shape (M, K, C, A, B). All pairs have the same rows in total.
     """
     if not len(tables):
         return np.zeros((0, 0, 1 + tables.shape[1]))
@@ -64,11 +64,12 @@ def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> F
     """Return, for each pair of attributes, the gain in R2 of a numeric label if their joint table
     is used instead of the sum of their effects.
 
-    The shape is (M, 1, 1 + K), for M pairs: first all K folds, then without each fold. Leave out
-    fold k. Of the n rows outside the fold, let w_ab be the share in cell (a, b), and y_ab the sum
-    of the label's deviations from its mean, divided by n. The sum of effects f(a, b) = u_a + v_b +
-    c is the ridge regression of the label on the centred values of both attributes, with penalty p
-    / n, where p is `BELIEVED`. The interaction of a cell is its residual, shrunk towards 0:
+    The shape is (M, 1, 1 + K), for M pairs; on the last axis, first for all K folds, then with each
+    fold left out in turn. Leave out fold k. Of the n rows outside the fold, let w_ab be the share
+    in cell (a, b), and y_ab the sum of the label's deviations from its mean, divided by n. The sum
+    of effects f(a, b) = u_a + v_b + c is the ridge regression of the label on the centred values of
+    both attributes, with penalty p / n, where p is `BELIEVED`. The interaction of a cell is its
+    residual, shrunk towards 0:
 
         r(a, b) = (y_ab - w_ab f(a, b)) / (w_ab + p / n).
 
@@ -84,7 +85,7 @@ def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> F
     ----------
     rows, deviations
         For M pairs, the number of rows and the summed deviations of the label from its mean over
-        all rows, by fold and the values of both attributes, shape (M, K, A, B).
+        all rows, by fold and the A and B values of both attributes, shape (M, K, A, B).
     squares
         Sum of the squared deviations of the label from its mean, by fold, shape (K,).
     """
@@ -108,8 +109,8 @@ def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> F
 
 
 def strongest(gains: Floats) -> Floats:
-    """Return the gain of the strongest pair of attributes, first over all K folds, then without
-    each fold, shape (1 + K,).
+    """Return the gain of the strongest pair of attributes, first for all K folds, then with each
+    fold left out in turn, shape (1 + K,).
 
     Each pair has a gain g over all folds, and a gain g_k without each fold k. The strongest pair is
     the one whose smallest gain m is largest, because a gain in a single fold is chance. The first
@@ -120,8 +121,8 @@ def strongest(gains: Floats) -> Floats:
     Parameters
     ----------
     gains
-        The gains of M pairs for T classes, over all folds and without each fold, shape (M, T, 1 +
-        K).
+        The gains of M pairs for T classes, first for all K folds, then with each fold left out in
+        turn, shape (M, T, 1 + K).
     """
     if not gains.size:
         return np.zeros(gains.shape[2])
@@ -134,10 +135,10 @@ def strongest(gains: Floats) -> Floats:
 
 def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
     """Return how much better the joint table of each of M pairs of attributes tells one class from
-    all other rows than the sum of their effects, over all K folds and without each fold, shape (M,
-    1 + K). `pair_gains` has the formula. `tables` has the rows by pair, fold, class and the A and B
-    values of both attributes, shape (M, K, C, A, B). `target` is the index of the class, and
-    `scored` says which folds can be scored, shape (K,).
+    all other rows than the sum of their effects, first for all K folds, then with each fold left
+    out in turn, shape (M, 1 + K). `pair_gains` has the formula. `tables` has the rows by pair,
+    fold, class (C classes) and the A and B values of both attributes, shape (M, K, C, A, B).
+    `target` is the index of the class, and `scored` says which folds can be scored, shape (K,).
     """
     own = tables[:, :, target]
     inside = np.stack([tables.sum(axis=2) - own, own], axis=2)  # (M, K, 2, A, B)
@@ -157,12 +158,12 @@ def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
 
 
 def _areas(score: Floats, inside: Floats) -> Floats:
-    """Return the AUC of each pair of attributes in each fold, shape (M, K): P(score of a row of the
-    class > score of another row) + P(equal) / 2.
+    """Return the AUC of each of M pairs of attributes in each of K folds, shape (M, K): P(score of
+    a row of the class > score of another row) + P(equal) / 2.
 
-    `score` has the score of each pair of values, shape (M, K, A, B); scores that differ only by
-    rounding count as equal. `inside` has the rows of the fold, of all other classes and of the
-    class.
+    `score` has the score of each pair of the A and B values of both attributes, shape (M, K, A, B);
+    scores that differ only by rounding count as equal. `inside` has the number of rows in the fold
+    by pair of values, first of all other classes, then of the class, shape (M, K, 2, A, B).
     """
     pairs, folds = score.shape[:2]
     flat, cells = score.reshape(pairs, folds, -1), score[0, 0].size
@@ -189,10 +190,10 @@ def _areas(score: Floats, inside: Floats) -> Floats:
 
 
 def _fitted(outside: Floats) -> tuple[Floats, Floats]:
-    """Return, for each pair (a, b) of values of two attributes, the sum of their effects and their
-    interaction, each of shape (.., A, B). `outside` has the rows outside a fold by pair of values,
-    shape (.., 2, A, B): first of all other classes, then of the class. `pair_gains` has the
-    formulas.
+    """Return, for each pair (a, b) of the A and B values of two attributes, the sum of their
+    effects and their interaction, each of shape (.., A, B). `outside` has the rows outside a fold
+    by pair of values, shape (.., 2, A, B): first of all other classes, then of the class.
+    `pair_gains` has the formulas.
     """
     rows = np.maximum(outside.sum(axis=(-2, -1)), 1.0)  # (.., 2)
     share = outside / (2 * rows[..., None, None])
@@ -201,9 +202,9 @@ def _fitted(outside: Floats) -> tuple[Floats, Floats]:
 
 
 def _ridge(weight: Floats, aim: Floats, ridge: Floats) -> tuple[Floats, Floats]:
-    """Return, for each pair (a, b) of values of two attributes, the sum of effects f(a, b) and the
-    interaction r(a, b), each of shape (.., A, B). `weight` has the share of rows w_ab, `aim` the
-    sum y_ab that f and r fit, and `ridge` is the penalty; `pair_gains` has the formulas.
+    """Return, for each pair (a, b) of the A and B values of two attributes, the sum of effects f(a,
+    b) and the interaction r(a, b), each of shape (.., A, B). `weight` has the share of rows w_ab,
+    `aim` the sum y_ab that f and r fit, and `ridge` is the penalty; `pair_gains` has the formulas.
     """
     first, second = weight.sum(axis=-1), weight.sum(axis=-2)
     height = weight.shape[-2]

@@ -60,9 +60,9 @@ class PillaiFit:
 
 
 def _correlation(total: Array, count: Floats, scale: Floats, n: float) -> Floats:
-    """Return the correlations of level indicators, from the rows per pair of levels (masked
-    values), the rows per level, and the number n of rows. `scale` has 1 / the standard deviation of
-    each indicator.
+    """Return the correlations of level indicators, from the rows per pair of levels (masked values,
+    `total`), the rows per level (`count`), and the number n of rows. `scale` has 1 / the standard
+    deviation of each indicator.
     """
     correlation: Floats = total - (count / n)[:, None] * count
     correlation *= scale[:, None] * scale
@@ -95,9 +95,9 @@ def pillai_trace(
     total, joint, n, offsets, chance
         For d levels (masked values), C classes and m attributes: the rows per pair of levels, (d,
         d), and per level and class, (d, C), the number of rows, the start of each attribute's
-        levels, (m + 1,), and how much more counts vary after noise is drawn, (d, k)
-        (`Cooccurrence.chance`). Levels and classes without rows are skipped. `total` and `joint`
-        must count the same n rows.
+        levels, (m + 1,), and how much more counts vary after noise is drawn, as a matrix with k
+        columns, (d, k) (`Cooccurrence.chance`). Levels and classes without rows are skipped.
+        `total` and `joint` must count the same n rows.
 
     Raises
     ------
@@ -147,8 +147,8 @@ def explained(solved: Floats, free: Floats, last: float) -> float:
 
 def kept_levels(levels: Floats, n: float, offsets: Ints) -> npt.NDArray[np.intp]:
     """Return the indices of the levels (masked values) that some but not all rows have, without the
-    most frequent level of each attribute. `levels` has the rows per level, and `offsets` the start
-    of each attribute's levels.
+    most frequent level of each attribute. `levels` has the rows per level, `n` is the number of
+    rows, and `offsets` has the start of each attribute's levels.
     """
     keep = (levels > 0) & (levels < n)
     # One argmax per attribute: the loop is over attributes, of which there are few.
@@ -250,7 +250,8 @@ class GroupedLevels:
     covariances
         Covariances of the groups with all levels, shape (L, D).
     label
-        Covariances of the groups with the label, as in `Given`, shape (L, C).
+        Covariances of the groups with the C classes of the label, divided by the square root of the
+        rows of each class, shape (L, C).
     """
 
     levels: slice
@@ -261,8 +262,8 @@ class GroupedLevels:
 
 @dataclass(frozen=True)
 class Given:
-    """What the fixed attributes leave unexplained: the residual covariances of all other
-    attributes.
+    """What fixed attributes (whose masks stay the same) leave unexplained: the residual covariances
+    of all other attributes.
 
     Attributes
     ----------
@@ -293,16 +294,16 @@ class Given:
 
     @classmethod
     def of(cls, total: Array, joint: Array, n: float, offsets: Ints, stays: Flags) -> Given | None:
-        """Return the residual covariances after regression on the fixed attributes (of which there
-        may be none). The result is None if all attributes are fixed, if there are no rows, or if
-        rounding makes the covariances too inexact.
+        """Return the residual covariances of attributes after regression on the fixed attributes,
+        whose masks stay the same (there may be none). The result is None if all attributes are
+        fixed, if there are no rows, or if rounding makes the covariances too inexact.
 
         Parameters
         ----------
         total, joint, n, offsets
             The rows per pair of d levels (masked values), (d, d), and per level and class, (d, C),
-            the number of rows, and the start of each attribute's levels. The counts must not
-            contain noise.
+            for C classes, the number of rows, and the start of the levels of each of m attributes.
+            The counts must not contain noise.
         stays
             Whether each attribute is fixed, shape (m,).
         """
@@ -357,8 +358,8 @@ class Given:
         )
 
     def fit(self, attributes: Sequence[GroupedLevels]) -> PillaiFit:
-        """Return `pillai_trace` of the fixed attributes together with groupings of the other
-        attributes.
+        """Return Pillai's trace of the fixed attributes together with groupings of the other
+        attributes (`attributes`).
         """
         trace, rank = self.trace, self.rank
         if shown := [each for each in attributes if len(each.label)]:

@@ -156,7 +156,7 @@ def sums_alike(
 def _by_attribute(counts: CountsByFold, slopes: Floats) -> Iterator[tuple[Floats, Floats]]:
     """Yield for each attribute the rows by level (masked value), shape (K, C, L), and the score of
     each level, (K, T, P, L), for K folds, C classes, T compared classes, P directions and L levels.
-    `slopes` are the directions, shape (K, T, P, d).
+    `slopes` are the directions over all d levels, shape (K, T, P, d).
     """
     shown = counts.shown
     if shown is None:  # levels stand for themselves
@@ -190,7 +190,7 @@ def reachable_alike(counts: CountsByFold, every: Side, told: Ints, scored: Flags
     counts, every, told
         Counts by fold, the counts of all rows, and the indices of the T compared classes.
     scored
-        Whether each fold has a direction for each class, shape (K, T).
+        Whether each of K folds has a direction for each class, shape (K, T).
     """
     own = np.where(scored, counts.rows[:, told], 0.0).sum(axis=0)
     whole = np.where(scored, every.rows[:, None], 0.0).sum(axis=0)

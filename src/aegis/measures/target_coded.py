@@ -65,7 +65,7 @@ def trace_of_codes(covariance: Floats, explained: Floats, classes: Floats) -> fl
     covariance
         S_xx, the covariance of the p numeric codes of masked values, shape (p, p), symmetric.
     explained
-        S_xu, the covariance of the codes with the indicators of all classes except the last,
+        S_xu, the covariance of the codes with the indicators of all C classes except the last,
         shape (p, C - 1).
     classes
         Share of each class, all above 0, shape (C,).
@@ -274,10 +274,10 @@ def target_coded(counts: Cooccurrence) -> float:
 
 
 def _label_tables(counts: Cooccurrence) -> tuple[Floats, Floats] | None:
-    """Return rows per level (masked value) and class, shape (d, C), and per class, shape (C,), for
-    classes with rows.
+    """Return the rows for d levels (masked values) and the C classes that have rows, shape (d, C),
+    and the rows per class, shape (C,).
 
-    None if nothing can be predicted: no attribute, no row, or fewer than two classes.
+    The result is None if nothing can be predicted: no attribute, no row, or fewer than two classes.
     """
     offsets = np.asarray(counts.offsets)
     if len(offsets) < 2 or counts.n <= 0:
@@ -289,8 +289,9 @@ def _label_tables(counts: Cooccurrence) -> tuple[Floats, Floats] | None:
 
 
 def _trace(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -> float:
-    """Return Pillai's trace of the codes of all attributes, given rows per level (masked value) and
-    class, shape (d, C), and per class, (C,). `offsets` has the first level of each attribute.
+    """Return Pillai's trace of the codes of all attributes, given the rows for d levels (masked
+    values) and C classes (`joint`), shape (d, C), and the rows per class (`totals`). `offsets` has
+    the first level of each attribute.
     """
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)
@@ -309,9 +310,9 @@ def _covariance(counts: Cooccurrence, spread: Floats) -> Floats:
 
 
 def _separated(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -> float:
-    """Return `trace_by_separation` of the codes of two classes, from rows per level (masked value)
-    and class, shape (d, 2), and per class, shape (2,). `offsets` has the first level of each
-    attribute.
+    """Return Pillai's trace of the codes of two classes (see `trace_by_separation`), from the rows
+    for d levels (masked values) and both classes (`joint`), shape (d, 2), and the rows per class
+    (`totals`), shape (2,). `offsets` has the first level of each attribute.
     """
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)
@@ -335,13 +336,13 @@ def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = No
     Parameters
     ----------
     levels
-        Number of rows per level (masked value), shape (d,).
+        Number of rows of each of d levels (masked values), shape (d,).
     offsets
-        Start of the levels of each attribute, shape (m + 1,).
+        Start of the levels of each of m attributes, shape (m + 1,).
     chance
         For counts that are means over the noise of masks: how much more counts vary after the noise
-        is drawn, shape (d, k). The correction uses it, because such means fit less by chance. None:
-        there is no correction.
+        is drawn, as a matrix with k columns, shape (d, k). The correction uses it, because such
+        means fit less by chance. None: there is no correction.
     """
     full = levels > 0
     freedom = float(sum(max(int(full[a:b].sum()) - 1, 0) for a, b in pairwise(offsets.tolist())))

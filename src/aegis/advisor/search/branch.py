@@ -628,10 +628,10 @@ def suiting(
 class RowsRemoved(Objective):
     """An objective: how many rows must be removed so that the remaining rows meet the rule.
 
-    A box has a set of candidate masks for each attribute. Merging classes never increases the
-    number of rows that the criteria monotone under suppression remove. The whole rule removes at
-    least as many rows as these criteria alone. So the rows that these criteria remove under the
-    coarsest masks of a box are a lower bound for every configuration in the box.
+    A box has a set of candidate masks for each attribute. Some criteria of a rule never remove more
+    rows after classes are merged. The whole rule removes at least as many rows as these criteria
+    alone. So the rows that these criteria remove under the coarsest masks of a box are a lower
+    bound for every configuration in the box.
     """
 
     name = "rows removed"

@@ -116,9 +116,9 @@ def distinct_in_order(keys: Ints) -> tuple[Ints, Ints]:
 
 
 def refine(ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
-    """Split each class of rows by a second grouping. Return the new class of each cell, shape (n,),
-    and a number above all new class numbers. A cell is a combination of values that occurs. Some
-    class numbers may be unused.
+    """Split each class of rows by a second grouping. Return the new class of each of n cells, shape
+    (n,), and a number above all new class numbers. A cell is a combination of values that occurs.
+    Some class numbers may be unused.
 
     `ids` has the class of each cell, numbered below `space`. `codes` has its group in the second
     grouping, numbered below `size`. Both have shape (n,).

@@ -252,7 +252,10 @@ class InMemory:
         return rule.check(table).admissible
 
     def _meets_by_size(self, box: Box, instead: tuple[int, int] | None, k: int) -> bool:
-        """Return whether the rows in classes with fewer than `k` rows may be suppressed."""
+        """Return whether the coarsest masks of a box leave so few rows in classes with fewer than
+        `k` rows that all these rows may be suppressed. `instead` has the index of an attribute, and
+        a bit mask that replaces its set of candidates in the box.
+        """
         node = self._node(box, instead)
         met = self._implied.answer(node)
         if met is None:
@@ -414,7 +417,7 @@ class InEngine:
 
     def narrow(self, box: Box) -> Box | None:
         """Return a box (a set of candidate masks for each attribute) unchanged, or None if its
-        coarsest configuration fails a monotone rule.
+        coarsest configuration fails a rule that coarser masks never break.
 
         Without a coarsest configuration, the box is returned.
         """

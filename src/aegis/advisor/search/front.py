@@ -105,15 +105,16 @@ class FrontRange:
 
     @classmethod
     def of(cls, given: Span | str) -> FrontRange:
-        """Return the range of a front from a text such as "k=2..50", or from an object with the
-        fields `parameter` and `values`.
+        """Return the parameter that a front varies, with its values, from a text such as "k=2..50",
+        or from an object with the fields `parameter` and `values`.
         """
         return cls.parse(given) if isinstance(given, str) else cls(given.parameter, given.values)
 
     @classmethod
     def parse(cls, text: str) -> FrontRange:
-        """Read the range of a front from text: "k=2..50" means at most 12 rounded values in this
-        range, "k=2,5,10" means exactly these values.
+        """Read the parameter that a front varies, with its values, from text. "k=2..50" means 2, 50
+        and round numbers between them, at most 12 in all; "k=2,5,10" means exactly these values. A
+        range of shares is divided into eleven even steps.
 
         Raises
         ------
@@ -144,8 +145,8 @@ class FrontRange:
 
 
 def _between(name: str, low: float, high: float) -> list[float]:
-    """Return values of the parameter `name` from `low` to `high`: at most 12 rounded whole numbers
-    for a count, eleven even steps for a share.
+    """Return values of the parameter `name` from `low` to `high`: at most 12 round whole numbers
+    (such as 2, 5, 10) for a count, eleven even steps for a share.
     """
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ValueError
@@ -362,8 +363,9 @@ def _settle(
 def _best_of(
     searcher: Searcher, strength: _FrontStrength, known: Sequence[Box], above: float
 ) -> Box | None:
-    """Return the best known configuration that meets the rule of a point of a front. Return None if
-    none has a value larger than `above`; values are negated if smaller ones are better.
+    """Return the best of the `known` configurations that meet the rule of `strength`, a point of a
+    front. Return None if none has a value larger than `above`; values are negated if smaller ones
+    are better.
     """
     values = [(strength.objective.bound(box), box) for box in known]
     # The classes of few are counted: those of the best until one is admissible.
@@ -634,7 +636,8 @@ def explain(
 
 
 def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[FinerMask]:
-    """Return the next finer candidate masks of each attribute, with the rule's verdict on each.
+    """Return the next finer candidate masks of each attribute, each with the statement whether the
+    rule admits it.
 
     `box` is the best configuration, and `value` its score (negated if smaller scores are better),
     with which the scores under finer masks are compared. If time runs out, the remaining candidates

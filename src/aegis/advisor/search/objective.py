@@ -138,14 +138,14 @@ OBJECTIVES: Registry[ObjectiveType] = Registry("objective")
 
 
 class OfConfigurations(Objective):
-    """An objective that scores each configuration once."""
+    """An objective that computes the score of each configuration once, and caches it."""
 
     def __init__(self) -> None:
         self._scored: dict[Box, float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound of the figure in a box. For a single configuration, return its
-        exact value.
+        """Return an upper bound of the figure in a box (a set of candidate masks for each
+        attribute). For a single configuration, return the exact value.
         """
         if box not in self._scored:
             if not is_leaf(box):
@@ -155,7 +155,7 @@ class OfConfigurations(Objective):
 
     @abstractmethod
     def _score(self, box: Box) -> float:
-        """Return the signed figure of a single configuration."""
+        """Return the figure of a single configuration, negated if smaller values are better."""
 
     @abstractmethod
     def _over(self, box: Box) -> float:
@@ -220,7 +220,9 @@ def score_work(chosen: int, levels: int) -> float:
 
 
 def inverse_work(levels: int) -> float:
-    """Return how much work it takes to compute a bound from one inverse for this many levels."""
+    """Return about how many seconds it takes to compute a bound that needs one inverse of a matrix
+    with this many levels (masked values).
+    """
     return _INVERSE + _FITS * CUBED * float(levels) ** 3
 
 
@@ -245,7 +247,9 @@ def has_reach(objective: str, problem: Problem) -> bool:
 
 
 def reads_names(measure: Measure) -> bool:
-    """Return whether a measure reads each level of a number or date; only naive Bayes does."""
+    """Return whether a measure treats each masked value of a number or date as a category of its
+    own; only naive Bayes does.
+    """
     return Learner.NB in getattr(getattr(measure.compute, "__self__", None), "learners", ())
 
 
@@ -253,16 +257,18 @@ class FinestMasks:
     """The finest masks in each box: for each attribute, the mask that shows everything that any
     candidate in the box shows.
 
-    A number or date shows its ranges, and a text its levels. If a candidate adds noise, the finest
-    mask shows the atoms, because the noisy value is a random function of the atom. Boxes with the
-    same domain of an attribute share its finest mask.
+    A number or date shows its ranges, and a text its masked values. If a candidate adds noise, the
+    finest mask shows the atoms (sets of values that all candidates treat in the same way), because
+    the noisy value is a random function of the atom. Boxes with the same set of candidates for an
+    attribute share its finest mask.
 
     Parameters
     ----------
     problem
         The search space.
     names
-        Whether the measure also reads the levels of numbers and dates, as naive Bayes does.
+        Whether the measure also treats each masked value of a number or date as a category, as
+        naive Bayes does.
     """
 
     def __init__(self, problem: Problem, *, names: bool = False) -> None:
@@ -298,7 +304,9 @@ class FinestMasks:
 
 
 def levels_at(coded: CodedMasks) -> int:
-    """Return how many levels these finest masks have together."""
+    """Return how many levels (masked values) the masks in `coded`, one for each attribute, have
+    together.
+    """
     return sum(int(level.max(initial=0)) + 1 for level in coded.levels)
 
 
@@ -330,7 +338,7 @@ class FinestBound:
         Function that returns the largest AUC or R2 of any score that is linear in the levels:
         `reachable_auc` or `explained_share`.
     names
-        See `FinestMasks`.
+        Whether the measure also treats each masked value of a number or date as a category.
     """
 
     def __init__(
@@ -456,7 +464,8 @@ class _Counts:
     counts
         Sums of the counts, or what the eliminated attributes do not explain of them.
     offsets
-        Index of each attribute's first level, shape (m + 1,).
+        Index of the first level of each of m attributes, and then the number of all levels, shape
+        (m + 1,).
     atoms
         For each attribute, one atom of the summary for each of its levels.
     places
@@ -470,7 +479,9 @@ class _Counts:
 
     @classmethod
     def of(cls, problem: Problem) -> _Counts:
-        """Return the counts of a problem, after the elimination."""
+        """Return the counts of a search space, after the attributes with a single candidate were
+        eliminated.
+        """
         attributes = problem.variables[: len(problem.summary.attributes)]
         levels = [_told_apart(variable) for variable in attributes]
         grouping, offsets = stacked_grouping(levels)
@@ -553,7 +564,9 @@ class _Corners:
         return fit, int(joint.any(axis=0).sum())
 
     def _groups_of(self, counts: Given, index: int, number: int) -> GroupedLevels:
-        """Return the groups of an attribute's levels in a grouping."""
+        """Return the groups that a grouping forms of the levels of the attribute at `index`.
+        `number` identifies the grouping, and `counts` has the levels.
+        """
         levels = slice(*self._offsets[index : index + 2].tolist())
         return self._grouped.get(number, lambda: counts.grouped(levels, self._levels[number]))
 

@@ -452,8 +452,8 @@ class Pairwise(OfMeasure):
         return float(np.maximum.reduceat(best.sum(axis=1), _changes(own)).sum())
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
-        """Return about how many seconds it takes to count all pairs of values, which only the first
-        scored configuration needs.
+        """Return about how many seconds it takes to count all pairs of values. Only the first
+        scored configuration takes this long.
         """
         cells = sum(map(len, self._problem.summary.pairs.index.values()))
         return _SECONDS_PER_CELL * cells
@@ -510,7 +510,8 @@ class EveryColumn(OfMeasure):
 
     def _explained(self, coded: CodedMasks) -> list[Floats]:
         """Return, for each column, how much of the scatter of its L levels (masked values) the
-        other columns explain, shape (L, L).
+        other columns explain, shape (L, L). The scatter is the matrix of cross products of the
+        deviations of the 0/1 indicators from their means.
 
         `coded` has the finest masks of a set of configurations.
         """
@@ -542,8 +543,9 @@ class EveryColumn(OfMeasure):
         return value / (1 + value)
 
     def _grouped(self, variable: Variable, level: Integers, place: int) -> Floats:
-        """Return, for each pair of finest levels, 1 / the rows of their group if a candidate groups
-        them together, else 0, shape (L, L).
+        """Return, for each pair of the L finest levels of a column, 1 / the rows of their group if
+        a candidate groups them together, else 0, shape (L, L). `level` has the level of each atom
+        (set of original values), and `place` is the index of the candidate.
         """
         pairs, candidate = self._problem.summary.pairs, variable.candidates[place]
         atoms = pairs.joints[pairs.names.index(variable.attribute.name)].sum(axis=1)

@@ -71,8 +71,8 @@ class Clock:
 
     @classmethod
     def asked(cls, request: SearchRequest, work: Work) -> Clock:
-        """Return a clock with the time limit of a request; if it has none, with its limit of
-        work.
+        """Return a clock with the time limit of a request. If the request has none, but limits the
+        work, the clock counts `work` instead of seconds.
         """
         if request.time_limit is None and request.work is not None:
             return cls(request.work, work)
@@ -178,7 +178,9 @@ class MaskVariable:
 
     @cached_property
     def _order(self) -> Flags:
-        """Whether candidate i is at least as fine as candidate c, shape (n, n)."""
+        """Whether candidate i is at least as fine as candidate c, for all pairs of the n
+        candidates, shape (n, n).
+        """
         return _refinements(np.stack([c.groups for c in self.candidates]))
 
     @cached_property
@@ -198,7 +200,7 @@ class MaskVariable:
 
 @dataclass(frozen=True, eq=False)
 class Variable(MaskVariable):
-    """What the search of an exact summary chooses for one attribute, or for the label.
+    """What a search chooses for one attribute, or for the label: one of its candidate masks.
 
     Attributes
     ----------
@@ -207,13 +209,15 @@ class Variable(MaskVariable):
     candidates
         Candidates; no two have the same grouping.
     quasi
-        Whether the attribute forms equivalence classes.
+        Whether the attribute is a quasi-identifier, so that its values form equivalence classes.
     channels
-        For each noise mask among the candidates, P(level | atom), shape (A, L).
+        For each noise mask among the candidates, by its index: the probability of each of L noisy
+        values for each of A atoms (sets of values that all candidates treat in the same way), shape
+        (A, L).
     people
-        For each candidate, the group of each value of the population, shape (n, W); None if there
-        is no population. Two candidates may group the values of the table in the same way, but
-        other values of the population differently.
+        For each of n candidates, the group of each of the W values of the population, shape (n, W);
+        None if there is no population. Two candidates may group the values of the table in the same
+        way, but other values of the population differently.
     """
 
     attribute: AttributeSummary
@@ -318,8 +322,8 @@ class Variable(MaskVariable):
         coarser (or finer). Of equal candidates, only the first is returned.
 
         `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set. Row c of
-        `beyond`, shape (n, n), flags the candidates that are at least as coarse (or at least as
-        fine) as candidate c.
+        `beyond`, shape (n, n) for n candidates, flags the candidates that are at least as coarse
+        (or at least as fine) as candidate c.
         """
         if domain & (domain - 1) == 0:
             return members(domain)
@@ -398,7 +402,9 @@ class SearchSpace:
         return tuple(v.full for v in self.variables)
 
     def division(self, box: Box) -> Division | None:
-        """Return the first variable with several candidates, and each of them as a domain."""
+        """Return the index of the first variable with several candidates in a box, and each of
+        these candidates as a bit mask with one bit; None if there is no such variable.
+        """
         for index, domain in enumerate(box):
             if domain & (domain - 1):
                 return index, tuple(1 << c for c in members(domain))
@@ -447,10 +453,10 @@ class Problem(SearchSpace):
         return None
 
     def coarsest(self) -> Iterator[Box]:
-        """Yield the coarsest configurations, as in `SearchSpace`.
+        """Yield the coarsest configurations, which are the most likely to meet a rule.
 
         In the first configuration, the protected attributes and the label have their finest
-        candidate instead: l-diversity is then easiest to meet, and the scores are not 0.
+        candidate: l-diversity is then easiest to meet, and the scores are not 0.
         """
         frequency = self.summary.frequency
         sensitive = set(frequency.sensitive) if frequency is not None else set()

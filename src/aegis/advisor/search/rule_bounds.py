@@ -88,7 +88,7 @@ class Judge:
     plan
         The plan with the rule.
     frequency
-        The frequency table, which must count rows.
+        The frequency table (the combinations of values that occur), which must count rows.
     """
 
     def __init__(self, plan: PrivacyPlan, frequency: FrequencyTable) -> None:
@@ -383,8 +383,8 @@ class Judge:
 
 
 def _added(keys: Ints, rows: Floats, size: int = 0) -> Floats:
-    """Sum `rows` by key; both arrays have shape (n,). The result has the sum for each key from 0
-    on, and at least `size` entries.
+    """Sum `rows` by key: entry i of `keys` is the key of entry i of `rows`. The result has the sum
+    for each key from 0 on, and at least `size` entries.
     """
     return np.bincount(keys, weights=rows, minlength=size).astype(np.float64, copy=False)
 
@@ -492,7 +492,8 @@ _FIRST = 64
 
 
 class Implied:
-    """Stores which configurations meet a monotone rule, and which do not.
+    """Stores which configurations meet a monotone rule (one that coarser masks never break), and
+    which do not.
 
     A configuration is stored as a set of candidates: those that are at least as coarse as its
     masks. If the set of one configuration contains that of another, the first is at least as fine.
@@ -522,13 +523,14 @@ class Implied:
         return False if _one_is_empty(self._failed.stored & ~own) else None
 
     def add(self, node: Sequence[int], *, met: bool) -> None:
-        """Store whether a configuration meets the rule."""
+        """Store whether a configuration meets the rule. `node` has the candidate of each variable."""
         if (own := self._set(node)) is not None:
             (self._met if met else self._failed).add(own)
 
     def _set(self, node: Sequence[int]) -> Array | None:
-        """Return the candidates that are at least as coarse as the masks of a configuration, shape
-        (words, 1).
+        """Return the candidates that are at least as coarse as the masks of a configuration, as the
+        bits of a column of words, shape (words, 1). The result is None if `node` has a negative
+        number.
         """
         if not self._words or min(node) < 0:
             return None
@@ -539,7 +541,9 @@ class Implied:
 
 
 class _Sets:
-    """A growing array of sets, shape (words, n)."""
+    """A growing array of n sets of candidates, each a column of 64-bit words with one bit for each
+    candidate, shape (words, n).
+    """
 
     def __init__(self, words: int) -> None:
         self._sets = np.zeros((words, _FIRST), dtype=np.uint64)
@@ -557,6 +561,8 @@ class _Sets:
 
 
 def _one_is_empty(sets: Array) -> bool:
-    """Return whether one of the sets is empty; they have the shape (words, n)."""
+    """Return whether one of n sets is empty. Each set is a column of words, shape (words, n), whose
+    bits are its members.
+    """
     used = sets[0] if len(sets) == 1 else np.bitwise_or.reduce(sets, axis=0)
     return not used.all()

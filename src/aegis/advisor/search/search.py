@@ -52,7 +52,9 @@ def check_request(policy: Policy, request: SearchRequest) -> None:
 
 
 def check_limits(request: SearchRequest) -> None:
-    """Raise `PolicyError` if a search should return no configuration, or has an invalid limit."""
+    """Raise `PolicyError` if a request wants no configuration in the result, or has an invalid
+    limit of time or work.
+    """
     if request.top < 1:
         raise PolicyError(
             f"Aegis cannot return the best {request.top} configurations.",
@@ -236,8 +238,8 @@ class _Searched:
 def _run(
     plan: PrivacyPlan, request: SearchRequest, prepared: Prepared, progress: Progress
 ) -> _Searched:
-    """Search for the best configurations under the rule of a plan. Among those that score about the
-    same, put the recommended one first.
+    """Search for the best configurations under the rule of a plan, with the scores and bounds in
+    `prepared`. Among those that score about the same, put the recommended one first.
     """
     searcher = prepared.searcher.under(plan, progress)
     clock, top = Clock.asked(request, searcher.problem.work), request.top

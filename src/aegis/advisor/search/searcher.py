@@ -380,7 +380,10 @@ class Searcher:
             return BranchAndBound(*space, top=top, clock=clock, step=step).run(start, resumed)
 
     def _notes(self, work: SearchWork) -> Iterator[str]:
-        """Yield notes on limits from table and rule."""
+        """Yield notes for the user on what limited the search: candidates that were left out,
+        classes that only the database can count, and criteria that are not monotone. `work` has the
+        figures on the effort.
+        """
         yield from self.problem.duplicates
         if self.summary.frequency is None:
             yield "classes were counted in the engine, one query per configuration"
@@ -436,9 +439,9 @@ class Searcher:
         )
 
     def ranked(self, name: str, box: Box, value: float) -> Ranked:
-        """Return a configuration as an entry of the ranking called `name`, with its scores and the
-        verdict of the rule. `value` is the value of the objective, negated if smaller values are
-        better.
+        """Return a configuration as an entry of the ranking called `name`, with its scores and
+        whether it meets the rule. `value` is the value of the objective, negated if smaller values
+        are better.
         """
         choice = self.problem.choice(box)
         ranked = rank_choice(name, choice, self.scorer, self.plan, self.measure)
@@ -454,8 +457,8 @@ class Searcher:
         return error_of(self.scorer, choice, self.measure)
 
     def _errors_allowed(self, choices: Sequence[Choice], box: Box, clock: Clock) -> bool:
-        """Return whether there is time to compute the standard errors of the scores of these
-        configurations. The time for one score is estimated from `box`.
+        """Return whether there is time to compute the standard errors of the scores of the
+        configurations in `choices`. The time for one score is estimated from `box`.
         """
         # What is made of scores by part leaves parts out of them: no further fit.
         if self.measure.without_folds is not None:
@@ -558,7 +561,8 @@ def figures_of(
 ) -> SearchFigures:
     """Return the figures of a search: its best value, its bound, and what is proven.
 
-    `alone` states whether only the best configuration was asked for; `notes` are further notes.
+    `outcome` is the result of the search, and `work` its size and effort. `alone` states whether
+    only the best configuration was requested; `notes` are further notes.
     """
     exact = objective.bounded or outcome.bound < math.inf
     best = outcome.best[0][0] if outcome.best else -math.inf
@@ -581,7 +585,9 @@ def figures_of(
 
 
 def _on_the_proof(outcome: Found, *, loose: bool, first: bool) -> Iterator[str]:
-    """Yield notes on the proof, and on how the search ended."""
+    """Yield notes on the proof, and on how the search ended. `loose` says whether the bound ignores
+    the privacy rule; `first`, whether only the first of several configurations is proven.
+    """
     if loose:
         yield "the bound ignores the privacy rule, so it is not tight: with --time-limit the search continues and improves it"
     if first and not outcome.complete:
