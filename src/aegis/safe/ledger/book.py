@@ -230,7 +230,8 @@ class Ledger:
         name
             The population.
         spend
-            The cost; None for level counts, because its outputs have no costs that add up.
+            The cost; None for outputs of level `counts` (perturbed counts), whose costs cannot be
+            added up.
         note
             The purpose of the output.
         version
@@ -240,7 +241,8 @@ class Ledger:
         ------
         PolicyError
             The population is not in this ledger or protects another unit, the cost would exceed the
-            ceiling, or the ledger has recorded another table or key. Nothing is reserved.
+            budget, or the ledger has recorded another table or secret key for this population.
+            Nothing is reserved.
         """
         with self._writing() as connection:
             population = self._population(connection, name)
@@ -275,8 +277,8 @@ class Ledger:
     def _check_version(
         self, connection: sqlite3.Connection, name: str, version: TableVersion
     ) -> None:
-        """Raise `PolicyError` if a file made from this version of a population's table, together
-        with earlier files, would reveal rows.
+        """Raise `PolicyError` if a file made from this version of the table of the population
+        `name` would, together with files of earlier versions, reveal rows.
         """
         made = [
             entry
@@ -405,9 +407,9 @@ class Ledger:
         """Reserve a cost from the budget of the population `name` for a block of work; refund the
         cost if the block fails before output begins or noise is drawn.
 
-        The block calls `begin` before the first byte of output and `commit` after the last one.
-        `spend` is the cost (None for level counts), `note` the purpose, and `version` the version
-        of the table.
+        The block calls `begin` of the yielded object before the first byte of output and `commit`
+        after the last one. `spend` is the cost (None for perturbed counts, which have no cost),
+        `note` the purpose, and `version` the version of the table.
         """
         entry = self.reserve(name, spend, note=note, version=version)
         spent = Spending(self, entry)
@@ -429,12 +431,14 @@ class Ledger:
 
     @checks_types
     def verify(self, head: str | None = None) -> int:
-        """Check every event against the chain, and return the number of events.
+        """Check that every event has the hash that follows from its content and the event before,
+        and return the number of events.
 
         Parameters
         ----------
         head
-            An earlier value of `head`, which must still be in the chain.
+            An earlier value of the property `head`; an event with this hash must still be in the
+            ledger.
 
         Raises
         ------
@@ -489,7 +493,7 @@ class Spending:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """Yield the statements of an SQL script; triggers contain semicolons, too."""
+    """Yield the statements of an SQL script. Semicolons inside a trigger do not end it."""
     held = ""
     for line in script.strip().splitlines():
         held += line + "\n"

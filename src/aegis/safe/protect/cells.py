@@ -42,7 +42,7 @@ class Cells:
     Attributes
     ----------
     name, role, kind, weight
-        Name, role, kind of values, and weight in a mean over attributes.
+        Name of the attribute, its role, kind of values, and weight in a mean over attributes.
     of_value
         Number of the cell to which each of the V distinct values belongs, shape (V,); `UNNAMED` if
         the value has no cell.
@@ -50,7 +50,7 @@ class Cells:
         Number of rows in each of the K cells and C label classes, shape (K, C); rows without a
         label do not count.
     candidates
-        The candidate masks and their groups of cells.
+        The candidate masks, each with the group to which it assigns each cell.
     bought
         Whether the names of cells come from the table, so that publishing them costs budget.
     complete
@@ -74,21 +74,25 @@ class Cells:
 
     @property
     def has_unnamed(self) -> bool:
-        """Whether there may be values without a cell."""
+        """Whether there may be values without a cell, that is without a published name."""
         return self.bought or not self.complete
 
     @property
     def keys(self) -> list[str]:
-        """For each cell, a text that identifies it: the cell's masked values under all candidates."""
+        """For each cell (set of values), a text that identifies it: its masked values under all
+        candidate masks.
+        """
         return [
             "\x1e".join(c.shown[int(c.groups[i])] for c in self.candidates)
             for i in range(self.count)
         ]
 
     def in_order(self) -> Cells:
-        """Sort the cells and their groups by their masked values alone.
+        """Sort the cells (sets of values) and the groups that masks form of them by their masked
+        values alone.
 
-        The order in which values occur in the table would reveal something about unnamed values.
+        The order in which values occur in the table would reveal something about values whose names
+        are not published.
         """
         ranked = []
         for candidate in self.candidates:
@@ -158,7 +162,8 @@ def _shrunk(candidate: ProtectedCandidate, groups: Ints) -> ProtectedCandidate:
 
 
 def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandidate:
-    """Add to a candidate one cell for all unnamed values.
+    """Add to a candidate mask one cell for all unnamed values, that is values whose names are not
+    published.
 
     If the mask distinguishes all named cells, the new cell is a separate group. A coarser mask can
     put unnamed values into any group, and it is not known which. So the new cell joins the largest
@@ -180,7 +185,9 @@ def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandida
 
 
 def check_summary(summary: Summary, policy: Policy) -> None:
-    """Raise `PolicyError` if a summary has content that a protected summary cannot have."""
+    """Raise `PolicyError` if a summary has content that a protected summary cannot have: a masked
+    label, or noise masks.
+    """
     if summary.label_attribute is not None or policy.label_mask is not None:
         raise PolicyError(
             f"The label {summary.label.column!r} has candidate masks, which a protected "
@@ -380,7 +387,8 @@ def _cuts_of(label: Label) -> Quantiles:
 
 
 def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool) -> NamedClasses:
-    """Return the classes that the policy declares.
+    """Return the label classes that the policy declares (`declared`), with their places in the
+    table's label.
 
     Raises
     ------

@@ -39,7 +39,9 @@ class Difference:
 
     @property
     def small(self) -> int:
-        """Number of cells in all parts whose counts differ by fewer rows than the threshold."""
+        """Number of cells, in all parts of the files, whose counts differ by at least one row but
+        by fewer than the threshold.
+        """
         return sum(p.small for p in self.parts)
 
 

@@ -238,7 +238,9 @@ def _summed_rows(summary: Summary) -> list[Array]:
 
 
 def part_of(name: str, counts: Sequence[Array], threshold: int) -> PartLeak:
-    """Return how many of the `counts` that are not 0 are below the threshold, or 1."""
+    """Return how many of the `counts` are not 0, and how many of these are below the threshold or
+    exactly 1. `name` is the part of the file with these counts.
+    """
     cells = small = alone = 0
     for array in counts:
         cells += int((array > 0).sum())
@@ -283,8 +285,9 @@ def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
 
 
 def _persons(summary: Summary) -> tuple[int, int]:
-    """Return how many rows are the only row in their cell of the frequency table, and how many are
-    in equivalence classes of two or more rows that all have the same label class.
+    """Return how many rows are the only row with their combination of values of the
+    quasi-identifiers, and how many are in equivalence classes of two or more rows that all have the
+    same label class.
     """
     frequency = summary.frequency
     if frequency is None:
@@ -431,7 +434,7 @@ def _attributes(
 
 def _sources(said: Protection) -> Iterable[str]:
     """Yield sentences on the source of the names of values and classes, of column types and of cut
-    points.
+    points. `said` is what the summary states on its protection.
     """
     if taken := said.taken(DomainSource.TABLE):
         yield (
@@ -469,7 +472,7 @@ def _unstated(summary: ProtectedSummary) -> Iterable[str]:
 
 def _overspent(said: Protection) -> Iterable[str]:
     """Yield a sentence if the noisy figures and the thresholds for names cost more epsilon than the
-    summary states.
+    summary states in `said`, the description of its protection.
 
     The cost is computed again from the scale of the noise and from the thresholds.
     """

@@ -124,8 +124,8 @@ def moments_of_rows(
     longest: int,
     progress: Progress = SILENT,
 ) -> MomentSums:
-    """Return the moments (sums of products of codes) of the labelled rows of a table. All codes of
-    a row are clipped together.
+    """Return the moments (sums of products of codes) of the labelled rows of a table. A code
+    describes how a value is associated with the label. All codes of a row are shortened together.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def moments_of_rows(
     labelled
         The rows that count: those that have a label.
     attributes
-        The distinct values and the cells of each attribute.
+        The distinct values of each attribute, and its cells (sets of values).
     codes
         For each attribute i, the q_i codes (whole numbers) that describe each of its K_i cells,
         shape (K_i, q_i).
@@ -180,8 +180,8 @@ def _counted_rows(source: Source, table: ir.Table, names: Sequence[str]) -> ir.T
 
 
 class _Adder:
-    """Adds up the products of clipped codes over rows, as floats if that is exact, else as
-    integers.
+    """Adds up, over rows, the products of the codes (whole numbers that describe a row's values),
+    after shortening each row's vector of codes. Floats are used if they are exact, else integers.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ def protect(
     ----------
     subject
         Anything that `aegis.summarize` accepts, or a `Summary`. If you give the table itself,
-        moments (mean products of codes) need less noise, and no sample is used.
+        moments (statistics of two attributes together) need less noise, and no sample is used.
     policy
         Roles, candidate masks, label, the privacy rule.
     request, options
@@ -334,8 +334,8 @@ def release_protected(
     output
         The file, with the extension `.protected`.
     ledger, population
-        The ledger, and the name of the population in it. The cost of level noise is reserved before
-        any noise is drawn, and committed once the file exists. Level counts has no cost.
+        The ledger, and the name of the population in it. The cost of noise is reserved before any
+        is drawn, and spent once the file exists. Level `counts` has no cost.
     new_version
         Whether the table is a new version of the table that the ledger has recorded.
     request, options
@@ -441,7 +441,9 @@ def _table_digest(subject: Any) -> str:
 
 
 def _notes_on_versions(spending: Spending) -> tuple[str, ...]:
-    """Return a warning if several versions of a table were published at level counts."""
+    """Return a warning if the ledger has several versions of the table whose counts were published
+    at level `counts`, which readers can compare.
+    """
     entries = {entry.number: entry for entry in spending.ledger.entries()}
     own = entries[spending.entry]
     versions = {e.table for e in entries.values() if e.key and e.population == own.population}
@@ -454,8 +456,8 @@ def _notes_on_versions(spending: Spending) -> tuple[str, ...]:
 
 
 def _cost(noise: NoiseRequest) -> Spend:
-    """Return the cost of level noise: its whole epsilon, even if the noise that is drawn costs
-    less.
+    """Return the privacy cost to charge for noise: the whole epsilon of the request, even if the
+    noise that is drawn costs less.
     """
     if noise.epsilon is None or noise.delta is None:
         raise PolicyError(

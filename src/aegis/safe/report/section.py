@@ -30,7 +30,7 @@ def templates() -> jinja2.Environment:
 
 
 def summary_section(summary: Summary, advice: Advice) -> ReportSection:  # noqa: ARG001 - of the seam
-    """Return the section on what a summary would reveal if it were shared."""
+    """Return the report section on what an exact summary would reveal about rows if it were shared."""
     from aegis.safe.protect import audit_leak
 
     leak = leak_section(audit_leak(summary).to_dict())

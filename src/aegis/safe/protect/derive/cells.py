@@ -48,8 +48,8 @@ class Range:
 
 @dataclass(frozen=True)
 class Derivable:
-    """A cell of a label table (rows by cell and class) for which fewer counts are possible than the
-    threshold, so that a reader can derive its count approximately.
+    """A cell of a label table (rows by cell, a set of values, and class) for which fewer counts are
+    possible than the threshold, so that a reader can derive its count approximately.
 
     Attributes
     ----------
@@ -129,8 +129,8 @@ def known_bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> 
 
 
 def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) -> list[Derivable]:
-    """Return the cells of label tables (rows by cell and class) for which fewer counts are possible
-    than the threshold.
+    """Return the cells of label tables (rows by cell, a set of values, and class) for which fewer
+    counts are possible than the threshold.
 
     A reader of the summary knows how it was protected, but not the key. So the reader knows three
     things: the range of true counts for each published count; that every cell has at least
@@ -191,9 +191,10 @@ def _narrow(
 def _programmed(
     low: Ints, high: Ints, threshold: int, totals: tuple[Ints, Ints], asked: Sequence[int]
 ) -> list[Range]:
-    """Return the range of possible counts for the cells `asked` of a label table, by two linear
-    programs for each. `low` and `high` bound the counts by cell and class, `threshold` is the least
-    number of rows of a cell, and `totals` bounds the rows of each class.
+    """Return the range of possible counts for the cells with the indices `asked` of a label table
+    (rows by cell, a set of values, and class), by two linear programs for each. `low` and `high`
+    bound the counts by cell and class, `threshold` is the least number of rows of a cell, and
+    `totals` bounds the rows of each class.
     """
     cells, classes = low.shape
     return ranges(
@@ -209,8 +210,8 @@ def _programmed(
 def table_ranges(
     low: Ints, high: Ints, threshold: int, least: Ints, most: Ints
 ) -> tuple[Ints, Ints]:
-    """Return the smallest and the largest possible count of every cell of a label table, in closed
-    form.
+    """Return the smallest and the largest possible count of every entry of a label table (rows by
+    cell, a set of values, and class), in closed form.
 
     Parameters
     ----------
