@@ -123,8 +123,8 @@ class CodedTable:
         The numeric label of each row, shape (n,), or 0 if it is missing. If the label is a number,
         all rows have the same class. None for a label with classes.
     weights
-        The weight of each row, shape (n,), in effective rows, as in scores. None if each row counts
-        once.
+        The weight of each row, shape (n,), scaled to add up to the effective number of rows, as in
+        scores. None if each row counts once.
     """
 
     codes: Mapping[str, Codes]
@@ -204,7 +204,7 @@ class CodedTable:
 def code_table(source: Source, summary: Summary, policy: Policy, *, seed: int = 0) -> CodedTable:
     """Read the scored columns and the label as codes of the summary's values.
 
-    `seed` is the seed of noise masks.
+    `seed` is the seed from which noise masks draw values later.
     """
     label = source.table[policy.label.column]
     mask = summary.label.mask

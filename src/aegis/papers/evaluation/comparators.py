@@ -99,7 +99,7 @@ class Reconstructed:
         Parameters
         ----------
         scorer
-            The scorer of the summary.
+            The object that computes measures from the summary.
         choice
             The candidate mask of each attribute.
         measures
@@ -177,7 +177,7 @@ def mascara(scorer: Scorer, choice: Choice) -> float:
     Parameters
     ----------
     scorer
-        The scorer of the summary.
+        The object that computes measures from the summary.
     choice
         The candidate mask of each attribute.
 
@@ -244,12 +244,12 @@ def compare(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> tuple[Judged, ...]:
-    """Return the score of every configuration by each comparator; lower is better.
+    """Return the scores by each comparator, an estimator from the literature; lower is better.
 
     Parameters
     ----------
     scorer
-        The scorer of the summary.
+        The object that computes measures from the summary.
     choices
         The configurations by name.
     names

@@ -214,7 +214,9 @@ def _models_of(policy: Policy, request: EvaluationRequest) -> tuple[tuple[Model,
 def judge(
     scorer: Scorer, choices: Mapping[str, Choice], progress: Progress = SILENT
 ) -> tuple[Judged, ...]:
-    """Return the score of every configuration by every registered measure."""
+    """Return the score of every configuration by every registered measure that suits the kind of
+    label. `choices` has the candidate mask of each attribute, by configuration.
+    """
     judged = []
     measures = measures_of(scorer.summary.label.kind)
     with progress.step("Scoring under every measure", len(measures)) as step:
@@ -227,8 +229,8 @@ def judge(
 
 
 def _in_order(advice: Advice) -> dict[str, Configuration]:
-    """Return the ranked configurations by name, in alphabetical order, which does not depend on the
-    ranking.
+    """Return the ranked configurations by name, in alphabetical order, so that the order does not
+    depend on scores.
     """
     return {
         ranked.name: ranked.configuration for ranked in sorted(advice.ranking, key=lambda r: r.name)
@@ -377,8 +379,8 @@ def _train_all(
 def _unknown(
     wanted: Iterator[Task], store: Store, known: list[Training], step: Step
 ) -> Iterator[Task]:
-    """Yield the tasks that are not in the store; add the stored results of all other tasks to
-    `known`.
+    """Yield the tasks of `wanted` whose results are not in the store; add the stored results of all
+    others to `known`, and report each as a step of progress.
     """
     for task in wanted:
         finished = store.get(task)
@@ -390,7 +392,9 @@ def _unknown(
 
 
 def run_task(task: Task) -> tuple[str, Training]:
-    """Train one task; return its key with the result."""
+    """Train and test the model of one task; return the key of the task (a hash of all that
+    determines the result) with the result.
+    """
     return task.key, train(task)
 
 

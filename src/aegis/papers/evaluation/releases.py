@@ -66,7 +66,7 @@ def code_release(
     ranked
         The entry of the ranking for this release.
     rows
-        The same table, coded as for configurations.
+        The same table as integer codes, from which models of configurations are trained.
     names
         The scored attributes.
 

@@ -66,7 +66,7 @@ def all_evidence(
     PolicyError
         There are no counts of a deterministic mask.
     DataError
-        The joints contradict each other or the histogram; the message names the masks.
+        The counts of two masks contradict each other or the histogram; the message names the masks.
     """
     if not evidence.masked:
         raise PolicyError(
@@ -172,7 +172,9 @@ def _is_runs(codes: Ints) -> bool:
 
 
 def _coarsening(fine: Ints, coarse: Ints, groups: int) -> Ints | None:
-    """Return the coarse group of each fine group; None if a fine group is split."""
+    """Return the coarse group to which each of `groups` fine groups belongs; None if a fine group
+    is split. `fine` and `coarse` have the group of each unmasked value.
+    """
     onto = np.zeros(groups, dtype=np.int64)
     onto[fine] = coarse
     return onto if bool((onto[fine] == coarse).all()) else None
@@ -264,15 +266,17 @@ def smooth(
     max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Return a table that is smooth along an ordered attribute and agrees with all evidence.
+    """Return a table of counts by value and class that is smooth along an ordered attribute and
+    agrees with all known counts (the evidence).
 
     There are four steps:
 
     1. Compute the joint counts of the common refinement of all masks (`all_evidence`).
     2. For each label class, fit a penalised composite link model (`composite_link`): a smooth curve
        of counts, or of the share of the class if the histogram is known.
-    3. Choose the weight of this curve by its predictions. Divide null's counts as in `closed_form`.
-    4. Run IPF from the result, so that the masks' joint counts and the histogram are met exactly.
+    3. Choose the weight of this curve by its predictions. Null, without a place in the order, keeps
+    its count from step 1.
+    4. Run iterative proportional fitting (IPF) from the result, to meet all known counts exactly.
 
     Parameters
     ----------
@@ -475,7 +479,9 @@ class _Seen:
         return float(np.bincount(self.codes).min() >= LEAST_EXTENT * len(self.codes))
 
     def met(self, seed: Floats) -> Floats:
-        """Scale a table to the joint counts of the groups exactly, and to the histogram roughly."""
+        """Scale the table `seed` (values by classes) exactly to the known rows by group and class,
+        and roughly to the histogram, the rows by value.
+        """
         table = seed
         for _ in range(1 if self.offset is None else PREDICTED_SWEEPS):
             if self.offset is not None:

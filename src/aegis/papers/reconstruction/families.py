@@ -122,8 +122,8 @@ class Determined:
     open
         For each cell, whether it still must be fitted, shape (n,).
     remaining
-        For each family of constraints, the required totals minus the sums of cells with final
-        values.
+        For each family of constraints, the required total of each group minus the sum of its cells
+        with final values.
     """
 
     cells: Floats
@@ -214,7 +214,7 @@ class Fit(Protocol):
 
     @property
     def settled(self) -> bool:
-        """Whether there is no cell to fit."""
+        """Whether there is no cell to fit, because each has only one possible value."""
 
     def sweep(self) -> float:
         """Scale the table once to the required totals of each family in turn; return a deviation

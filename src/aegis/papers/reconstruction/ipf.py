@@ -52,7 +52,7 @@ def ipf(
     Parameters
     ----------
     seed
-        Table of any shape, at least 0; a zero cell stays zero. Its scale does not matter.
+        Start table of any shape, at least 0; a zero cell stays zero. Its scale does not matter.
     families
         One or more partitions of the cells, each with targets in rows that add up to the same N.
     tolerance

@@ -108,13 +108,13 @@ def channel_em(
     max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Return the table estimated from reports (noisy values), in agreement with all exact evidence.
+    """Return the counts by value and class, estimated from reports (noisy values) and exact counts.
 
     The function unfolds the channels (probabilities of reports) of all masks together, as one
     channel with the reports of all masks. The estimate maximises the sum of the log likelihoods of
-    the masks. For a single noise mask, this is the exact likelihood; for several masks of the same
-    rows, it is a composite likelihood. The function uses deterministic masks as channels of zeros
-    and ones. Then IPF, with the unfolded table as the seed, makes the table agree exactly with
+    the masks: the exact likelihood for a single noise mask, a composite likelihood for several
+    masks of the same rows. The function uses deterministic masks as channels of zeros and ones.
+    Then iterative proportional fitting (IPF) scales the estimate to agree exactly with
     deterministic masks and the histogram.
 
     Parameters
@@ -182,7 +182,9 @@ def _after(fitted: Reconstruction, raked: Reconstruction) -> Reconstruction:
 
 
 def _of_exact_evidence(evidence: Evidence) -> Floats:
-    """Reconstruct the table from all exact evidence, which includes the label totals."""
+    """Reconstruct the table of counts by value and class from all exact evidence: the counts of
+    deterministic masks, the histogram and the rows of each class.
+    """
     totals = evidence.noisy[0].joint.sum(axis=0, keepdims=True)
     everything = MaskedJoint("label", np.zeros(evidence.atoms, dtype=np.int64), totals)
     return all_evidence(replace(evidence, masked=(*evidence.masked, everything), noisy=())).table

@@ -74,7 +74,9 @@ def trained_section(evaluation: EvaluationResult, advice: Advice) -> ReportSecti
 
 
 def trained_drawings(evaluation: Mapping[str, Any], axis: str) -> dict[str, Drawing]:
-    """Draw those charts of trained models for which there are figures."""
+    """Draw those charts of trained models for which `evaluation`, its section's figures, has data.
+    `axis` is the title of the axis of scores.
+    """
     drawings = {}
     ranks, metric = evaluation["ranks"], evaluation["metric"]
     if ranks["cells"]:
