@@ -174,8 +174,8 @@ class _Project:
         )
 
     def _respond(self, policy: dict[str, Any], name: str) -> None:
-        """Make a response variable of the project the label of the policy. If the policy already
-        has a label, add a note instead.
+        """Make the column `name`, a response variable of the project, the label of the policy. If
+        the policy already has a label, add a note instead.
         """
         if "label" in policy:
             self._notes.append(

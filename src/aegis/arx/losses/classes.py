@@ -45,7 +45,7 @@ class ClassLoss(Objective):
     Parameters
     ----------
     problem, plan
-        The search space, and the plan with the privacy rule.
+        The search space, and the plan that checks the privacy rule.
     options
         The options of the loss, such as a factor; None if the loss has no options.
     shown
@@ -67,7 +67,7 @@ class ClassLoss(Objective):
         self._values: dict[Box, float] = {}
 
     def under(self, plan: PrivacyPlan) -> Self:
-        """Return the same loss for the privacy rule of another plan."""
+        """Return the same loss, with rows suppressed as the privacy rule of another plan requires."""
         return type(self)(self._problem, plan, self._options, self.name)
 
     def bound(self, box: Box) -> float:
@@ -91,7 +91,9 @@ class ClassLoss(Objective):
         """
 
     def _require_frequency(self) -> FrequencyTable:
-        """Return the frequency table; raise `PolicyError` if it was too large to keep."""
+        """Return the frequency table (rows by combination of quasi-identifier values); raise
+        `PolicyError` if the summary has none because it was too large.
+        """
         frequency = self._problem.summary.frequency
         if frequency is None:
             raise PolicyError(
@@ -199,9 +201,9 @@ class ConfigurationClasses:
     problem
         The search space.
     plan
-        The plan with the rule.
+        The plan that checks the rule.
     frequency
-        The frequency table.
+        The frequency table: rows by combination of quasi-identifier values.
     """
 
     def __init__(self, problem: Problem, plan: PrivacyPlan, frequency: FrequencyTable) -> None:
@@ -395,8 +397,8 @@ class AreaLoss(ClassLoss):
 
     def _areas(self, box: Box) -> Floats:
         """Return log2 of how many combinations of original values each cell of the frequency table
-        may represent after masking, shape (cells,). For a box with several candidate masks per
-        attribute, return the least of these figures.
+        may represent after masking, shape (cells,). For a box (a set of candidate masks for each
+        attribute) of several configurations, return the least of these figures.
 
         A cell is a combination of values that occurs in the table.
         """

@@ -43,7 +43,7 @@ class AttributePart:
     Attributes
     ----------
     variable
-        The attribute.
+        The attribute, as a variable of the search.
     masked
         The loss of each of the n candidate masks if no row is suppressed, shape (n,).
     beyond
@@ -67,7 +67,7 @@ class Separable:
         How contributions are combined: by their sum, or by an arithmetic or geometric mean. The
         maximum is not possible, because it does not follow from a sum.
     counted
-        Number of attributes in the mean.
+        Number of attributes over which the mean is taken.
     """
 
     def __init__(self, parts: Sequence[AttributePart], mean: Mean, counted: int) -> None:
@@ -83,7 +83,7 @@ class Separable:
         return float(np.expm1(figure)) if self._mean is Mean.GEOMETRIC else figure
 
     def sum_of(self, loss: float) -> float:
-        """Return the sum over attributes from which `total` computes this loss."""
+        """Return the sum over attributes that gives this loss; the inverse of `total`."""
         return float(np.log1p(loss)) if self._mean is Mean.GEOMETRIC else loss
 
     def scaled(self, lost: Floats) -> Floats:
@@ -277,13 +277,14 @@ class AttributeLoss:
 
 
 class ChargedLoss(ClassLoss):
-    """A loss that is summed over attributes and rows, with charges for suppressed rows.
+    """A loss that is summed over attributes and rows; suppressed rows add a loss of their own (a
+    charge).
 
-    The bound for a box (a set of candidate masks for each attribute) takes the least loss that the
-    masks of each attribute cause without suppression. It is valid because in every attribute a
-    suppressed row costs at least as much as a masked row. For attributes that are not in the
-    frequency table, suppressed rows are assumed to have the same distribution of values as all
-    rows.
+    The lower bound for a box (a set of candidate masks for each attribute) adds up the least loss
+    that the masks of each attribute cause without suppression. It is valid because in every
+    attribute a suppressed row costs at least as much as a masked row. For attributes that are not
+    in the frequency table, suppressed rows are assumed to have the same distribution of values as
+    all rows.
     """
 
     divides = False
@@ -439,8 +440,8 @@ def nu_entropy_charge(
     candidate: Candidate,
     gone: Floats,
 ) -> float:
-    """Return how many bits are lost in addition if suppressed rows show "*" instead of their group.
-    `gone` has the number of suppressed rows by value, shape (V,).
+    """Return how many bits are lost, in addition to the mask's loss, if suppressed rows show "*"
+    instead of their group. `gone` has the number of suppressed rows by value, shape (V,).
     """
     groups = np.bincount(candidate.groups, weights=gone)
     groups = groups[groups > 0]

@@ -63,10 +63,11 @@ _BITS = 1e-3
 
 
 def pays(problem: Problem, feasibility: InMemory) -> bool:
-    """Return whether the search by hitting sets suits the problem.
+    """Return whether a search by hitting sets suits the problem: one that lists all configurations
+    and drops those that the rule refuses, with all finer ones.
 
-    It does if the rule limits only class sizes, and the space is large but small enough to be
-    listed.
+    It does if the rule limits only class sizes, and the combinations of masks are many, but few
+    enough to be listed.
     """
     domains = [range(len(v.candidates)) for v in problem.variables]
     if not feasibility.by_sizes or math.prod(map(len, domains)) <= _SMALL:
@@ -80,9 +81,8 @@ class Sieve(BranchAndBound):
     the rule refuses and all finer ones, which the rule refuses too. The loss must be a sum over
     attributes.
 
-    It takes the same parameters as `BranchAndBound`, and the loss as a sum (`separable`). The
-    search uses branch and bound until it has the requested number of configurations (`top`), and
-    then the list.
+    It takes the parameters of `BranchAndBound`, and the loss as a sum (`separable`). It uses branch
+    and bound until it has the requested number of configurations (`top`), and then the list.
     """
 
     def __init__(
@@ -218,8 +218,8 @@ class Sieve(BranchAndBound):
                 window.sort(self._limit())
 
     def _take(self, node: Node) -> None:
-        """Record a configuration that may be among the best. If it is, also search near it. `node`
-        has the candidate of each attribute.
+        """Record a configuration that may be among the best. If it is among them, also try
+        configurations that differ little from it. `node` has the candidate of each attribute.
         """
         box = tuple(1 << candidate for candidate in node)
         before = self._threshold()
@@ -403,8 +403,8 @@ def _sum(parts: Sequence[Floats], node: Node) -> float:
 
 
 def _refines(variable: Variable) -> Flags:
-    """Return whether each of n candidates (row) is at least as fine as each other candidate
-    (column), shape (n, n).
+    """Return whether each of an attribute's n candidate masks (row) is at least as fine as each
+    other one (column), shape (n, n).
     """
     count = len(variable.candidates)
     table = np.zeros((count, count), dtype=np.bool_)
@@ -414,8 +414,9 @@ def _refines(variable: Variable) -> Flags:
 
 
 def _entropies(variable: Variable, cells: RuleCells) -> Floats:
-    """Return, for each of n candidates, the entropy of its groups over the rows, in nats, shape
-    (n,). It is 0 for a variable that forms no equivalence classes.
+    """Return, for each of an attribute's n candidate masks, the entropy of the distribution of the
+    rows over its groups, in nats, shape (n,). It is 0 for a variable that forms no equivalence
+    classes.
     """
     entropies = np.zeros(len(variable.candidates))
     if not variable.quasi:
@@ -436,8 +437,8 @@ class HittingSets:
     name: str = "hitting-sets"
 
     def suits(self, problem: Problem, objective: Objective, feasibility: Feasibility) -> bool:
-        """Return whether the strategy suits a search: the space is large, the loss is a sum over
-        attributes, and the rule limits only class sizes.
+        """Return whether the strategy suits a search: it has many combinations of masks,
+        `objective` is a loss that is a sum over attributes, and the rule limits only class sizes.
         """
         if not isinstance(feasibility, InMemory) or not objective.follows_rule:
             return False
@@ -460,7 +461,8 @@ class HittingSets:
         """Return the `top` configurations with the least losses, with a proof. If the time limit
         ends the search before, return the best ones so far.
 
-        `start` are configurations to try first.
+        `start` are configurations to try first, and `feasibility` is the object that checks the
+        privacy rule.
         """
         from aegis.arx.losses.separable import ChargedLoss
 

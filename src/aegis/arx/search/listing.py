@@ -141,8 +141,9 @@ class Listing:
                 yield self._unpacked([(words[0][some], words[1][some], words[2][some])])
 
     def _unpacked(self, held: Sequence[Words]) -> tuple[Chosen, Floats]:
-        """Return the configurations whose bits are set in `held`: the candidate of each of m
-        attributes, shape (n, m), and the sums over attributes in ascending order, shape (n,).
+        """Return the configurations whose bits are set in the words `held` (row, column and bits):
+        the candidate of each of m attributes, shape (n, m), and the sums over attributes in
+        ascending order, shape (n,).
         """
         rows, columns, words = (
             np.concatenate([np.zeros(0, dtype=np.int64), *(each[0] for each in held)]),
@@ -188,8 +189,8 @@ class Listing:
 
 
 def halves(domains: Sequence[Sequence[int]]) -> int:
-    """Return the index at which to split the attributes into two parts with about equally many
-    combinations. `domains` has the candidates of each attribute.
+    """Return the index at which to split the attributes into two parts whose candidates have about
+    equally many combinations. `domains` has the candidates of each attribute.
 
     >>> halves([range(2), range(2), range(9), range(5)])
     3
@@ -253,8 +254,8 @@ def _within(order: Flags, column: npt.NDArray[np.int16]) -> Bits:
 
 
 class OpenList:
-    """Open configurations: the rule has not refused them, and they are not yet recorded among the
-    best. Each has a lower bound of its cost.
+    """A list of open configurations: the rule has not refused them, and they are not yet recorded
+    among the best. Each has a lower bound of its cost.
 
     For each candidate, one bit per configuration says whether its mask refines the candidate. So
     all refinements of a configuration are found in a few operations.
@@ -329,7 +330,7 @@ class OpenList:
         return within
 
     def strike(self, some: Bits) -> None:
-        """Remove the configurations whose bits are set in `some`."""
+        """Remove from the list the configurations whose bits are set in `some`."""
         self._alive &= ~some
 
     def strike_one(self, place: int) -> None:
@@ -382,7 +383,8 @@ _SHIFT = np.uint64(64 - 21)
 
 
 class Tally:
-    """Counts the equivalence classes of many configurations that differ in few attributes.
+    """Finds the equivalence classes that are too small, for many configurations that differ in few
+    attributes.
 
     The attributes are divided into halves, and these into halves again. Combining the classes of
     two halves gives the classes of both together. Recent results are cached, so a configuration
