@@ -47,7 +47,7 @@ class _Reach:
     def begin(self, combination: int) -> Floats:
         """Start a cluster with the combination of values that has the index `combination`.
 
-        Return the cost of adding each of the D distinct combinations, shape (D,).
+        Return the cost of adding each of the D distinct combinations to this cluster, shape (D,).
         """
         if self._tree:
             tree = self._attribute.tree
@@ -129,14 +129,15 @@ class _Queues:
         return record
 
     def cheapest(self, cost: Floats) -> int:
-        """Return the index of the combination of least cost that still has records. Of equal costs,
-        take the combination whose next record comes first.
+        """Return the index of the combination of values with the least `cost` that still has
+        records in its queue. Of equal costs, take the combination whose next record comes first.
         """
         return self._first(np.where(self.open, cost, np.inf))
 
     def farthest(self, distance: Floats) -> int:
-        """Return the index of the combination at the largest distance that still has records. Of
-        equal distances, take the combination whose next record comes first.
+        """Return the index of the combination of values at the largest `distance` that still has
+        records in its queue. Of equal distances, take the combination whose next record comes
+        first.
         """
         return self._first(np.where(self.open, -distance, np.inf))
 
@@ -274,7 +275,7 @@ class _Cover:
         return cost
 
     def include(self, cluster: int, code: int) -> None:
-        """Add the value with this code to one cluster."""
+        """Add the value with this code to the cluster with the index `cluster`."""
         place = self._attribute.positions[code]
         self._height[cluster] = self.with_code(code)[cluster] if self._tree else 0.0
         self._low[cluster] = min(self._low[cluster], place)

@@ -76,7 +76,9 @@ class _Unassigned:
         return np.where(self._dead, np.inf, distances)
 
     def compact_when_worth(self) -> None:
-        """Remove the rows of assigned records from the arrays if there are enough of them."""
+        """Remove the rows of assigned records from the arrays if these rows are so many that this
+        saves time.
+        """
         if COMPACT_AT * self._gone > len(self.rows):
             self.compact()
 

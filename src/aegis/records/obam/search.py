@@ -60,8 +60,8 @@ class ObamObjective:
     ceilings: tuple[float, ...]
 
     def infidelity(self, loss: Floats | float) -> Floats:
-        """Return the first term of the objective, 1 - MIN(IL) / IL, for one information loss or an
-        array of them.
+        """Return the first term of the objective, 1 - MIN(IL) / IL, for one information loss IL or
+        an array of them; MIN(IL) is the lowest known loss.
         """
         information_loss = np.asarray(loss) / self.total if self.total > 0 else np.zeros(1)
         if self.least <= 0:
@@ -69,13 +69,17 @@ class ObamObjective:
         return 1.0 - self.least / np.maximum(information_loss, 1e-300)
 
     def value(self, loss: float, diversity: Sequence[float]) -> float:
-        """Return the objective for a loss and the least entropy of each sensitive attribute."""
+        """Return the objective for an information loss, and for the entropy of each sensitive
+        attribute in the cluster where it is lowest (`diversity`).
+        """
         spread = sum(d / c for d, c in zip(diversity, self.ceilings, strict=True))
         return float(self.infidelity(loss).item()) - self.weight * spread
 
     @property
     def looks_at_diversity(self) -> bool:
-        """Return whether the entropies can change the objective: false if the weight is 0."""
+        """Return whether the entropies of sensitive attributes can change the objective: false if
+        their weight is 0.
+        """
         return self.weight > 0 and bool(self.ceilings)
 
 
@@ -120,8 +124,8 @@ def improves(state: State, objective: ObamObjective, exchange: Exchange) -> bool
 def start(instance: Instance, clusters: int, k: int, random: np.random.Generator) -> State:
     """Return clusters of at least k records each, for the search to start from.
 
-    Lloyd's iterations form the clusters, from seeds that are far apart. Then clusters with fewer
-    than k records get records from larger ones.
+    Lloyd's iterations (k-means) form the clusters, from seeds that are far apart. Then clusters
+    with fewer than k records get records from larger ones.
     """
     seeds = _seeds(instance, clusters, random)
     of = _nearest(_around(instance, seeds), instance)
@@ -196,7 +200,8 @@ def _nearest(state: State, instance: Instance) -> Ints:
 
 
 def _fill(state: State, k: int) -> None:
-    """Bring every cluster to at least k records, by the moves that increase the loss least.
+    """Bring every cluster to at least k records, by the moves of records that increase the
+    information loss least.
 
     This is possible if there are at least k records for each cluster. Then the number of missing
     records is at most the number of records that other clusters have above k.
@@ -219,7 +224,7 @@ def _fill(state: State, k: int) -> None:
 def descend(state: State, k: int, objective: ObamObjective) -> bool:
     """Apply moves and swaps of records that lower the objective, until none lowers it further.
 
-    Return False if the search reaches the limit of sweeps first.
+    Return False if the largest number of passes over the records is reached first.
     """
     return any(_moves(state, k, objective) + _swaps(state, objective) == 0 for _ in range(SWEEPS))
 
