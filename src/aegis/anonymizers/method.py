@@ -66,7 +66,7 @@ class Options:
 
     @property
     def by_chance(self) -> bool:
-        """Return whether the random draws protect the table.
+        """Return whether the random draws of the method protect the table.
 
         If they do, readers must not be able to repeat the draws.
         """
@@ -186,7 +186,8 @@ Method = Callable[[Records, Any, np.random.Generator, Progress], Outcome]
 
 def labelled(name: str, label: Callable[[Records, Any, np.random.Generator, Step], Ints]) -> Method:
     """Return the function of a method that only groups records. `label` returns the group of each
-    record; its arguments are records, options, a random generator and the step of progress `name`.
+    record; its arguments are records, options, a random generator, and the step that reports
+    progress under `name`.
     """
 
     def run(

@@ -129,8 +129,8 @@ def _cut_all(
 
 
 def _halves(part: _Partitions, left: Flags, allowed: Flags) -> _Partitions:
-    """Return both halves of each partition that may be cut. The order of the records within each
-    half does not change.
+    """Return both halves of each partition that may be cut (`allowed`); `left` says which records
+    belong to the left half. The order of the records within each half does not change.
     """
     left = left[np.repeat(allowed, part.sizes)]
     chosen = part.select(allowed)
@@ -154,9 +154,9 @@ def _halves(part: _Partitions, left: Flags, allowed: Flags) -> _Partitions:
 def _cut(
     part: _Partitions, number: int, k: int, distinct: int, relaxed: bool
 ) -> tuple[Flags, Flags]:
-    """Return a possible cut of each of P partitions of N records by one attribute: which records go
-    to the left side, shape (N,), and for which partitions both sides are large and diverse enough,
-    shape (P,).
+    """Return a possible cut of each of P partitions of N records by the attribute with the index
+    `number`: which records go to the left side, shape (N,), and for which partitions both sides are
+    large and diverse enough, shape (P,).
     """
     attribute = part.records.attributes[number]
     codes = attribute.codes[part.rows]

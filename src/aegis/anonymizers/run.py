@@ -186,8 +186,8 @@ def anonymize_records(
 
 
 def _with_masks(grouped: Grouped, read: RecordTable) -> Grouped:
-    """Return the result of a method with the masks of the quasi-identifiers added to its notes and
-    details.
+    """Return the result of a method, with the masks that were applied to quasi-identifiers before
+    the method added to its notes and details.
     """
     masks = {name: read.shown.get(name, "identity") for name in read.quasi}
     note = "masks before the method: " + ", ".join(f"{n}: {mask}" for n, mask in masks.items())
