@@ -224,7 +224,7 @@ def cells_in(column: TypedColumn, masks: Sequence[Mask] | None = None) -> Cells:
     column
         The column.
     masks
-        The same masks fitted to other counts, instead of the candidates' masks.
+        Masks to use instead of the candidates' masks: the same ones, fitted to other counts.
     """
     chosen = [c.mask for c in column.attribute.candidates] if masks is None else list(masks)
     evaluated = evaluate(chosen, column.values)
@@ -233,8 +233,8 @@ def cells_in(column: TypedColumn, masks: Sequence[Mask] | None = None) -> Cells:
 
 
 def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ...]]]) -> Cells:
-    """Form cells, the sets of values that no mask distinguishes. Each mask is given with the group
-    of each value and the masked values of the groups.
+    """Form cells, the sets of values that no mask distinguishes. Each mask is given with the number
+    of the group to which each value belongs, and the masked values of the groups.
     """
     attribute = column.attribute
     own = common_refinement([groups for _, groups, _ in masks]).astype(np.int64)
@@ -260,10 +260,10 @@ def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ..
 
 
 def fit_to(column: TypedColumn, counts: Ints, named: Flags) -> list[Mask]:
-    """Fit the candidates' masks to protected counts of the named values.
+    """Fit the candidates' masks to protected counts of those values whose names may be published.
 
-    `counts` has the number of rows for each of the U distinct values, and `named` whether the value
-    is named; both have shape (U,).
+    `counts` has the number of rows for each of the U distinct values, and `named` whether its name
+    may be published; both have shape (U,).
     """
     values = column.values.filter(pa.array(named.tolist(), pa.bool_()))
     data = ValueCounts(column.kind, values, np.maximum(counts[named], 0))
@@ -290,10 +290,10 @@ def public_names(given: Collection[str], summary: Summary) -> frozenset[str]:
 def without_small(cells: Cells, threshold: int) -> Cells:
     """Merge cells (sets of values) of fewer than `threshold` rows into the most similar cells.
 
-    The name of a smaller cell would reveal that somebody has its values. So it is merged into the
-    cell that is in the same group under most candidates, or into the largest of several such cells.
-    Under all other candidates its rows then count in the group of that cell. The attribute has no
-    cells if the table has fewer rows than the threshold.
+    The name of such a small cell would reveal that somebody has its values. So it is merged into
+    the cell that is in the same group under most candidates, or into the largest of several such
+    cells. Under all other candidates its rows then count in the group of that cell. The attribute
+    has no cells if the table has fewer rows than the threshold.
     """
     totals = cells.joint.sum(axis=1)
     groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)

@@ -43,7 +43,8 @@ class PartLeak:
     Attributes
     ----------
     part
-        Name of the part: label tables, pairs, frequency table, folds, ...
+        Name of the part, such as `label tables` (rows by value and label class) or `frequency
+        table` (rows by combination of values).
     cells
         Number of non-empty cells: combinations of values that at least one row has.
     small
@@ -104,7 +105,8 @@ class LeakAudit:
     attributes
         The rare and revealing values of each attribute.
     persons_alone
-        Number of rows that are the only row in their cell of the frequency table.
+        Number of rows that are the only row with their combination of values of the
+        quasi-identifiers.
     classes_disclosed
         Number of rows in equivalence classes of two or more rows that all have the same label
         class.
@@ -231,7 +233,7 @@ def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
 
 def _summed_rows(summary: Summary) -> list[Array]:
     """Return, for the sums of a numeric label, the number of rows in each sum: by attribute and
-    atom (a set of values that no mask distinguishes), in total and by fold.
+    atom (a set of values that no mask distinguishes), in total and by fold (a part of the rows).
     """
     folds = summary.pairs.folds
     return [*summary.pairs.joints, *(() if folds is None else folds.joints)]
@@ -417,8 +419,8 @@ def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
 def _attributes(
     summary: ProtectedSummary, derivable: Mapping[str, int]
 ) -> tuple[AttributeLeak, ...]:
-    """Return, for each attribute, how many masked values the file names. `derivable` has the number
-    of counts that can be derived, by attribute.
+    """Return, for each attribute, how many masked values the protected summary names. `derivable`
+    has the number of counts that can be derived, by attribute.
     """
     return tuple(
         AttributeLeak(

@@ -77,8 +77,8 @@ class DomainSource(StrEnum):
 
 @dataclass(frozen=True)
 class PublishedDomain:
-    """Where an item of a protected summary that is not a count comes from: policy, budget, public
-    data.
+    """Where an item of a protected summary that is not a count comes from: the policy, counts paid
+    from the privacy budget, or public data.
 
     Attributes
     ----------
@@ -588,9 +588,9 @@ def with_rounded_label(
     policy
         A policy whose label is a number.
     person
-        A column to keep.
+        The column with the person of each row, which is kept, too; None if there is none.
     key
-        The secret key of level counts. With it, equal rows are rounded in the same way, in any
+        The secret key of level `counts`. With it, equal rows are rounded in the same way, in any
         order and in later versions of the table. None uses the system's randomness.
 
     Raises

@@ -108,7 +108,7 @@ def sensitivity_of_rows(longest: float, attributes: int) -> float:
 
 def sensitivity_of_blocks(longest: Sequence[float]) -> float:
     """Return how much one row can change the moments (sums of products of codes) at most, as an L2
-    distance, if the codes of each attribute are clipped separately.
+    distance, if the vector of a row's codes is shortened for each attribute separately.
 
     The codes that the row has for attribute i have a squared length of at most `longest[i]`.
     """
@@ -201,8 +201,8 @@ class _Adder:
         self._most = sum(float(own.max(initial=0)) for own in self._squares)
 
     def products(self, places: Sequence[Ints], alike: Ints) -> Ints:
-        """Return the sum of x x' over the clipped code vectors x of n rows, each counted as often
-        as it repeats.
+        """Return the sum of x x' over the shortened vectors x of the codes of n rows, each counted
+        as often as it repeats.
 
         Parameters
         ----------
@@ -288,9 +288,9 @@ def moments_of_pairs(
 def atoms_coded(
     summary: Summary, cells: Sequence[Cells], codes: Sequence[Ints], longest: Sequence[int]
 ) -> list[Ints]:
-    """Return, for each attribute i, q_i clipped codes of each of its A_i atoms (groups of values
-    that no mask distinguishes), shape (A_i, q_i). `codes` has the codes of each of the attribute's
-    `cells`. They are clipped to the squared length `longest[i]`.
+    """Return, for each attribute i, q_i codes of each of its A_i atoms (groups of values that no
+    mask distinguishes), shape (A_i, q_i). `codes` has the codes of each of the attribute's `cells`.
+    Vectors of codes longer than the squared length `longest[i]` are shortened.
     """
     if summary.sampled:
         raise PolicyError(

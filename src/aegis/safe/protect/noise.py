@@ -324,9 +324,9 @@ def protect_with_noise(
     policy
         The declared classes, cuts, types and values, and the rule of the verdicts.
     source
-        The table, if available. Its rows are clipped as a whole, which needs less noise. If it is
-        not given, the moments (statistics of two attributes together) come from the summary's
-        co-occurrence counts.
+        The table, if available. With it, the influence of a row is limited for all attributes
+        together, which needs less noise. If it is not given, the moments (statistics of two
+        attributes together) come from the summary's co-occurrence counts.
 
     Raises
     ------
@@ -395,12 +395,12 @@ class ExactTable:
     def sums(
         self, cells: Sequence[Cells], codes: Sequence[Ints], each: Sequence[int], whole: int
     ) -> MomentSums:
-        """Return the moments (sums over rows of products of codes), after the codes of each row are
-        clipped.
+        """Return the moments (sums over rows of products of codes), after the vector of each row's
+        codes is shortened.
 
-        If the table is available, all codes of a row together are clipped to the squared length
-        `whole`. Otherwise the codes of each attribute are clipped separately, to the squared length
-        in `each`.
+        If the table is available, all codes of a row together are shortened to the squared length
+        `whole`. Otherwise the codes of each attribute are shortened separately, to the squared
+        length in `each`.
         """
         if self.source is None:
             chosen = self.classes.place >= 0
@@ -413,8 +413,8 @@ class ExactTable:
 def _label_tables(
     table: ExactTable, cells: Sequence[Cells], plan: Plan, budget: Budget, rho: float
 ) -> tuple[ProtectedSummary, Sequence[Cells]]:
-    """Return the noisy label tables (rows by cell, a set of values, and class) of the cells that
-    may be named, and these cells. The noise costs `rho`.
+    """Return the noisy label tables (rows by cell, a set of values, and class) of the cells whose
+    names may be published, and these cells. The noise costs `rho`.
     """
     name = "label tables"
     tables, sigma = _noisy_tables(name, cells, budget, rho)
@@ -531,7 +531,7 @@ def _with_rest(
     table: ExactTable, cells: Sequence[Cells], tables: Sequence[Ints], sigma: float
 ) -> ProtectedSummary:
     """Return the protected summary with noisy label tables. Each attribute has one more cell for
-    all its unnamed values, if there are enough rows of them to matter.
+    all values whose names are not published, if these have enough rows to matter.
 
     The counts of this cell are the class totals minus the counts of the named cells. They are not
     measured, so they cost nothing, and the errors of all other cells add up in them.
@@ -602,11 +602,11 @@ def with_codes(
 
 def _expected_error(longest: float, width: int, rows: float, rho: float, unit_rows: int) -> float:
     """Return the standard error that noise of cost `rho` would add to a correlation between the
-    first codes of two attributes.
+    first codes of two attributes; codes are numbers that describe a row's values.
 
-    `longest` is the squared length to which a row's codes are clipped, `width` the number of
-    attributes with codes, `unit_rows` the largest number of rows of one unit. The error is infinite
-    if fewer than two attributes have codes.
+    `longest` is the squared length to which a row's vector of codes is shortened, `width` the
+    number of attributes with codes, `unit_rows` the largest number of rows of one unit. The error
+    is infinite if fewer than two attributes have codes.
     """
     if width < 2 or longest <= 0:
         return math.inf

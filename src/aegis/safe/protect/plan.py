@@ -101,14 +101,14 @@ class Plan:
 
     @property
     def named(self) -> list[str]:
-        """The names of the attributes whose cells (sets of values) are named at a cost to the
-        privacy budget.
+        """The attributes for which publishing the names of cells (sets of values) costs a part of
+        the privacy budget.
         """
         return [a.name for a in self.attributes if a.values is DomainSource.BUDGET]
 
     @property
     def namings(self) -> int:
-        """The number of thresholds for names that cost a part of the privacy budget."""
+        """The number of thresholds for publishing names that cost a part of the privacy budget."""
         fitted = any(a.values is DomainSource.BUDGET for a in self._fitted)
         return sum((self._classes is DomainSource.BUDGET, fitted, bool(self.named)))
 

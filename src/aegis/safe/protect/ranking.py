@@ -121,12 +121,12 @@ def search_protected(
 ) -> Advice:
     """Return the best configurations among all combinations, scored from a protected summary.
 
-    If the summary states whether configurations meet the rule, only those that do are returned.
-    Scores from label tables alone (rows by set of values and class) have a bound, so branch and
-    bound proves that the result is the best. Scores that also use moments (statistics of two
-    attributes together) have no bound. If there are at most 200,000 combinations, the search scores
-    all of them. Otherwise it scores those with the largest scores from label tables alone, and
-    changes one mask of the best ones at a time.
+    If the summary states whether configurations meet the rule, only those that do are returned. The
+    search is the same as for exact summaries. Scores from label tables alone (rows by set of values
+    and class) have a bound, so branch and bound proves that the result is the best. Scores that
+    also use moments (statistics of two attributes together) have no bound. If there are at most
+    200,000 combinations, the search scores all of them. Otherwise it scores those with the largest
+    scores from label tables alone, and changes one mask of the best ones at a time.
 
     Parameters
     ----------

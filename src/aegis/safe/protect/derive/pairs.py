@@ -50,8 +50,8 @@ NEARBY = (8, 32)
 
 @dataclass(frozen=True)
 class DerivablePair:
-    """A combination of two cells whose number of rows is known to lie in a range that is narrower
-    than the threshold.
+    """A combination of two cells (sets of values of two attributes) whose number of rows is known
+    to lie in a range that is narrower than the threshold.
 
     Attributes
     ----------
@@ -68,8 +68,9 @@ class DerivablePair:
 
 @dataclass(frozen=True)
 class PairAudit:
-    """The result of an audit: combinations of two cells whose number of rows can be derived from the
-    published figures, and how many combinations were examined.
+    """The result of an audit: combinations of two cells (sets of values of two attributes) whose
+    number of rows can be derived from the published figures, and how many combinations were
+    examined.
 
     Attributes
     ----------
@@ -87,7 +88,7 @@ class PairAudit:
 def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> PairAudit:
     """Return the pairs of cells (of two attributes) whose number of rows can be derived from
     moments (statistics of two attributes together) and label tables (rows by cell, a set of values,
-    and class).
+    and by class).
 
     Parameters
     ----------
@@ -116,8 +117,8 @@ def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> Pai
 
 
 def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
-    """Return the number of the first pair of attributes with a combination of two cells whose rows
-    can be derived.
+    """Return the number of the first pair of attributes with a combination of two cells (sets of
+    values) whose number of rows can be derived.
 
     Parameters
     ----------
