@@ -34,7 +34,7 @@ def all_evidence(
     max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Return the table closest to uniform that agrees with the joint counts of every mask.
+    """Return the table closest to uniform that agrees with the known counts of every mask.
 
     Iterative proportional fitting (IPF) starts from equal counts, and scales them in turn to the
     counts of each mask and of a known histogram. Before, the problem is made smaller:
@@ -52,14 +52,14 @@ def all_evidence(
     Parameters
     ----------
     evidence
-        Joint counts of at least one deterministic mask. A note says that noise masks are ignored.
+        Rows by masked value and class of deterministic masks. A note says that others are ignored.
     tolerance, max_sweeps, progress
         When IPF stops, and the receiver of progress.
 
     Returns
     -------
     Reconstruction
-        Table of shape (V, C), in rows. `residual` covers all known counts.
+        Rows by V unmasked values and C classes. `residual` covers all known counts.
 
     Raises
     ------
@@ -128,7 +128,8 @@ def merge_intervals(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJo
 
 
 def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint]:
-    """Drop every mask that another mask refines.
+    """Drop every mask that another mask refines, that is whose groups are unions of the other's
+    groups.
 
     Raise `DataError` if the counts of the finer mask do not add up to the counts of the coarser
     mask within `slack` rows; the message names both masks.
@@ -271,25 +272,26 @@ def smooth(
 
     There are four steps:
 
-    1. Compute the joint counts of the common refinement of all masks (`all_evidence`).
+    1. Compute the rows by class and set of values that no mask distinguishes (`all_evidence`).
     2. For each label class, fit a penalised composite link model (`composite_link`): a smooth curve
        of counts, or of the share of the class if the histogram is known.
     3. Choose the weight of this curve by its predictions. Null, without a place in the order, keeps
-    its count from step 1.
+       its count from step 1.
     4. Run iterative proportional fitting (IPF) from the result, to meet all known counts exactly.
 
     Parameters
     ----------
     evidence
-        Evidence with the joint counts of at least one mask, for an attribute with an order.
+        Rows by masked value and class of at least one mask. The values have an order.
     tolerance, max_sweeps, progress
         When IPF stops, and the receiver of progress.
 
     Returns
     -------
     Reconstruction
-        Table of shape (V, C), in rows. `details` holds the curve's weight, and each class's penalty
-        and effective dimension (0 without rows or curve). `converged` means that all steps did.
+        Rows by V unmasked values and C classes. `details` holds the curve's weight, each class's
+        penalty and effective dimension (0 without rows or curve); `converged` means that all steps
+        did.
 
     Raises
     ------
@@ -362,8 +364,8 @@ def _smoothing_notes(
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """The evidence on the V' ordered atoms (unmasked values with an order): the joint counts of
-    their G groups and C label classes, and the rows of each atom.
+    """What is known of the V' ordered atoms (unmasked values with an order): the rows by G groups
+    of atoms and C label classes, and the rows of each atom.
 
     Attributes
     ----------

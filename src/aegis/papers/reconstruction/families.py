@@ -392,7 +392,8 @@ THEOREM_1 = (
 
 
 def closed_form(evidence: Evidence) -> Reconstruction:
-    """Return the table closest to uniform that agrees with the joint counts of one mask.
+    """Return the table of rows by unmasked value and class, as uniform as possible, that agrees
+    with the joint counts (rows by masked value and class) of one mask.
 
     Let F(a,y) be the number of rows with the unmasked value (atom) a and the class y, f(a) the
     number of rows with a, and M(a) the group of a under the mask. Then
@@ -434,8 +435,8 @@ def closed_form(evidence: Evidence) -> Reconstruction:
 
 
 def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
-    """Return the joint counts of the only deterministic mask of the evidence. Raise `PolicyError`,
-    whose message names `method`, if there are none or several.
+    """Return the rows by masked value and class of the only deterministic mask in the known counts
+    (`evidence`). Raise `PolicyError`, whose message names `method`, if there are none or several.
     """
     if len(evidence.masked) != 1:
         names = ", ".join(mask.name for mask in evidence.masked) or "none"

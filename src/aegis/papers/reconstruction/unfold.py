@@ -120,8 +120,8 @@ def channel_em(
     Parameters
     ----------
     evidence
-        Evidence with the joint counts of at least one noise mask. The joint counts of deterministic
-        masks, and the histogram, are used, too.
+        The known counts: rows by masked value and class of at least one noise mask. Those of
+        deterministic masks, and the histogram, are used, too.
     tolerance, max_iterations, progress
         When EM stops, and the receiver of progress; see `unfold`.
     max_sweeps
@@ -130,8 +130,8 @@ def channel_em(
     Returns
     -------
     Reconstruction
-        Table of shape (V, C), in rows. `residual` is the deviation from the exact evidence; without
-        exact evidence, it is the misfit to the reports. `details["misfit"]` is always the misfit.
+        Rows by V unmasked values and C classes. `residual` is the deviation from exact counts;
+        without these, it is the misfit to the reports. `details["misfit"]` is always the misfit.
 
     Raises
     ------

@@ -43,7 +43,9 @@ REFUSED = {
 
 @dataclass(frozen=True)
 class RankedCounts:
-    """A protected summary and the policy under which it is ranked or searched."""
+    """A protected summary and the policy under which it is ranked or searched. `override` has the
+    owner's privacy rule if the user chose another one; else it is None.
+    """
 
     summary: ProtectedSummary
     policy: Policy

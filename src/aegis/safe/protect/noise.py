@@ -384,7 +384,7 @@ def _drawn(
 @dataclass(frozen=True, eq=False)
 class ExactTable:
     """The exact data from which moments (statistics of two attributes together) are computed: the
-    summary and, if available, the table.
+    summary and, if available, the table. `classes` are the label classes that are published.
     """
 
     summary: Summary
