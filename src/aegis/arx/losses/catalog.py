@@ -107,7 +107,7 @@ def _amount(name: str, text: str) -> float:
 
 class PublisherPayout(AreaLoss):
     """The loss that the search minimises: the benefit to the publisher if all rows were released
-    unmasked, minus the payout of the release.
+    unmasked, minus the payout of the release (its benefit, less the publisher's loss from attacks).
 
     A suppressed row has no payout. For a set of configurations, the search uses a lower bound of
     the loss: the loss that the finest masks of the set cause, without attacks.
@@ -144,8 +144,8 @@ _WITH_OPTIONS = (*CHARGED, NAME, Classification.name)
 
 
 def _charged(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
-    """Return the loss that `text` names with its options: a loss that is summed over attributes and
-    charges suppressed rows.
+    """Return the loss that `text` names with its options: a loss that is summed over attributes,
+    and to which suppressed rows add.
 
     Raises
     ------

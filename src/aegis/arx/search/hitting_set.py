@@ -140,7 +140,7 @@ class Sieve(BranchAndBound):
 
     def _prove(self, figure: float) -> None:
         """Record that the loss of every remaining configuration, as a sum over attributes, is at
-        least `figure`. This gives the search a bound.
+        least `figure`. This gives the search a bound, which proves its result at the end.
         """
         bound = -self._separable.total(min(figure, self._limit()))
         bound = min(self._remaining(), bound)
@@ -173,7 +173,8 @@ class Sieve(BranchAndBound):
         chosen
             The candidate of each of m attributes in each of n configurations, shape (n, m).
         sums
-            Lower bound of the cost of each configuration, shape (n,).
+            Lower bound of the cost (the loss as a sum over attributes) of each configuration, shape
+            (n,).
         known
             How many of the refused configurations were already taken into account when the list was
             made.
@@ -193,8 +194,8 @@ class Sieve(BranchAndBound):
     def _decide(self, window: OpenList, few: int, *, proves: bool) -> None:
         """Check the open configurations of a list (`window`), until at most `few` are left.
 
-        If `proves` is True, the list has all open configurations. Then the least cost in the list
-        is recorded as a lower bound.
+        If `proves` is True, the list has all open configurations. Then the least cost (loss as a
+        sum over attributes) in the list is recorded as a lower bound.
         """
         steps: list[dict[int, list[Coarsening]]] = []
         for number in count():
@@ -263,9 +264,9 @@ class Sieve(BranchAndBound):
             window.raise_to(within, parts, self._limit())
 
     def _priced(self, node: Node) -> list[Floats] | None:
-        """Return, for each attribute, the least cost of each candidate if the rows that a
-        configuration suppresses are suppressed. Return None if these rows are more than the rule
-        allows.
+        """Return, for each attribute, the least cost of each candidate (its part of the loss) if at
+        least those rows are suppressed that a configuration suppresses. Return None if the
+        configuration suppresses more rows than the rule allows.
 
         `node` has the configuration's candidate of each attribute. If the configuration costs less
         than the best ones so far, it is recorded.
@@ -284,8 +285,9 @@ class Sieve(BranchAndBound):
         self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]
     ) -> tuple[Node, list[Floats] | None] | None:
         """Return the coarsest configuration found, coarser than `node` or equal to it, that proves
-        that `node` is not among the best. Also return the least cost of each candidate if the rows
-        that it suppresses are suppressed; None if the rule refuses it.
+        that `node` is not among the best. Also return, by attribute, the least cost of each
+        candidate (its part of the loss) if at least its suppressed rows are suppressed; None if the
+        rule refuses it.
 
         The result is None if there is no such configuration, so that `node` may be among the best.
         The search follows the steps to coarser candidates in `steps`, and starts where the last

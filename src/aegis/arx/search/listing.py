@@ -34,8 +34,8 @@ _LARGEST, _SAMPLE = 1 << 20, 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Leftover:
-    """Configurations that may still be among the best: they refine no refused configuration, and
-    their loss, a sum over attributes, is below a limit.
+    """Configurations that may still be among the best: they are not finer than a configuration that
+    the rule refused, and their loss, a sum over attributes, is below a limit.
 
     Attributes
     ----------
@@ -59,10 +59,10 @@ class Listing:
     """All combinations of one candidate for each attribute, as a bit matrix.
 
     Each row is a combination of candidates of the first half of the attributes, and each bit of a
-    row is a combination of the second half. The refinements of a refused configuration are all rows
-    that refine its first half, combined with all bits that refine its second half. So each refused
-    configuration is first recorded in one row. Then each row gets the bits of coarser rows,
-    attribute by attribute.
+    row is a combination of the second half. The refinements of a refused configuration (it and all
+    finer ones) are all rows that refine its first half, combined with all bits that refine its
+    second half. So each refused configuration is first recorded in one row. Then each row gets the
+    bits of coarser rows, attribute by attribute.
 
     Parameters
     ----------
@@ -98,8 +98,9 @@ class Listing:
         random: np.random.Generator,
         go_on: Callable[[], None] = lambda: None,
     ) -> Leftover:
-        """Return the configurations that refine no refused configuration, and whose loss, as a sum
-        over attributes, is below a limit. If there are too many, return a random sample.
+        """Return the configurations that refine (equal, or are finer than) no refused
+        configuration, and whose loss, as a sum over attributes, is below a limit. If there are too
+        many, return a random sample.
 
         Parameters
         ----------
@@ -255,7 +256,7 @@ def _within(order: Flags, column: npt.NDArray[np.int16]) -> Bits:
 
 class OpenList:
     """A list of open configurations: the rule has not refused them, and they are not yet recorded
-    among the best. Each has a lower bound of its cost.
+    among the best. Each has a lower bound of its cost, the loss as a sum over attributes.
 
     For each candidate, one bit per configuration says whether its mask refines the candidate. So
     all refinements of a configuration are found in a few operations.
