@@ -6,7 +6,8 @@ because splitting classes lowers each of these losses, and a suppressed row cost
 as a row in any class. If options make a suppressed row cost less, the bound takes that into
 account.
 
-The losses that depend on the number of leaf combinations that a released row may represent.
+The losses that depend on how many combinations of original values (leaves of hierarchies) a
+released row may represent.
 
 This number, the area, is a product over the attributes: each factor is the number of leaves of the
 masked value.

@@ -1,4 +1,5 @@
-"""Define the exact cells from which a protected summary is made; they never leave this process.
+"""Define the cells (sets of values) with exact counts from which a protected summary is made; the
+counts never leave this process.
 
 Choose the label classes that a protected summary names; rows of other classes count as unlabelled.
 

@@ -1,5 +1,5 @@
-"""Protect a summary at level `counts`: perturb small cells of label tables, and round moments of
-codes.
+"""Protect a summary at level `counts`: perturb counts by value and class (label tables), and
+round statistics of two attributes together (moments).
 
 These are methods of official statistics; they give no formal guarantee. Cells with fewer rows than
 the threshold lose their names. Every count is rounded at random or changed by its cell key. Linear

@@ -1,8 +1,9 @@
 """Compute second moments of clipped codes over the rows of a table, with bounded sensitivity.
 
-Codes are clipped before their products are added up. So the effect of a single row on the moments
-is bounded. If the rows are available, the vector of all codes of a row is shortened. If only
-co-occurrence counts are available, the codes of each attribute are shortened separately.
+Codes are numbers that describe how a value is associated with the label. They are clipped (the
+vector of codes is shortened) before their products are added up. So the effect of a single row on
+the moments is bounded. If the rows are available, all codes of a row are shortened together. If
+only co-occurrence counts are available, the codes of each attribute are shortened separately.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ sums. For each cell, two linear programs give the smallest and the largest count
 published figures (Cox, Linear sensitivity measures in statistical disclosure control, J. Stat.
 Planning and Inference 5, 1981; Fischetti and Salazar, Management Science 47, 2001). HiGHS solves
 the programs. Counts are whole numbers, so ranges are rounded inwards. The program of a two-way
-table always has integer solutions; for few classes the ranges have a closed form (`tables`).
+table always has integer solutions; for few classes the ranges have a closed form (`table_ranges`).
 """
 
 from __future__ import annotations
