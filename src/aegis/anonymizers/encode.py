@@ -235,7 +235,9 @@ def _natural_kind(dtype: pa.DataType) -> AttributeKind:
 
 
 def _encoded(column: pa.ChunkedArray) -> tuple[Codes, list[Any]]:
-    """Return the code of each row, -1 for missing, and the distinct values that are not missing."""
+    """Return the code of each row's value in a column, -1 for missing, and the distinct values that
+    are not missing.
+    """
     if pt.is_floating(column.type):
         # -0.0 + 0.0 is 0.0: Arrow distinguishes the two zeros, and Python does not.
         column = pc.add(column, pa.scalar(0.0, column.type))
@@ -462,8 +464,8 @@ def shown_by_masks(
 
 
 def _masked(read: RecordTable, shown: Mapping[str, Mask]) -> pa.Table:
-    """Return the table with a mask applied to each of the columns in `shown`; the order of rows
-    does not change.
+    """Return the table in `read` with a mask applied to each of the columns in `shown`; the order
+    of rows does not change.
     """
     if not shown:
         return read.table

@@ -136,14 +136,16 @@ def _distinct_in(of: Ints, values: Array, groups: int) -> Ints:
 
 
 def at_least(name: str, given: float, least: float, *, strictly: bool = False) -> None:
-    """Raise `PolicyError` if the option `name` is below `least`; if `strictly`, also if it is equal."""
+    """Raise `PolicyError` if `given`, the value of the option `name`, is below `least`; if
+    `strictly`, also if it is equal.
+    """
     if not (given > least if strictly else given >= least):
         bound = "above" if strictly else "at least"
         raise PolicyError(f"{name} = {given} is too small.", hint=f"It must be {bound} {least}.")
 
 
 def within(name: str, given: float, low: float, high: float) -> None:
-    """Raise `PolicyError` if the option `name` is outside [low, high]."""
+    """Raise `PolicyError` if `given`, the value of the option `name`, is outside [low, high]."""
     if not low <= given <= high:
         raise PolicyError(
             f"{name} = {given} is out of range.", hint=f"It must lie between {low} and {high}."

@@ -99,7 +99,8 @@ def _cut_all(
     active: _Partitions, open_: Flags, k: int, distinct: int, relaxed: bool
 ) -> tuple[_Partitions, Flags]:
     """Cut all partitions that can be cut; return the halves, and for each partition whether it was
-    not cut. `open_` says which partitions to try.
+    not cut. `open_` says which partitions to try. Both halves must have k records and `distinct`
+    values of each sensitive attribute; if `relaxed`, equal values may be divided.
     """
     widths = active.widths()
     ranking = np.argsort(-widths, axis=0, kind="stable")
@@ -155,8 +156,9 @@ def _cut(
     part: _Partitions, number: int, k: int, distinct: int, relaxed: bool
 ) -> tuple[Flags, Flags]:
     """Return a possible cut of each of P partitions of N records by the attribute with the index
-    `number`: which records go to the left side, shape (N,), and for which partitions both sides are
-    large and diverse enough, shape (P,).
+    `number`: which records go to the left side, shape (N,), and for which partitions both sides
+    have k records and `distinct` values of each sensitive attribute, shape (P,). If `relaxed`,
+    equal values may be divided.
     """
     attribute = part.records.attributes[number]
     codes = attribute.codes[part.rows]

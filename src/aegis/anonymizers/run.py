@@ -144,7 +144,7 @@ def read_records(
 def anonymize_records(
     read: RecordTable, recipe: Recipe, *, seed: int | None = None, progress: Progress = SILENT
 ) -> Anonymized:
-    """Group the records of a table by the method of `recipe`, and build the released rows.
+    """Group the records of the table `read` by the method of `recipe`, and build the released rows.
 
     If persons are counted, the method groups persons by the median of their rows. All rows of a
     person are then in one group, which has at least k persons. Methods that suppress single cells
@@ -196,8 +196,8 @@ def _with_masks(grouped: Grouped, read: RecordTable) -> Grouped:
 
 
 def _masks_given(read: RecordTable, recipe: Recipe, seed: int, progress: Progress) -> Any:
-    """Return the masks that the recipe's options name, or draw masks with differential privacy if
-    the method does so.
+    """Return the masks that the recipe's options name for the table `read`, or draw masks with
+    differential privacy if the method does so.
     """
     draw = recipe.anonymizer.masks
     if draw is None:
@@ -240,7 +240,8 @@ def check_release(anonymized: Anonymized, policy: Policy) -> tuple[Source, Sourc
 
 
 def _with_left_out(made: Anonymized, rule: PrivacyRule, verdict: Verdict) -> Verdict:
-    """Return the verdict with the rows that the method left out counted as suppressed.
+    """Return the verdict of the rule on the release `made`, with the rows that the method left out
+    counted as suppressed.
 
     If persons are counted, the limit is a share of the persons. The method and the rule leave out
     either all rows of a person or none, so no person counts twice.

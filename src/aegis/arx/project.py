@@ -184,8 +184,9 @@ class _Project:
         policy.setdefault("label", name)
 
     def _weigh(self, config: ElementTree.Element, attributes: dict[str, dict[str, Any]]) -> bool:
-        """Write the project's weights of the quasi-identifiers into `attributes`, scaled to a
-        maximum of 1. Return whether the weights differ; if not, none are written.
+        """Write the project's weights of the quasi-identifiers, which `config` has in XML, into
+        `attributes`, scaled to a maximum of 1. Return whether the weights differ; if not, none are
+        written.
         """
         quasi = [name for name, a in attributes.items() if a["role"] == "quasi-identifier"]
         given = {

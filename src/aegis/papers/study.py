@@ -118,7 +118,8 @@ def estimate(
 ) -> tuple[Estimate, ...]:
     """Estimate how far a measure of each configuration deviates from the measure of the unmasked
     table. `know` says what is used of unmasked values: their rows by label (`raw`), their rows
-    (`histogram`) or `nothing`; None uses all that the summary has.
+    (`histogram`) or `nothing`; None uses all that the summary has. `method` reconstructs the
+    unmasked counts.
     """
     from aegis.papers.estimates.deviation import DEFAULT_METHOD, estimate_pud
 

@@ -336,7 +336,8 @@ def _star(attribute: RecordAttribute, *, empty: bool) -> int:
 
 def _shown(attribute: RecordAttribute, starred: Flags, *, empty: bool) -> list[Any]:
     """Return the values to release, one for each record: as text if a `*` is among them, otherwise
-    in the type of the column. `starred` says which cells are suppressed.
+    in the type of the column. `starred` says which cells are suppressed, and `empty` that these are
+    null instead of `*`.
     """
     mark = None if empty else SUPPRESSED_VALUE
     as_text = bool(starred.any()) and not empty

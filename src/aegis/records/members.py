@@ -210,9 +210,10 @@ def k_member(
 def _grow(
     records: Records, queues: _Queues, cluster: _Cluster, seed: int, of: Ints, k: int, distinct: int
 ) -> list[int] | None:
-    """Add records to a cluster until it has k records and `distinct` different values of each
-    sensitive attribute. Return the indices of its records, or None if too few records are left.
-    `seed` is the combination of values to start with, and `of` has the combination of each record.
+    """Add records from `queues` to a cluster until it has k records and `distinct` different values
+    of each sensitive attribute. Return the indices of its records, or None if too few records are
+    left. `seed` is the combination of values to start with, and `of` has the combination of each
+    record.
     """
     members = [queues.take(seed)]
     seen: list[set[int]] = [{int(a.codes[members[0]])} for a in records.sensitive]

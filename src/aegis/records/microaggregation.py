@@ -158,8 +158,9 @@ def mdav(space: Space, k: int, step: Step = SILENT_STEP) -> Ints:
 
 
 def _around_farthest(pool: _Unassigned, k: int, labels: Ints, cluster: int) -> Floats:
-    """Form a cluster of the record farthest from the average and its k - 1 nearest records, and
-    write its number `cluster` to `labels`. Return the distance of each record to that record.
+    """Form a cluster of the unassigned record (in `pool`) farthest from the average and its k - 1
+    nearest records, and write its number `cluster` to `labels`. Return the distance of each record
+    to that record.
     """
     r = pool.farthest(pool.space.distances(pool.centre()))
     from_r = pool.space.distances(pool.space.at(r))

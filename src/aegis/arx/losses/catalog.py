@@ -191,7 +191,8 @@ def _classification(
     """Return the classification metric as an objective. If the label is a quasi-identifier, the
     metric counts masked labels.
 
-    `charges` has the options of the metric, and `shown` is its name as the user wrote it.
+    `charges` has the options of the metric, and `shown` is its name as the user wrote it. `plan`
+    checks the privacy rule.
     """
     frequency = problem.summary.frequency
     masked = frequency is not None and frequency.label in frequency.quasi

@@ -188,7 +188,7 @@ def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats
 
 def leaf_bits(attribute: AttributeSummary, candidate: Candidate) -> Floats:
     """Return, for each of the V values, log2 of how many original values (leaves) its group under a
-    mask may represent, shape (V,).
+    candidate mask may represent, shape (V,).
     """
     return np.log2(leaf_counts(attribute, candidate))
 
@@ -210,8 +210,8 @@ def rank_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 
 
 def height(attribute: AttributeSummary, candidate: Candidate) -> float:
-    """Return the level of a mask in its hierarchy. Without a hierarchy, return its rank among the
-    attribute's masks, from finest to coarsest.
+    """Return the level of a candidate mask in its hierarchy. Without a hierarchy, return its rank
+    among the attribute's masks, from finest to coarsest.
     """
     return float(_level(attribute, candidate)[0])
 

@@ -460,8 +460,8 @@ class HittingSets:
         step: Step,
         start: tuple[Box, ...],
     ) -> Found:
-        """Return the `top` configurations with the least losses, with a proof. If the time limit
-        ends the search before, return the best ones so far.
+        """Return the `top` configurations with the least losses by `objective`, with a proof. If
+        the time limit (`clock`) ends the search before, return the best ones so far.
 
         `start` are configurations to try first, and `feasibility` is the object that checks the
         privacy rule.

@@ -496,8 +496,8 @@ class Tally:
 
     @staticmethod
     def _halves(some: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Divide attributes into two parts with similar numbers of classes: every second attribute,
-        and all others. A part without attributes is left out.
+        """Divide the attributes `some` into two parts with similar numbers of classes: every second
+        attribute, and all others. A part without attributes is left out.
         """
         return tuple(half for half in (some[::2], some[1::2]) if half)
 

@@ -270,7 +270,7 @@ def _masked_by(
 def within_limits(
     estimate: float, limits: tuple[float, float] | None, masked: float
 ) -> AttributeEstimate:
-    """Return the estimate of a measure, which is not outside its bounds if these are known; `masked`
+    """Return the estimate of a measure, moved into its bounds (`limits`, None if unknown); `masked`
     is the measure of the masked attribute.
     """
     if limits is None:
@@ -310,7 +310,7 @@ def _bounds(
 ) -> tuple[float, tuple[float, float] | None]:
     """Return the measure of an attribute under the finest of the candidate masks, and lower and
     upper bounds for the measure of the unmasked attribute; None for bounds that the measure does
-    not have.
+    not have. `setting` says what is known of unmasked values.
     """
     seen = [
         scorer.attribute(attribute, candidate, measure)

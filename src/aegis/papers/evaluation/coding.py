@@ -169,8 +169,9 @@ class CodedTable:
         return Design(np.stack(columns, axis=1).astype(np.int32), tuple(sizes), numbers)
 
     def _numbers(self, choice: Choice, name: str) -> Floats | None:
-        """Return, for each masked value of the attribute `name`, the mean of the numbers that it
-        represents, shape (groups,); None if the attribute has no order.
+        """Return, for each masked value of the attribute `name` under a configuration (`choice`),
+        the mean of the numbers that it represents, shape (groups,); None if the attribute has no
+        order.
         """
         numbers, candidate = self.attributes[name].numbers, choice[name]
         if numbers is None:
@@ -185,7 +186,9 @@ class CodedTable:
         return means
 
     def designed(self, choice: Choice) -> tuple[str, ...]:
-        """Return the name of the attribute in each column of `design`."""
+        """Return the name of the attribute in each column of the features that `design` returns for
+        `choice`.
+        """
         shown = [n for n in self.codes if choice[n].noise is not None or choice[n].size > 1]
         return tuple(shown or list(self.codes)[:1])
 

@@ -66,8 +66,8 @@ class Reconstructed:
     _fitted: dict[tuple[str, Candidate], Table] = field(default_factory=dict)
 
     def fitted(self, attribute: AttributeSummary, candidate: Candidate) -> Table:
-        """Return the counts that IPF fits to one mask, before rounding: V unmasked values by C
-        classes, shape (V, C). The result is cached.
+        """Return the counts that iterative proportional fitting (IPF) fits to one candidate mask,
+        before rounding: V unmasked values by C classes, shape (V, C). The result is cached.
         """
         key = (attribute.name, candidate)
         if key not in self._fitted:
@@ -77,8 +77,8 @@ class Reconstructed:
         return self._fitted[key]
 
     def table(self, attribute: AttributeSummary, candidate: Candidate, seed: int) -> Ints:
-        """Return the estimated counts of the V unmasked values by the C classes, shape (V, C), as
-        whole numbers.
+        """Return the counts of the V unmasked values by the C classes, shape (V, C), estimated from
+        one candidate mask, as whole numbers.
 
         The counts are either drawn, or fitted and then rounded at random. Each cell is rounded
         separately, so totals change.

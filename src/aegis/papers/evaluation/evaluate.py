@@ -247,7 +247,7 @@ def _releases(
     progress: Progress,
 ) -> tuple[Advice, dict[str, CodedRelease]]:
     """Return the advice with the requested record-level releases added, and these releases as
-    integer codes, by name.
+    integer codes, by name. `rows` is the table as integer codes.
     """
     methods, seed = request.methods, request.seed
     if methods is None and not policy.anonymizers:
@@ -281,8 +281,9 @@ def _shifts(
     split: Split,
     seed: int,
 ) -> dict[str, float]:
-    """Return how much feature importances differ from those of the unmasked table, for each release
-    and for the best configuration; empty without releases.
+    """Return how much feature importances of a random forest, trained on one split, differ from
+    those of the unmasked table, for each release and for the best configuration; empty without
+    releases.
     """
     if not releases:
         return {}
@@ -313,8 +314,8 @@ def tasks(
     seed: int,
     releases: Mapping[str, CodedRelease] | None = None,
 ) -> Iterator[Task]:
-    """Yield a training task for each configuration or release, model and split. At most one masked
-    table is in memory at a time.
+    """Yield a training task for each configuration (`choices`) or release, model and split. `rows`
+    is the table as integer codes. At most one masked table is in memory at a time.
     """
     designs: Iterator[tuple[str, Design, Sequence[Split]]] = chain(
         ((name, rows.design(choice), splits) for name, choice in choices.items()),
@@ -350,7 +351,9 @@ def _train_all(
     request: EvaluationRequest,
     progress: Progress,
 ) -> tuple[tuple[Training, ...], int]:
-    """Return all trainings in a fixed order, and how many of them come from the store."""
+    """Train each model on each configuration (`choices`), release and split; return all results in
+    a fixed order, and how many of them come from the store. `rows` is the table as integer codes.
+    """
     total = (len(choices) + len(releases)) * len(models) * len(splits)
     known: list[Training] = []
     done: list[Training] = []

@@ -444,8 +444,8 @@ def train(task: Task) -> Training:
 
 
 def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...]]:
-    """Train a regression model on the numeric label `response`; return the predictions for the n
-    test rows, shape (n,), and the warnings.
+    """Train the regression model of a task on the numeric label `response`; return the predictions
+    for the n test rows, shape (n,), and the warnings.
     """
     own = task.design.linear if task.model.features is Features.NUMBERS else task.design.ordinal
     model = task.model.make(task.seed)
@@ -617,7 +617,9 @@ class Store:
         )
 
     def add(self, key: str, training: Training) -> None:
-        """Add a finished training, and write it to the file immediately."""
+        """Add a finished training under `key`, the hash of its task, and write it to the file
+        immediately.
+        """
         record = {"key": key, **json_fields(training)}
         self._known[key] = record
         if self._path is None:

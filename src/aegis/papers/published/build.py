@@ -204,7 +204,7 @@ def _check_names(
 
 
 def _check_tables(published: Published) -> None:
-    """Raise `DataError` if the tables cannot come from the same rows."""
+    """Raise `DataError` if the published tables cannot come from the same rows."""
     first_name, first = next(iter(published.tables.items()))
     for name, other in published.tables.items():
         if other.rows != first.rows:

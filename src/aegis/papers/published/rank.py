@@ -137,7 +137,8 @@ def _in_order(
     measure: str | None,
 ) -> list[Ranked]:
     """Sort the tables: those that meet the rule first, then by the estimated deviation (if `case`
-    is given), then by score, then by name.
+    says how), then by their score by the measure `chosen`, then by name. `measure` is the measure
+    whose deviation is estimated, or None for the default.
     """
     if case is not None:
         estimator = _PublishedEstimator(published, case, estimated_measure(measure))
@@ -153,7 +154,8 @@ def _best(ranking: Sequence[Ranked], chosen: Measure) -> float:
 def _with_errors(
     published: Published, ranking: list[Ranked], measure: Measure, progress: Progress
 ) -> tuple[list[Ranked], tuple[str, ...]]:
-    """Add standard errors and ties to the ranking, or return a sentence if there are none.
+    """Add standard errors and ties of the scores by a measure to the ranking. If there are none,
+    also return a sentence that says why.
 
     Each table is scored again without each fold (one of several parts) of its rows. Folds depend on
     the masked values, so the folds of two tables are unrelated. So the function adds the errors of

@@ -336,8 +336,8 @@ def _require_order(evidence: Evidence) -> None:
 
 
 def _details(evidence: Evidence, fits: Sequence[SmoothFit | None], weight: float) -> dict[str, Any]:
-    """Return three figures of the result by name: the penalty and the effective dimension of each
-    class (0 without a fit), and the weight of the curve.
+    """Return three figures of a smooth estimate by name: the penalty and the effective dimension of
+    each class (0 without a fit), and the weight of the curve.
     """
     per_label = [*fits, *[None] * (evidence.labels - len(fits))]
     return {
@@ -408,8 +408,8 @@ class _Seen:
         ]
 
     def curves(self, fits: Sequence[SmoothFit | None]) -> Floats:
-        """Return the smooth counts of the V' ordered atoms (unmasked values) in all C label classes,
-        shape (V', C).
+        """Return the smooth counts of the V' ordered atoms (unmasked values) in all C label
+        classes, shape (V', C), from the fits of the classes.
         """
         nothing = np.zeros(len(self.codes))
         return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)

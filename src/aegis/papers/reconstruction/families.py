@@ -369,8 +369,8 @@ class PairFit:
 def grouped_steps(
     families: Sequence[Family], remaining: Sequence[Floats], where: Ints
 ) -> list[FamilySweep]:
-    """Return the constraints of each family for only the cells `where` of the flattened table.
-    `remaining` has the totals that these cells must have.
+    """Return the constraints of each family (groups of cells with required totals) for only the
+    cells `where` of the flattened table. `remaining` has the totals that these cells must have.
     """
     steps = []
     for family, left in zip(families, remaining, strict=True):
@@ -449,8 +449,8 @@ def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
 
 
 def spread(mask: MaskedJoint, histogram: Floats | None) -> Floats:
-    """Divide the counts of each group among the unmasked values (atoms) of the group. Return the
-    table of V atoms by C classes, shape (V, C).
+    """Divide the counts of each group of a mask among the unmasked values (atoms) of the group.
+    Return the table of V atoms by C classes, shape (V, C).
 
     Counts are divided in proportion to the histogram, or equally if there is no histogram. Raise
     `DataError` if a group has different totals in the histogram and in the joint counts.

@@ -170,7 +170,7 @@ def _reconstructed(table: Floats, unfolded: Unfolding) -> Reconstruction:
 
 def _after(fitted: Reconstruction, raked: Reconstruction) -> Reconstruction:
     """Return the result of two fits, the second of which (`raked`) started from the table of the
-    first: the table of the second, and the iterations and notes of both.
+    first (`fitted`): the table of the second, and the iterations and notes of both.
     """
     return replace(
         fitted,
@@ -210,8 +210,9 @@ def _exact_families(evidence: Evidence) -> list[Family]:
 
 
 def _reports(channel: Floats, reported: npt.ArrayLike) -> Floats:
-    """Return the rows per report and label class, shape (R, C). Raise `DataError` if a report has
-    rows although the channel gives it the probability 0 for every true value.
+    """Return `reported`, the rows per report (noisy value) and label class, checked, shape (R, C).
+    Raise `DataError` if a report has rows although the channel gives it the probability 0 for every
+    true value.
     """
     seen = counts(reported, "The reported joint")
     seen = seen[:, None] if seen.ndim == 1 else seen

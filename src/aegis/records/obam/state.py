@@ -318,8 +318,8 @@ class State:
         self.loss += change
 
     def swap(self, record: int, other: int, change: float) -> None:
-        """Exchange two records of different clusters; `change` is the change of the information
-        loss that this causes.
+        """Exchange the records `record` and `other` of different clusters; `change` is the change
+        of the information loss that this causes.
         """
         source, target = int(self.of[record]), int(self.of[other])
         self.move(record, target, change)

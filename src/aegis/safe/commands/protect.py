@@ -214,7 +214,8 @@ def read_key(path: Path | None) -> bytes | None:
 def print_protected(
     shell: Output, made: ProtectedSummary, output: Path, policy: Path, *, head: str | None = None
 ) -> None:
-    """Print a description of the protected summary in the requested format.
+    """Print a description of the protected summary `made`, written to the file `output`, in the
+    requested format.
 
     `head` is the hash of the ledger's last event; None without a ledger.
     """

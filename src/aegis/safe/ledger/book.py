@@ -207,7 +207,9 @@ class Ledger:
 
     @checks_types
     def entries(self, name: str | None = None) -> tuple[Entry, ...]:
-        """Return all entries of one population or of all, in chronological order."""
+        """Return all entries of the population `name`, or of all populations, in chronological
+        order.
+        """
         with self._connected() as connection:
             if name is not None:
                 self._population(connection, name)
@@ -257,7 +259,9 @@ class Ledger:
     def _affordable(
         self, connection: sqlite3.Connection, population: LedgerPopulation, spend: Spend
     ) -> dict[str, Any]:
-        """Return a cost as JSON values; raise `PolicyError` if the population's budget is too small."""
+        """Return the cost `spend` as JSON values; raise `PolicyError` if it exceeds what is left of
+        the population's budget.
+        """
         name = population.name
         if spend.unit != population.unit:
             raise PolicyError(
@@ -325,14 +329,14 @@ class Ledger:
     @checks_types
     def commit(self, entry: int, digest: str, *, sensitivity: str = "", sigma: str = "") -> None:
         """Record that the output of an entry was released, with its SHA-256 (`digest`) and the
-        sensitivity and the scale of its noise as texts.
+        sensitivity and the scale (`sigma`) of its noise, as texts.
         """
         said = {"sensitivity": sensitivity, "sigma": sigma}
         self._move("commit", entry, {"digest": digest} | {k: v for k, v in said.items() if v})
 
     @checks_types
     def cancel(self, entry: int) -> None:
-        """Refund the reservation with this number, which was never used.
+        """Refund the reservation `entry`, an entry's number, which was never used.
 
         Raises
         ------
@@ -370,7 +374,8 @@ class Ledger:
     @checks_types
     def list_release(self, name: str, note: str, digest: str) -> int:
         """Record a release for the population `name` without differential privacy, such as a
-        k-anonymous release; return the number of its entry. `digest` is the SHA-256 of the release.
+        k-anonymous release; return the number of its entry. `note` describes the release, and
+        `digest` is its SHA-256.
         """
         with self._writing() as connection:
             self._population(connection, name)
@@ -378,8 +383,8 @@ class Ledger:
 
     @checks_types
     def note(self, name: str, note: str) -> int:
-        """Record an event without cost for a population, such as a refusal; return the number of
-        its entry.
+        """Record the text `note` for the population `name`, as an event without cost, such as a
+        refusal; return the number of its entry.
         """
         with self._writing() as connection:
             self._population(connection, name)
@@ -387,7 +392,9 @@ class Ledger:
 
     @checks_types
     def notes(self, name: str) -> tuple[str, ...]:
-        """Return the texts that `note` recorded for a population, in chronological order."""
+        """Return the texts that `Ledger.note` recorded for the population `name`, in chronological
+        order.
+        """
         with self._connected() as connection:
             rows = connection.execute(
                 "select content from event where kind = 'note' and population = ? order by number",
@@ -488,7 +495,9 @@ class Spending:
         self.ledger.begin(self.entry)
 
     def commit(self, digest: str, *, sensitivity: str = "", sigma: str = "") -> None:
-        """Record that the output with this SHA-256 was released, and the scale of its noise."""
+        """Record that the output with the SHA-256 `digest` was released. `sensitivity` and `sigma`
+        are the sensitivity and the scale of its noise, as texts.
+        """
         self.ledger.commit(self.entry, digest, sensitivity=sensitivity, sigma=sigma)
 
 
@@ -518,7 +527,8 @@ def _append(
     entry: int,
     content: Mapping[str, Any],
 ) -> int:
-    """Append an event to the ledger; return the number of the entry to which it belongs.
+    """Append an event of a population to the ledger that `connection` has open; return the number
+    of the entry to which it belongs.
 
     `kind` and `content` describe the event. If `entry` is 0, the event starts a new entry.
     """

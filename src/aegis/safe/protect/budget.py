@@ -112,9 +112,9 @@ def rho_of(sensitivity: float, sigma: float) -> float:
 
 
 def sigma_of(sensitivity: float, rho: float) -> float:
-    """Return the scale of Gaussian noise that costs `rho`, the privacy loss in zero-concentrated
-    differential privacy (zCDP). The scale is increased by a factor of 1 + 1e-9 to allow for
-    rounding errors.
+    """Return the scale of Gaussian noise that, on figures with this L2 sensitivity, costs `rho`,
+    the privacy loss in zero-concentrated differential privacy (zCDP). The scale is increased by a
+    factor of 1 + 1e-9 to allow for rounding errors.
     """
     return sensitivity / math.sqrt(2.0 * rho) * (1.0 + 1e-9)
 

@@ -234,8 +234,8 @@ def cells_in(column: TypedColumn, masks: Sequence[Mask] | None = None) -> Cells:
 
 
 def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ...]]]) -> Cells:
-    """Form cells, the sets of values that no mask distinguishes. Each mask is given with the number
-    of the group to which each value belongs, and the masked values of the groups.
+    """Form the cells of a column, the sets of values that no mask distinguishes. Each mask is given
+    with the number of the group to which each value belongs, and the masked values of the groups.
     """
     attribute = column.attribute
     own = common_refinement([groups for _, groups, _ in masks]).astype(np.int64)
@@ -261,7 +261,8 @@ def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ..
 
 
 def fit_to(column: TypedColumn, counts: Ints, named: Flags) -> list[Mask]:
-    """Fit the candidates' masks to protected counts of those values whose names may be published.
+    """Fit the candidate masks of a column to protected counts of those values whose names may be
+    published.
 
     `counts` has the number of rows for each of the U distinct values, and `named` whether its name
     may be published; both have shape (U,).
@@ -367,14 +368,16 @@ class NamedClasses:
         return columns
 
     def within(self, cells: Cells) -> Cells:
-        """Return the cells (rows by set of values and class) of an attribute with the counts of
-        only the published classes.
+        """Return an attribute's cells (sets of values), with their rows in only the published
+        classes.
         """
         return replace(cells, joint=self.of(cells.joint))
 
 
 def declared_classes(label: Label) -> tuple[str, ...]:
-    """Return the classes that a policy declares, by name or by cuts; empty if it declares none."""
+    """Return the classes of the label that a policy declares, by name or by cut points; empty if it
+    declares none.
+    """
     if not label.cuts:
         return tuple(plain_text(show(value)) for value in label.classes)
     edges = [float(cut) for cut in label.cuts]

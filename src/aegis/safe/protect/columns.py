@@ -209,7 +209,9 @@ def _covered(own: ColumnType) -> set[ColumnType]:
 def types_allowed(
     attribute: AttributeSummary, declared: ValueType | None
 ) -> tuple[ColumnType, ...]:
-    """Return the types that a column can have, given its declaration and its candidate masks."""
+    """Return the types that a column can have, given the type that the policy declares (None if it
+    declares none) and the candidate masks.
+    """
     return tuple(
         t
         for t in TYPES

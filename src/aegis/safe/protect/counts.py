@@ -246,7 +246,8 @@ def _audited(
     """Perturb the label tables (rows by cell and class) until no small count can be derived; return
     them and their cells (sets of values).
 
-    A derivable cell is merged into the most similar one, and its attribute is perturbed again.
+    `classes` are the label classes to publish, and `asked` has the options. A derivable cell is
+    merged into the most similar one, and its attribute is perturbed again.
     """
     while True:
         bare = _bare(summary, classes, cells, asked)
@@ -269,8 +270,8 @@ def _audited(
 def _bare(
     summary: Summary, classes: NamedClasses, cells: Sequence[Cells], asked: Perturbation
 ) -> ProtectedSummary:
-    """Return the protected summary with perturbed label tables (rows by set of values and class),
-    but without moments and verdicts.
+    """Return the protected summary with perturbed label tables (rows by cell, a set of values, and
+    published class), but without moments and verdicts. `asked` has the options.
     """
     tables = [_perturbed(own, classes.names, asked) for own in cells]
     protection = Protection(
@@ -319,7 +320,7 @@ def _moments(
 
 
 def _rounded(moments: Floats, step: float) -> Moments:
-    """Round the mean products of codes to multiples of `step`."""
+    """Round `moments`, mean products of two codes, to multiples of `step`."""
     return Moments(np.rint(moments / step) * step, step / math.sqrt(12))
 
 

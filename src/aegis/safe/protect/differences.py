@@ -56,8 +56,8 @@ def compare(
 
     Exact summaries are subtracted cell by cell: an added row gives a difference of 1. The privacy
     costs of noisy summaries add up. In perturbed summaries (level `counts`), different counts show
-    that rows of a cell changed. `other` names the older file in sentences. Differences of fewer
-    rows than `threshold` count as small.
+    that rows of a cell changed. `newer` minus `older` gives the differences; `other` names the
+    older file in sentences. Differences of fewer rows than `threshold` count as small.
 
     Raises
     ------

@@ -394,7 +394,9 @@ def _shortfalls(
 
 
 def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
-    """Yield sentences that a reader of a protected summary should know."""
+    """Yield sentences that a reader of a protected summary should know, such as its guarantee.
+    `pairs` is the audit of combinations of two attributes.
+    """
     said = summary.protection
     if pairs.cells:
         partly = pairs.looked_at < pairs.cells

@@ -62,8 +62,8 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
 
 
 def uniform(key: bytes, parts: Sequence[str]) -> float:
-    """Return a number in [0, 1), computed by HMAC-SHA256 from the secret key and the texts that
-    identify a cell.
+    """Return a number in [0, 1), computed by HMAC-SHA256 from the secret key and from `parts`, the
+    texts that identify a cell.
     """
     text = "\x1f".join(part.replace("\x1f", "\x1f\x1f") for part in parts)
     digest = hmac.new(key, text.encode("utf-8"), sha256).digest()
@@ -95,8 +95,8 @@ def round_randomly(count: int, base: int, chance: float) -> int:
 
 
 def rounded_range(published: int, base: int) -> tuple[int, int]:
-    """Return the smallest and the largest count that random rounding to multiples of `base` can
-    publish as `published`.
+    """Return the smallest and the largest true count that random rounding to multiples of `base`
+    can turn into `published`.
     """
     return max(published - base + 1, 0), published + base - 1
 

@@ -365,7 +365,8 @@ def _drawn(
     progress: Progress,
 ) -> tuple[ProtectedSummary, tuple[StatedVerdict, ...]]:
     """Draw all noise, paid from `budget`; return the protected summary, and the statements whether
-    the requested configurations meet the rule. `plan` says what is published from where.
+    the requested configurations meet the rule. `asked` has the options, and `plan` says what is
+    published from where.
     """
     classes = plan.classes(budget)
     every = plan.cells(plan.columns(budget), classes, budget)
@@ -414,7 +415,8 @@ def _label_tables(
     table: ExactTable, cells: Sequence[Cells], plan: Plan, budget: Budget, rho: float
 ) -> tuple[ProtectedSummary, Sequence[Cells]]:
     """Return the noisy label tables (rows by cell, a set of values, and class) of the cells whose
-    names may be published, and these cells. The noise costs `rho`.
+    names may be published, and these cells. The noise costs `rho` of the budget, and `plan` says
+    for which attributes publishing names costs, too.
     """
     name = "label tables"
     tables, sigma = _noisy_tables(name, cells, budget, rho)
@@ -448,7 +450,7 @@ def _with_moments(
 ) -> ProtectedSummary:
     """Add noisy moments (statistics of two attributes together) to the label tables (rows by set of
     values and class) or, if the moments would be too noisy, measure the tables again. Either costs
-    `rho`.
+    `rho` of the budget. `bare` is the summary with label tables alone.
     """
     codes = codes_of(bare)
     shown = [a.table for a in bare.attributes.values()]
@@ -475,8 +477,9 @@ def _measured_again(
     error: float,
 ) -> ProtectedSummary:
     """Return the summary with label tables (rows by set of values and class) that are the mean of
-    two noisy measurements, and without moments (mean products of codes). `error` is the standard
-    error that correlations between codes of two attributes would have had.
+    two noisy measurements, and without moments (mean products of codes). The second measurement
+    costs `rho`. `bare` has the first one, and `error` is the standard error that correlations
+    between codes of two attributes would have had.
     """
     first = [a.table[: c.count] for a, c in zip(bare.attributes.values(), cells, strict=True)]
     again, second = _noisy_tables("label tables again", cells, budget, rho)
@@ -497,8 +500,9 @@ def assembled(
     error: float,
     protection: Protection,
 ) -> ProtectedSummary:
-    """Return the protected summary with protected counts by cell and class (`tables`), but without
-    moments and verdicts. `error` is the standard deviation that protection adds to a count.
+    """Return the protected summary with protected counts by cell (set of values) and published
+    class (`tables`), but without moments and verdicts. `error` is the standard deviation that
+    protection adds to a count.
     """
     return ProtectedSummary(
         protection=protection,
@@ -530,8 +534,9 @@ def _published(cells: Cells, table: Ints) -> ProtectedAttribute:
 def _with_rest(
     table: ExactTable, cells: Sequence[Cells], tables: Sequence[Ints], sigma: float
 ) -> ProtectedSummary:
-    """Return the protected summary with noisy label tables. Each attribute has one more cell for
-    all values whose names are not published, if these have enough rows to matter.
+    """Return the protected summary with noisy label tables (rows by cell and class); the noise has
+    the scale `sigma`. Each attribute has one more cell for all values whose names are not
+    published, if these have enough rows to matter.
 
     The counts of this cell are the class totals minus the counts of the named cells. They are not
     measured, so they cost nothing, and the errors of all other cells add up in them.
@@ -592,8 +597,8 @@ def codes_of(protected: ProtectedSummary) -> list[Ints]:
 def with_codes(
     protected: ProtectedSummary, codes: Sequence[Ints], moments: Moments | None
 ) -> ProtectedSummary:
-    """Return the summary with the codes of each attribute's cells and with moments, the mean
-    products of codes.
+    """Return the summary with `codes`, the numbers that describe each attribute's cells (sets of
+    values), and with their mean products, the moments.
     """
     pairs = zip(protected.attributes.values(), codes, strict=True)
     attributes = {a.name: replace(a, codes=own) for a, own in pairs}
@@ -617,8 +622,9 @@ def _expected_error(longest: float, width: int, rows: float, rho: float, unit_ro
 def _pooled(
     first: Sequence[Ints], sigma: float, again: Sequence[Ints], second: float
 ) -> tuple[list[Ints], float]:
-    """Return the mean of two noisy measurements of the same tables, weighted by their precision,
-    and its standard deviation. `sigma` and `second` are the standard deviations of both.
+    """Return the mean of two noisy measurements of the same tables (`first` and `again`), weighted
+    by their precision, and its standard deviation. `sigma` and `second` are the standard deviations
+    of both.
     """
     weight = (1 / sigma**2) / (1 / sigma**2 + 1 / second**2)
     pooled = [

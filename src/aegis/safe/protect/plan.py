@@ -174,8 +174,9 @@ class Plan:
     def cells(
         self, columns: list[TypedColumn], classes: NamedClasses, budget: Budget
     ) -> list[Cells]:
-        """Return the cells of every attribute (sets of values that no mask distinguishes). First
-        fit the masks that learn from data to noisy counts, which are paid from `budget`.
+        """Return the cells of every attribute (sets of values that no mask distinguishes), with
+        their rows in the published label classes. First fit the masks that learn from data to noisy
+        counts, which are paid from `budget`.
         """
         by_name = {c.attribute.name: c for c in columns}
         masks = self._masks([by_name[a.name] for a in self._fitted], classes, budget)
@@ -250,8 +251,8 @@ def refuse_read_by_context(
 
 def _planned(attribute: AttributeSummary, declared: Attribute, public: bool) -> _Planned:
     """Choose from where an attribute's type, values and bounds (parameters that masks learn) are
-    taken, such as the policy or noisy counts. `public` says whether its values are public
-    knowledge.
+    taken, such as the policy (`declared` is its entry) or noisy counts. `public` says whether its
+    values are public knowledge.
     """
     values, kind, bounds = DomainSource.BUDGET, DomainSource.BUDGET, None
     if declared.values:

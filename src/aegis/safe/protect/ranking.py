@@ -165,8 +165,8 @@ def _stated(summary: ProtectedSummary) -> list[Configuration]:
 
 
 def _ranked(name: str, choice: Choice, scorer: ProtectedScorer) -> Ranked:
-    """Score a configuration and return it as an entry of the ranking. `choice` has the index of
-    each attribute's candidate mask.
+    """Score the configuration called `name` and return it as an entry of the ranking. `choice` has
+    the index of each attribute's candidate mask.
     """
     summary, score = scorer.summary, scorer.score(choice)
     alone, finest = scorer.attributes(choice), scorer.attributes(scorer.finest)
@@ -564,9 +564,9 @@ def _log_chance(attribute: ProtectedAttribute, candidate: ProtectedCandidate) ->
 
 
 def _improved(choice: Choice, scorer: ProtectedScorer, chances: Sequence[Floats]) -> Choice:
-    """Change one or two masks as long as the score rises and at least as many rows agree in all
-    quasi-identifiers. `chances` has, by attribute and mask, the log probability that two rows
-    agree.
+    """Change one or two masks of the configuration `choice` as long as the score rises and at least
+    as many rows agree in all quasi-identifiers. `chances` has, by attribute and mask, the log
+    probability that two rows agree.
     """
     from aegis.advisor.search.neighbours import LocalSearch, others  # taking long to load
 
@@ -586,8 +586,8 @@ def _improved(choice: Choice, scorer: ProtectedScorer, chances: Sequence[Floats]
 
 def _spread(scorer: ProtectedScorer, chances: Sequence[Floats], count: int) -> list[Choice]:
     """Return at most `count` choices of masks on the front, spread over the whole range of privacy:
-    no other choice is better in both privacy and utility. Only part of the choices is examined if
-    there are many.
+    no other choice is better in both privacy and utility. `chances` has, by attribute and mask, the
+    log probability that two rows agree. If there are many choices, only part of them is examined.
     """
     private, useful = np.zeros(1), np.zeros(1)
     places = np.zeros((1, 0), dtype=np.int64)

@@ -178,7 +178,8 @@ def _with_counts(
 
 
 def _notes_on_delta(made: ProtectedSummary) -> tuple[str, ...]:
-    """Return a warning if delta is so large that it allows publishing a random row.
+    """Return a warning if the delta of the summary `made` is so large that it allows publishing a
+    random row.
 
     The number of rows comes from the protected summary, so the warning reveals nothing.
     """
@@ -374,9 +375,9 @@ def release_protected(
 
 
 def _entered(made: ProtectedSummary, spending: Spending | None, digest: str) -> ProtectedSummary:
-    """Record the written file in the ledger, and return the summary with a note if the ledger has
-    several versions of the table. Without a ledger (`spending` is None), the note says at level
-    `counts` that no ledger records the file. `digest` is the digest of the file.
+    """Record the written file of the summary `made` in the ledger, and return the summary with a
+    note if the ledger has several versions of the table. Without a ledger (`spending` is None), the
+    note says at level `counts` that no ledger records the file. `digest` is the digest of the file.
     """
     if spending is None:
         counts = made.protection.level is ProtectionLevel.COUNTS
@@ -398,10 +399,11 @@ def _paying(
     new_version: bool,
     request: ProtectRequest,
 ) -> Iterator[Spending | None]:
-    """Reserve the cost of the output in the ledger, and yield the reservation; yield None without a
-    ledger.
+    """Reserve the cost of the output in the ledger for `population`, and yield the reservation;
+    yield None without a ledger.
 
-    Level counts has no cost, but the ledger records the output.
+    Level `counts` has no cost, but the ledger records the output. `new_version` says that the table
+    is a new version of the recorded one.
     """
     if (ledger is None) != (population is None):
         raise PolicyError("--ledger and --population go together.", hint="Name both, or neither.")

@@ -109,8 +109,9 @@ class ProtectedScorer:
 
     @property
     def estimator(self) -> str:
-        """The data from which scores are computed: `codes` if the summary has moments of codes,
-        otherwise only the label `tables` (rows by set of values and class).
+        """The data from which scores are computed: `codes` if the summary has moments (statistics
+        of two attributes together), otherwise only the label `tables` (rows by set of values and
+        class).
         """
         return "tables" if self._moments is None else "codes"
 
@@ -206,8 +207,9 @@ class ProtectedScorer:
         return float((masked.believed * masked.strength - charge * masked.freedom).mean())
 
     def _trace(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> float:
-        """Return Pillai's trace between the label classes and the masked attributes, coded by their
-        association with the label, minus the part that errors in the counts are expected to add.
+        """For a configuration (`choice`), return Pillai's trace between the label classes and the
+        masked attributes, coded by their association with the label, minus the part that errors in
+        the counts are expected to add.
         """
         if len(self.summary.classes) == 2:
             return self._separated(choice, masked)
@@ -219,8 +221,8 @@ class ProtectedScorer:
         return min(trace, float(len(self.summary.classes) - 1))
 
     def _separated(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> float:
-        """Return Pillai's trace for two classes, computed from how far the masked attributes' codes
-        separate the classes.
+        """For a configuration (`choice`), return Pillai's trace for two classes, computed from how
+        far the masked attributes' codes separate the classes.
         """
         told = [m for m in masked if len(m.main)]
         if not told:
@@ -234,8 +236,8 @@ class ProtectedScorer:
         )
 
     def _correlations(self, choice: Choice) -> Floats:
-        """Return the correlations between the main directions of association of all masked
-        attributes with the label, made positive definite.
+        """For a configuration (`choice`), return the correlations between the main directions of
+        association of all masked attributes with the label, made positive definite.
         """
         keys = tuple(enumerate(choice))
         if not self._columns.keys() >= set(keys):
@@ -282,8 +284,8 @@ class ProtectedScorer:
         self._columns = {key: np.arange(start, end) for key, start, end in spans}
 
     def attributes(self, choice: Choice) -> dict[str, float]:
-        """Return, for each attribute by itself, the mean square contingency of its masked values
-        and the label.
+        """Return, for each attribute by itself, the mean square contingency of the label and the
+        values masked as in the configuration `choice`.
         """
         return {a.name: self.masked(i, choice[i]).strength for i, a in enumerate(self._attributes)}
 

@@ -167,8 +167,8 @@ def _narrow(
     """Return the entries of one attribute's label table (rows by cell and class) that have fewer
     than `narrower` possible counts.
 
-    `bounds` has the least and the most rows by cell and class, shape (K, C, 2), `totals` the same
-    by class. `threshold` is the smallest number of rows of a cell.
+    `name` is the attribute, `bounds` has the least and the most rows by cell and class, shape (K,
+    C, 2), `totals` the same by class. `threshold` is the smallest number of rows of a cell.
     """
     classes = bounds.shape[1]
     low, high = bounds[..., 0], bounds[..., 1]
