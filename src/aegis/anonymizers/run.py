@@ -317,7 +317,7 @@ def middle_of_each(records: Records, persons: Ints) -> Records:
 
 def rows_of_persons(grouped: Grouped, records: Records, persons: Ints) -> Grouped:
     """Turn groups of persons into groups of their rows, and compute the information loss of the
-    rows.
+    rows. `records` are all rows, and `persons` has the person of each row.
 
     Raises
     ------

@@ -243,7 +243,7 @@ class LabelLoss(ClassLoss):
     Raises
     ------
     PolicyError
-        The summary has no frequency table.
+        The summary has no frequency table (rows by combination of quasi-identifier values).
     """
 
     def __init__(
@@ -376,7 +376,7 @@ class AreaLoss(ClassLoss):
     Raises
     ------
     PolicyError
-        The summary has no frequency table.
+        The summary has no frequency table (rows by combination of quasi-identifier values).
     """
 
     def __init__(

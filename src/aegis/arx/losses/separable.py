@@ -96,8 +96,9 @@ class Separable:
         return (np.log1p(lost) if self._mean is Mean.GEOMETRIC else lost) / self._counted
 
     def over(self, cells: RuleCells) -> LostRows:
-        """Return an object that computes lower bounds of the terms if some `cells` are suppressed.
-        A cell is a combination of values that occurs in the frequency table.
+        """Return an object that computes lower bounds of the terms (one for each attribute and
+        candidate mask) if some of the `cells` are suppressed. A cell is a combination of values
+        that occurs in the frequency table.
         """
         return LostRows(self, self._parts, cells)
 

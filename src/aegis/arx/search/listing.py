@@ -132,8 +132,9 @@ class Listing:
     def parts(
         self, refused: Sequence[Sequence[int]], limit: float
     ) -> Iterator[tuple[Chosen, Floats]]:
-        """Yield all configurations that refine no refused one and whose sum over attributes is
-        below `limit`, part by part: their candidates, shape (n, m), and sums, shape (n,).
+        """Yield all configurations that refine no refused one and whose loss, as a sum over
+        attributes, is below `limit`, part by part: their candidates, shape (n, m), and sums, shape
+        (n,).
         """
         for words in self._words(refused, limit):
             part = np.cumsum(np.bitwise_count(words[2]), dtype=np.int64) // _LARGEST
@@ -160,9 +161,9 @@ class Listing:
         return chosen, sums[order]
 
     def _words(self, refused: Sequence[Sequence[int]], limit: float) -> Iterator[Words]:
-        """Yield the configurations that refine no refused one and whose sum is below `limit`, as
-        bits in words of 64 bits: the row, the column of the word, and the word. A part of the
-        columns is processed at a time.
+        """Yield the configurations that refine no refused one and whose loss, as a sum over
+        attributes, is below `limit`, as bits in words of 64 bits: the row, the column of the word,
+        and the word. A part of the columns is processed at a time.
         """
         shape = [len(order) for order in self._orders]
         nodes = np.array(refused, dtype=np.int64).reshape(len(refused), self._attributes)

@@ -175,7 +175,9 @@ def _judged(
 
 
 def _checked(policy: Policy, request: EvaluationRequest) -> tuple[tuple[Model, ...], str]:
-    """Return the models to train and the metric; raise if the policy does not allow the request."""
+    """Return the models to train and the metric; raise `PolicyError` if the policy does not allow
+    the request.
+    """
     check_request(request)
     policy.require_label("Training", number=True)
     if request.comparators or request.methods or policy.anonymizers:

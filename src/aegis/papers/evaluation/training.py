@@ -42,7 +42,7 @@ from aegis.words import json_fields
 
 
 class Features(StrEnum):
-    """How masked values are encoded for a model."""
+    """How masked values are encoded as features of a model: as indicators, ranks or numbers."""
 
     ONE_HOT = "one-hot"
     """One 0/1 column per masked value that occurs in the training rows; sparse."""

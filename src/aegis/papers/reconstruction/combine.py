@@ -472,9 +472,9 @@ class _Seen:
         """Return the weight of the curve if there are too few groups to test predictions.
 
         The share of a label class is between 0 and 1 and is mostly monotone, so two groups contain
-        some information on it. But if one group is very short, the curve would be extrapolated from
-        this group over the other one. If the histogram is not known, the curve describes counts,
-        and the counts of two groups contain no information on their tails.
+        some information on it. But if one group has very few of the values, the curve would be
+        extrapolated from this group over the other one. If the histogram is not known, the curve
+        describes counts, and the counts of two groups contain no information on their tails.
         """
         if self.offset is None or len(self.grouped) < 2:
             return 0.0

@@ -46,7 +46,7 @@ _TIMES_OF_DAY = ("", " %H:%M:%S", " %H:%M")
 
 
 class ColumnType(StrEnum):
-    """The type of a single value."""
+    """The type of a single value, such as integer, date or text."""
 
     BOOLEAN = "boolean"
     DATE = "date"

@@ -52,7 +52,9 @@ too.
 
 
 class ProtectionLevel(StrEnum):
-    """The method by which a summary is protected."""
+    """How a summary is protected: not at all, by perturbed counts, or by noise (differential
+    privacy).
+    """
 
     NONE = "none"
     """Exact counts: a `Summary`, which must stay with its owner."""
@@ -63,7 +65,7 @@ class ProtectionLevel(StrEnum):
 
 
 class DomainSource(StrEnum):
-    """The source of published content other than counts."""
+    """Where published content other than counts, such as the names of values, comes from."""
 
     POLICY = "policy"
     """Declared in the policy: public knowledge that does not depend on the table."""
@@ -98,7 +100,9 @@ class PublishedDomain:
 
 
 class CellMethod(StrEnum):
-    """The method that perturbs counts at level `counts`."""
+    """The method that perturbs counts at level `counts`: random rounding, or changes that a secret
+    key determines.
+    """
 
     ROUNDING = "rounding"
     CELL_KEYS = "cell-keys"

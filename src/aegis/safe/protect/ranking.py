@@ -343,7 +343,8 @@ class FromCodes(_Estimated):
     """The score from label tables and moments (statistics of two attributes together). It has no
     upper bound over a set of configurations.
 
-    If there are few configurations, branch and bound scores all of them: set `bounded`.
+    If there are few configurations, branch and bound scores all of them, if the attribute `bounded`
+    is set.
     """
 
     divides = True

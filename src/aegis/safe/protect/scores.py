@@ -258,7 +258,7 @@ class ProtectedScorer:
 
     @property
     def candidates(self) -> list[list[MaskedAttribute]]:
-        """Each attribute under each of its candidate masks."""
+        """How each attribute is associated with the label under each of its candidate masks."""
         return [
             [self.masked(index, place) for place in range(len(attribute.candidates))]
             for index, attribute in enumerate(self._attributes)

@@ -154,8 +154,8 @@ def _programs(protected: ProtectedSummary, threshold: int) -> Iterator[_Program]
 
 class _Program:
     """A linear program whose unknowns are the numbers of rows that have each combination of a cell
-    of one attribute and a cell of another. It holds the known bounds on these numbers and on their
-    sums.
+    (set of values) of one attribute and a cell of another. It holds the known bounds on these
+    numbers and on their sums.
     """
 
     def __init__(
