@@ -223,7 +223,8 @@ class Anonymizer:
         seed: int = 0,
         progress: Progress = SILENT,
     ) -> Grouped:
-        """Run the method on `records`, check its groups, and compute their information loss.
+        """Run the method on `records`, check that its groups have the promised size and diversity,
+        and compute their information loss.
 
         Raises
         ------

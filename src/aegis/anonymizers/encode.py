@@ -50,7 +50,7 @@ def encode(
     table
         Any Arrow table. Null and NaN mean missing; missing counts as one value.
     roles
-        The role of every column, one of `ROLES`.
+        The role of every column: a role of a policy, such as `quasi-identifier`, or `label`.
     kinds
         The kinds of quasi-identifiers, where they differ from the default of the column's type. By
         default, numbers are numeric, dates and times are ordinal, and other types are categorical.
@@ -97,8 +97,8 @@ def encode(
 
 
 def _check_names(quasi: Sequence[str], told: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise `DataError` if a kind, order or hierarchy (in `told`) is given for a column that is not
-    a quasi-identifier.
+    """Raise `DataError` if `told`, the given kinds, orders and hierarchies by column, names a
+    column that is not a quasi-identifier.
     """
     for what, given in told.items():
         for name in given:
@@ -224,7 +224,9 @@ def _kind(
 
 
 def _natural_kind(dtype: pa.DataType) -> AttributeKind:
-    """Return the kind of attribute that columns of this type have by default."""
+    """Return the kind (numeric, ordinal, categorical) that an attribute has by default if its
+    column has this type.
+    """
     if pt.is_dictionary(dtype):
         dtype = dtype.value_type
     if pt.is_integer(dtype) or pt.is_floating(dtype) or pt.is_decimal(dtype):
@@ -233,7 +235,9 @@ def _natural_kind(dtype: pa.DataType) -> AttributeKind:
 
 
 def _encoded(column: pa.ChunkedArray) -> tuple[Codes, list[Any]]:
-    """Return the code of each row, -1 for missing, and the distinct values that are not missing."""
+    """Return the code of each row's value in a column, -1 for missing, and the distinct values that
+    are not missing.
+    """
     if pt.is_floating(column.type):
         # -0.0 + 0.0 is 0.0: Arrow distinguishes the two zeros, and Python does not.
         column = pc.add(column, pa.scalar(0.0, column.type))
@@ -460,8 +464,8 @@ def shown_by_masks(
 
 
 def _masked(read: RecordTable, shown: Mapping[str, Mask]) -> pa.Table:
-    """Return the table with a mask applied to each of the columns in `shown`; the order of rows
-    does not change.
+    """Return the table in `read` with a mask applied to each of the columns in `shown`; the order
+    of rows does not change.
     """
     if not shown:
         return read.table
@@ -487,8 +491,8 @@ def _masks(policy: Policy, given: Mapping[str, Any]) -> dict[str, Mask | None]:
 
 
 def given_mask(attribute: Attribute, spec: Any) -> Mask | None:
-    """Return the mask that the option `masks` names for an attribute, as a policy writes it; None
-    for `identity`. Raises `PolicyError` if the mask is random.
+    """Return the mask that `spec` describes for an attribute, as a policy writes it; None for
+    `identity`, which changes nothing. Raises `PolicyError` if the mask is random.
     """
     where = f"mask of {attribute.name!r}"
     mask = parse_mask(spec, hierarchy=attribute.hierarchy, where=where)

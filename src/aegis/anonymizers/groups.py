@@ -164,8 +164,8 @@ def extent(attribute: RecordAttribute, groups: RecordGroups) -> Extent:
 
 
 def distinct_values(attribute: RecordAttribute, groups: RecordGroups) -> tuple[Ints, Codes]:
-    """Return the P distinct pairs of a group and a value of the attribute, in ascending order: the
-    groups, and the codes of the values, shape (P,) each.
+    """Return the P distinct pairs of a group and a value of the attribute that its records have, in
+    ascending order: the groups, and the codes of the values, shape (P,) each.
     """
     key = np.unique(groups.of[groups.order] * attribute.size + attribute.codes[groups.order])
     return key // attribute.size, (key % attribute.size).astype(np.int32)
@@ -260,8 +260,8 @@ class InformationLoss:
         *,
         left_out: int = 0,
     ) -> InformationLoss:
-        """Return the penalty together with the figures on group sizes, which are computed from
-        `groups`, and with both deviations.
+        """Return all measures of the information loss: those on group sizes are computed from
+        `groups`, those on deviations by `deviation`, and `penalty` is given.
 
         `deviation` has the argument `scaled` and returns the figure `scaled` or `unscaled`.
         `left_out` is the number of further records that count as suppressed.
@@ -276,7 +276,8 @@ class InformationLoss:
 def information_loss(
     records: Records, groups: RecordGroups, k: int, *, rounded: bool = False
 ) -> InformationLoss:
-    """Return all measures of information loss of the groups, in which k records are required.
+    """Return all measures of the information loss of groups with at least k records. `rounded` says
+    whether means are rounded to the attribute's resolution.
 
     Suppressed records count in the penalty and in discernibility. They do not count in `scaled` and
     `unscaled`, which compare released records with their originals.
@@ -296,8 +297,8 @@ def centroid_loss(
     group, relative to their deviation from the centroid of the table.
 
     It is the ratio of two sums of deviations, which are squared differences or mismatches. With
-    `scaled`, numbers are compared as z-scores; with `rounded`, means are rounded as in `centroid`.
-    The result is 0 if all records are equal or there is no group.
+    `scaled`, numbers are compared as z-scores; with `rounded`, means are rounded to the attribute's
+    resolution. The result is 0 if all records are equal or there is no group.
     """
     if not len(groups):
         return 0.0
@@ -335,15 +336,18 @@ def distances_to_centroid(
     """Return the squared distance between the value of each of the N records and the centroid of
     the record's group, shape (N,).
 
-    Every record must belong to a group. `squared_distances` defines the distance. With `rounded`,
-    means are rounded as in `centroid`.
+    Every record must belong to a group. `squared_distances` defines the distance; with `scaled`,
+    numbers are compared as z-scores. With `rounded`, means are rounded to the attribute's
+    resolution.
     """
     middle = centroid(attribute, groups, rounded=rounded)[groups.of]
     return squared_distances(attribute, attribute.codes, middle, scaled=scaled)
 
 
 def certainty_penalty(records: Records, groups: RecordGroups) -> float:
-    """Return the mean normalised certainty penalty over all cells, 0..1 (Xu et al. 2006, section 3.1)."""
+    """Return the share of its attribute's domain that a released cell covers, as a mean over all
+    cells, 0..1 (normalised certainty penalty; Xu et al. 2006, section 3.1).
+    """
     total = float(groups.suppressed * len(records.attributes))
     if len(groups):
         for attribute in records.attributes:

@@ -66,7 +66,7 @@ class Options:
 
     @property
     def by_chance(self) -> bool:
-        """Return whether the random draws protect the table.
+        """Return whether the random draws of the method protect the table.
 
         If they do, readers must not be able to repeat the draws.
         """
@@ -136,14 +136,16 @@ def _distinct_in(of: Ints, values: Array, groups: int) -> Ints:
 
 
 def at_least(name: str, given: float, least: float, *, strictly: bool = False) -> None:
-    """Raise `PolicyError` if the option `name` is below `least`; if `strictly`, also if it is equal."""
+    """Raise `PolicyError` if `given`, the value of the option `name`, is below `least`; if
+    `strictly`, also if it is equal.
+    """
     if not (given > least if strictly else given >= least):
         bound = "above" if strictly else "at least"
         raise PolicyError(f"{name} = {given} is too small.", hint=f"It must be {bound} {least}.")
 
 
 def within(name: str, given: float, low: float, high: float) -> None:
-    """Raise `PolicyError` if the option `name` is outside [low, high]."""
+    """Raise `PolicyError` if `given`, the value of the option `name`, is outside [low, high]."""
     if not low <= given <= high:
         raise PolicyError(
             f"{name} = {given} is out of range.", hint=f"It must lie between {low} and {high}."
@@ -186,7 +188,8 @@ Method = Callable[[Records, Any, np.random.Generator, Progress], Outcome]
 
 def labelled(name: str, label: Callable[[Records, Any, np.random.Generator, Step], Ints]) -> Method:
     """Return the function of a method that only groups records. `label` returns the group of each
-    record; its arguments are records, options, a random generator and the step of progress `name`.
+    record; its arguments are records, options, a random generator, and the step that reports
+    progress under `name`.
     """
 
     def run(

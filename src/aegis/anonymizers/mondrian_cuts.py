@@ -99,7 +99,8 @@ def _cut_all(
     active: _Partitions, open_: Flags, k: int, distinct: int, relaxed: bool
 ) -> tuple[_Partitions, Flags]:
     """Cut all partitions that can be cut; return the halves, and for each partition whether it was
-    not cut. `open_` says which partitions to try.
+    not cut. `open_` says which partitions to try. Both halves must have k records and `distinct`
+    values of each sensitive attribute; if `relaxed`, equal values may be divided.
     """
     widths = active.widths()
     ranking = np.argsort(-widths, axis=0, kind="stable")
@@ -129,8 +130,8 @@ def _cut_all(
 
 
 def _halves(part: _Partitions, left: Flags, allowed: Flags) -> _Partitions:
-    """Return both halves of each partition that may be cut. The order of the records within each
-    half does not change.
+    """Return both halves of each partition that may be cut (`allowed`); `left` says which records
+    belong to the left half. The order of the records within each half does not change.
     """
     left = left[np.repeat(allowed, part.sizes)]
     chosen = part.select(allowed)
@@ -154,9 +155,10 @@ def _halves(part: _Partitions, left: Flags, allowed: Flags) -> _Partitions:
 def _cut(
     part: _Partitions, number: int, k: int, distinct: int, relaxed: bool
 ) -> tuple[Flags, Flags]:
-    """Return a possible cut of each of P partitions of N records by one attribute: which records go
-    to the left side, shape (N,), and for which partitions both sides are large and diverse enough,
-    shape (P,).
+    """Return a possible cut of each of P partitions of N records by the attribute with the index
+    `number`: which records go to the left side, shape (N,), and for which partitions both sides
+    have k records and `distinct` values of each sensitive attribute, shape (P,). If `relaxed`,
+    equal values may be divided.
     """
     attribute = part.records.attributes[number]
     codes = attribute.codes[part.rows]

@@ -124,7 +124,9 @@ class Recipe:
 
 
 def recipe_of(choice: MethodChoice) -> Recipe:
-    """Return the recipe for a method that a policy names; errors state where the policy names it."""
+    """Return the recipe (method and options) for `choice`, a method that a policy names; errors
+    state where the policy names it.
+    """
     try:
         return Recipe(choice.method, choice.options, name=choice.name)
     except PolicyError as error:
@@ -183,8 +185,8 @@ def dump_recipe(recipe: Recipe, *, measure: str | None = None) -> str:
 def demanded_options(
     anonymizer: Anonymizer, policy: Policy, records: Records, given: Mapping[str, Any]
 ) -> dict[str, int]:
-    """Return the options k and l that the policy's rule requires, if the method can guarantee them.
-    `given` has the options that the recipe sets.
+    """Return the options k and l that the policy's rule requires, if the method (`anonymizer`) can
+    guarantee them. `given` has the options that the recipe sets.
 
     The methods guarantee l for all sensitive attributes together. So the result includes l only if
     every sensitive attribute has at least l values. Suppression ensures all other requirements of
@@ -209,5 +211,7 @@ def demanded_options(
 
 
 def _needs_strict(anonymizer: Anonymizer, given: Mapping[str, Any]) -> bool:
-    """Return whether the method guarantees l only with `strict`, and the options do not set it."""
+    """Return whether the method guarantees l only with its option `strict`, and the given options
+    do not set this option.
+    """
     return any(f.name == "strict" for f in fields(anonymizer.options)) and not given.get("strict")

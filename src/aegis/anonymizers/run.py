@@ -144,7 +144,7 @@ def read_records(
 def anonymize_records(
     read: RecordTable, recipe: Recipe, *, seed: int | None = None, progress: Progress = SILENT
 ) -> Anonymized:
-    """Group the records of a table by the method of `recipe`, and build the released rows.
+    """Group the records of the table `read` by the method of `recipe`, and build the released rows.
 
     If persons are counted, the method groups persons by the median of their rows. All rows of a
     person are then in one group, which has at least k persons. Methods that suppress single cells
@@ -186,8 +186,8 @@ def anonymize_records(
 
 
 def _with_masks(grouped: Grouped, read: RecordTable) -> Grouped:
-    """Return the result of a method with the masks of the quasi-identifiers added to its notes and
-    details.
+    """Return the result of a method, with the masks that were applied to quasi-identifiers before
+    the method added to its notes and details.
     """
     masks = {name: read.shown.get(name, "identity") for name in read.quasi}
     note = "masks before the method: " + ", ".join(f"{n}: {mask}" for n, mask in masks.items())
@@ -196,8 +196,8 @@ def _with_masks(grouped: Grouped, read: RecordTable) -> Grouped:
 
 
 def _masks_given(read: RecordTable, recipe: Recipe, seed: int, progress: Progress) -> Any:
-    """Return the masks that the recipe's options name, or draw masks with differential privacy if
-    the method does so.
+    """Return the masks that the recipe's options name for the table `read`, or draw masks with
+    differential privacy if the method does so.
     """
     draw = recipe.anonymizer.masks
     if draw is None:
@@ -240,7 +240,8 @@ def check_release(anonymized: Anonymized, policy: Policy) -> tuple[Source, Sourc
 
 
 def _with_left_out(made: Anonymized, rule: PrivacyRule, verdict: Verdict) -> Verdict:
-    """Return the verdict with the rows that the method left out counted as suppressed.
+    """Return the verdict of the rule on the release `made`, with the rows that the method left out
+    counted as suppressed.
 
     If persons are counted, the limit is a share of the persons. The method and the rule leave out
     either all rows of a person or none, so no person counts twice.
@@ -316,7 +317,7 @@ def middle_of_each(records: Records, persons: Ints) -> Records:
 
 def rows_of_persons(grouped: Grouped, records: Records, persons: Ints) -> Grouped:
     """Turn groups of persons into groups of their rows, and compute the information loss of the
-    rows.
+    rows. `records` are all rows, and `persons` has the person of each row.
 
     Raises
     ------

@@ -174,8 +174,8 @@ class _Project:
         )
 
     def _respond(self, policy: dict[str, Any], name: str) -> None:
-        """Make a response variable of the project the label of the policy. If the policy already
-        has a label, add a note instead.
+        """Make the column `name`, a response variable of the project, the label of the policy. If
+        the policy already has a label, add a note instead.
         """
         if "label" in policy:
             self._notes.append(
@@ -184,8 +184,9 @@ class _Project:
         policy.setdefault("label", name)
 
     def _weigh(self, config: ElementTree.Element, attributes: dict[str, dict[str, Any]]) -> bool:
-        """Write the project's weights of the quasi-identifiers into `attributes`, scaled to a
-        maximum of 1. Return whether the weights differ; if not, none are written.
+        """Write the project's weights of the quasi-identifiers, which `config` has in XML, into
+        `attributes`, scaled to a maximum of 1. Return whether the weights differ; if not, none are
+        written.
         """
         quasi = [name for name, a in attributes.items() if a["role"] == "quasi-identifier"]
         given = {

@@ -25,7 +25,7 @@ FINALISTS = 3
 
 
 def check_evaluation(study: Study, **options: Any) -> None:
-    """Raise an error if options of an evaluation are invalid, before the table is read."""
+    """Raise an error if any of the `options` of an evaluation is invalid, before the table is read."""
     from aegis.papers.evaluation import check_request
 
     study.rows_to("train models on")
@@ -73,7 +73,9 @@ def _evaluated(
 
 
 def _of_finalists(study: Study, advice: Advice, options: Mapping[str, Any]) -> Evaluation:
-    """Train models on the first admissible entries of an advice, and return the evaluation."""
+    """Train models on the first configurations of an advice that meet the privacy rule, and return
+    the evaluation.
+    """
     finalists = [ranked for ranked in advice.ranking if ranked.admissible][:FINALISTS]
     masked = [ranked.configuration for ranked in finalists if ranked.method is None]
     methods = [
@@ -115,7 +117,9 @@ def estimate(
     method: str | None,
 ) -> tuple[Estimate, ...]:
     """Estimate how far a measure of each configuration deviates from the measure of the unmasked
-    table, from the information `know`; see `estimate_pud`.
+    table. `know` says what is used of unmasked values: their rows by label (`raw`), their rows
+    (`histogram`) or `nothing`; None uses all that the summary has. `method` reconstructs the
+    unmasked counts.
     """
     from aegis.papers.estimates.deviation import DEFAULT_METHOD, estimate_pud
 
@@ -140,7 +144,8 @@ def reconstruct(
     measure: str,
 ) -> JointEstimate:
     """Estimate the joint counts of an attribute and the label from masked values, and a measure of
-    them. None chooses the default of each argument; see `estimate_joint`.
+    them. `know` says what is used besides: the rows by unmasked value and label (`raw`), by value
+    (`histogram`) or `nothing`. None chooses the default of each argument.
     """
     from aegis.papers.estimates.deviation import (
         DEFAULT_METHOD,
@@ -215,8 +220,8 @@ def evaluate_labels(
 
 
 def _suiting(task: LabelTask, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return replacements for the requested models and metric if they do not suit the label of
-    `task`: for the metric None, the label's default.
+    """Return replacements for the options `models` and `metric` if they do not suit the label of
+    `task`. A metric is replaced by None, which stands for the label's default.
     """
     from aegis.papers.evaluation import METRICS
 

@@ -39,7 +39,8 @@ from aegis.words import json_fields
 
 
 class ReleasedCells:
-    """The values to release: a level of the hierarchy for each category, a range for each number.
+    """The values to release of N records: for each category a level of its hierarchy, for each
+    number a range.
 
     A number is stored as a range [low, high]; for an exact or noisy number both ends are equal. An
     ordinal attribute with a hierarchy is generalised like a category. One without a hierarchy
@@ -204,9 +205,10 @@ class ReleasedCells:
     def loss(self, labels: Ints, k: int, *, left_out: int) -> InformationLoss:
         """Return the information loss of the release.
 
-        `labels` has the class of each record. The loss to the centroid compares each number with
-        the middle of its released range. A generalised category counts as lost. `left_out` is the
-        number of further records that count as suppressed.
+        `labels` has the class of each record. For the loss that compares records with the centroid
+        of their class, a number is compared with the middle of its released range. A generalised
+        category counts as lost. `left_out` is the number of further records that count as
+        suppressed.
         """
         groups = RecordGroups.number(labels)
         grouped = np.flatnonzero(labels >= 0)
@@ -257,7 +259,9 @@ class ReleasedCells:
 
 
 def _span(attribute: RecordAttribute) -> float:
-    """Return the range of a numeric attribute, to divide by: 1 if the range is 0."""
+    """Return the largest minus the smallest value of a numeric attribute, or 1 if all values are
+    equal, so that one can divide by it.
+    """
     least, most = attribute.bounds
     return most - least if most > least else 1.0
 
@@ -350,8 +354,8 @@ class HybridOptions(Options):
         return not self.strict
 
     def check(self, records: Records) -> None:
-        """Raise an error in the cases of `Options.check`, if no attribute is sensitive, or if a
-        named attribute has the wrong kind.
+        """Raise an error if the records are too few or too alike for k or l, if no attribute is
+        sensitive, or if an option names an attribute of the wrong kind.
         """
         super().check(records)
         if not records.sensitive:
@@ -458,8 +462,9 @@ def band(share: float, limits: tuple[float, float, float]) -> str:
 
 
 def _violating(records: Records, drawn: tuple[Pattern, ...], options: HybridOptions) -> Ints:
-    """Return the indices of the records with a minor or super-minor value in a pattern-friendly
-    attribute; of all records if no attribute is pattern-friendly.
+    """Return the indices of the records that violate the rule: those with a rare (minor or
+    super-minor) value in one of the pattern-friendly attributes of `drawn`, or all records if there
+    is none.
     """
     violating = np.zeros(len(records), dtype=bool)
     friendly = [pattern.name for pattern in drawn if pattern.friendly]
@@ -471,8 +476,8 @@ def _violating(records: Records, drawn: tuple[Pattern, ...], options: HybridOpti
 
 
 def _dropped(records: Records, options: HybridOptions) -> dict[str, Ints]:
-    """Return the indices of the records that are left out before the scheme begins, by reason; a
-    record is listed under its first reason only.
+    """Return the indices of the records that are left out before the hybrid scheme begins, by
+    reason; a record is listed under its first reason only.
     """
     gone = np.zeros(len(records), dtype=bool)
     reasons: dict[str, Ints] = {}
@@ -604,7 +609,7 @@ def _strict(
     records: Records, violating: Flags, options: HybridOptions, random: np.random.Generator
 ) -> tuple[ReleasedCells, Ints]:
     """Make a k-anonymous release: categories stay exact if at least k records share them, and all
-    other records are clustered.
+    other records are clustered and generalised.
 
     `violating` says which records violate the rule. Return the released values, and the class of
     each record, -1 for suppressed records.
@@ -625,8 +630,8 @@ def _strict(
 
 
 def _shared(records: Records, rows: Ints, options: HybridOptions, labels: Ints) -> int:
-    """Number the groups of records in `rows` that share all categories and are large enough; return
-    how many groups there are.
+    """Number the groups of records in `rows` that share all categories and have at least k records
+    and l values of each sensitive attribute; return how many groups there are.
 
     The group of each record is written to `labels`.
     """
@@ -659,8 +664,8 @@ def _fits(records: Records, rows: Ints, options: HybridOptions) -> bool:
 def _outcome(
     records: Records, chosen: Ints, cells: ReleasedCells, labels: Ints, options: HybridOptions
 ) -> Outcome:
-    """Return the outcome for all records of the table, from the released cells and classes of the
-    `chosen` records.
+    """Return the result of the method for all records of the table. `cells` has the values to
+    release of the `chosen` records, and `labels` their classes.
     """
     everyone = np.full(len(records), -1, dtype=np.int64)
     everyone[chosen] = labels

@@ -150,9 +150,9 @@ class CellSearch:
         return sorted(wider)
 
     def _level(self, patterns: Sequence[Pattern]) -> list[Pattern]:
-        """Apply patterns (sets of attributes to suppress) as long as one of them brings a record
-        into an acceptable class. Return the patterns to extend by one more attribute, the best
-        first.
+        """Suppress the attributes of patterns (sets of attributes) in records, as long as this
+        brings a record into an acceptable class. Return the patterns to extend by one more
+        attribute, the best first.
 
         The number of records that a pattern rescues can only fall when other patterns rescue
         records. So if this number is still the largest when it is computed again, it is the largest
@@ -182,15 +182,16 @@ class CellSearch:
 
     def _tried(self, pattern: Pattern) -> tuple[int, Ints]:
         """Return the number of acceptable classes if the attributes of `pattern` are suppressed in
-        all pending records, and the indices of the records in these classes.
+        all pending records (those in no acceptable class so far), and the indices of the records in
+        these classes.
         """
         of = self.grouped(self.pending, pattern)
         fitting = self.fits(self.pending, of)
         return len(fitting), self.pending[fitting[of]]
 
     def grouped(self, rows: Ints, pattern: Pattern) -> Ints:
-        """Return the class of each of the records `rows` if the attributes of `pattern` are
-        ignored.
+        """Return the equivalence class of each of the records `rows` if the attributes with the
+        indices in `pattern` are ignored.
         """
         shown = [i for i in range(len(self.columns)) if i not in pattern]
         if not shown:
@@ -208,7 +209,7 @@ class _Leftovers:
         self.codes: Ints = np.column_stack(search.columns).astype(np.int64)
 
     def join(self) -> None:
-        """Add each remaining record to the class for which the fewest cells must be suppressed."""
+        """Add each remaining record to the class in which the cells to suppress cost least."""
         search = self.search
         while len(search.pending):
             shown = np.where(search.starred, -1, self.codes)
@@ -267,8 +268,8 @@ class SuppressionOptions(Options):
     empty: bool = False
 
     def check(self, records: Records) -> None:
-        """Raise an error in the cases of `Options.check`, or if `importance` names a column that is
-        not a quasi-identifier.
+        """Raise an error if the records are too few or too alike for k or l, or if `importance`
+        names a column that is not a quasi-identifier.
         """
         super().check(records)
         for name in self.importance:
@@ -324,8 +325,9 @@ def _costs(records: Records, importance: Sequence[str]) -> Floats:
 
 
 def _star(attribute: RecordAttribute, *, empty: bool) -> int:
-    """Return the code of a suppressed cell: the code of `*` (or null) if the column holds that
-    value, else a new code. `empty` says that suppressed cells are null instead of `*`.
+    """Return the code of a suppressed cell: the code of `*` (or null) if the column already
+    contains that value, else a new code. `empty` says that suppressed cells are null instead of
+    `*`.
     """
     shown = None if empty else SUPPRESSED_VALUE
     domain = attribute.domain
@@ -334,7 +336,8 @@ def _star(attribute: RecordAttribute, *, empty: bool) -> int:
 
 def _shown(attribute: RecordAttribute, starred: Flags, *, empty: bool) -> list[Any]:
     """Return the values to release, one for each record: as text if a `*` is among them, otherwise
-    in the type of the column. `starred` says which cells are suppressed.
+    in the type of the column. `starred` says which cells are suppressed, and `empty` that these are
+    null instead of `*`.
     """
     mark = None if empty else SUPPRESSED_VALUE
     as_text = bool(starred.any()) and not empty
@@ -376,8 +379,8 @@ def _notes(records: Records, starred: Flags, *, empty: bool) -> tuple[str, ...]:
 
 
 def _loss(records: Records, starred: Flags, labels: Ints, k: int) -> InformationLoss:
-    """Return the information loss of the release; a suppressed cell counts as if it were replaced
-    by the centroid of the table. `labels` has the class of each record.
+    """Return the information loss of the release; a suppressed cell (True in `starred`) counts as
+    if it were replaced by the centroid of the table. `labels` has the class of each record.
     """
     cells = dict(zip((a.name for a in records.attributes), starred.T, strict=True))
     deviation = partial(relative_deviation, records, lambda own, away, _: away[cells[own.name]])

@@ -47,7 +47,7 @@ class _Reach:
     def begin(self, combination: int) -> Floats:
         """Start a cluster with the combination of values that has the index `combination`.
 
-        Return the cost of adding each of the D distinct combinations, shape (D,).
+        Return the cost of adding each of the D distinct combinations to this cluster, shape (D,).
         """
         if self._tree:
             tree = self._attribute.tree
@@ -129,14 +129,15 @@ class _Queues:
         return record
 
     def cheapest(self, cost: Floats) -> int:
-        """Return the index of the combination of least cost that still has records. Of equal costs,
-        take the combination whose next record comes first.
+        """Return the index of the combination of values with the least `cost` that still has
+        records in its queue. Of equal costs, take the combination whose next record comes first.
         """
         return self._first(np.where(self.open, cost, np.inf))
 
     def farthest(self, distance: Floats) -> int:
-        """Return the index of the combination at the largest distance that still has records. Of
-        equal distances, take the combination whose next record comes first.
+        """Return the index of the combination of values at the largest `distance` that still has
+        records in its queue. Of equal distances, take the combination whose next record comes
+        first.
         """
         return self._first(np.where(self.open, -distance, np.inf))
 
@@ -209,9 +210,10 @@ def k_member(
 def _grow(
     records: Records, queues: _Queues, cluster: _Cluster, seed: int, of: Ints, k: int, distinct: int
 ) -> list[int] | None:
-    """Add records to a cluster until it has k records and `distinct` different values of each
-    sensitive attribute. Return the indices of its records, or None if too few records are left.
-    `seed` is the combination of values to start with, and `of` has the combination of each record.
+    """Add records from `queues` to a cluster until it has k records and `distinct` different values
+    of each sensitive attribute. Return the indices of its records, or None if too few records are
+    left. `seed` is the combination of values to start with, and `of` has the combination of each
+    record.
     """
     members = [queues.take(seed)]
     seen: list[set[int]] = [{int(a.codes[members[0]])} for a in records.sensitive]
@@ -274,7 +276,7 @@ class _Cover:
         return cost
 
     def include(self, cluster: int, code: int) -> None:
-        """Add the value with this code to one cluster."""
+        """Add the value with this code to the cluster with the index `cluster`."""
         place = self._attribute.positions[code]
         self._height[cluster] = self.with_code(code)[cluster] if self._tree else 0.0
         self._low[cluster] = min(self._low[cluster], place)

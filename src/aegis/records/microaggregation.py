@@ -76,7 +76,9 @@ class _Unassigned:
         return np.where(self._dead, np.inf, distances)
 
     def compact_when_worth(self) -> None:
-        """Remove the rows of assigned records from the arrays if there are enough of them."""
+        """Remove the rows of assigned records from the arrays if these rows are so many that this
+        saves time.
+        """
         if COMPACT_AT * self._gone > len(self.rows):
             self.compact()
 
@@ -156,8 +158,9 @@ def mdav(space: Space, k: int, step: Step = SILENT_STEP) -> Ints:
 
 
 def _around_farthest(pool: _Unassigned, k: int, labels: Ints, cluster: int) -> Floats:
-    """Form a cluster of the record farthest from the average and its k - 1 nearest records, and
-    write its number `cluster` to `labels`. Return the distance of each record to that record.
+    """Form a cluster of the unassigned record (in `pool`) farthest from the average and its k - 1
+    nearest records, and write its number `cluster` to `labels`. Return the distance of each record
+    to that record.
     """
     r = pool.farthest(pool.space.distances(pool.centre()))
     from_r = pool.space.distances(pool.space.at(r))

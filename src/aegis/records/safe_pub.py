@@ -96,22 +96,24 @@ class SampledOptions(Options):
 
     @property
     def privacy(self) -> SampledPrivacy:
-        """Return the sampling rate and the k that give the guarantee for the part of epsilon that
-        the search does not spend.
+        """Return the sampling rate and the smallest class size k that guarantee the part of epsilon
+        that is not spent on the search for masks.
         """
         rest = math.nextafter(self.epsilon - self.search, 0) if self.search else self.epsilon
         return sampled_privacy(rest, self.delta, self.rate)
 
     @property
     def searched_class(self) -> int:
-        """Return the number of rows from which the search counts an equivalence class as kept. On
-        average, the sample draws k rows of a class of this size.
+        """Return the number of rows from which the search for masks counts an equivalence class as
+        kept. On average, the sample draws k rows of a class of this size.
         """
         privacy = self.privacy
         return math.ceil(max(privacy.k, self.k) / privacy.rate)
 
     def check(self, records: Records) -> None:
-        """Raise an error in the cases of `Options.check`, or if a person may have several records."""
+        """Raise an error if the records are too few or too alike for k or l, or if a person may
+        have several records.
+        """
         super().check(records)
         if records.persons is not None:
             raise PolicyError(
@@ -230,8 +232,8 @@ def drawn_masks(
 
 
 def _chain(attribute: Attribute, given: Mapping[str, Any]) -> Chain:
-    """Return the masks of an attribute among which the search chooses, in the order of the policy's
-    candidates: only the mask in `given` if there is one.
+    """Return the masks of an attribute among which the search chooses: the policy's candidates in
+    their order, or only the attribute's mask in `given` if there is one.
     """
     if attribute.name in given:
         return (given_mask(attribute, given[attribute.name]) or Identity(),)
@@ -256,8 +258,8 @@ def scheme_cells(
     beyond: int = 0,
     targets: tuple[int, ...] = (),
 ) -> SchemeCells:
-    """Return the arrays from which a search counts the equivalence classes of a table under any of
-    the masks.
+    """Return the distinct rows of a table as arrays, from which a search counts its equivalence
+    classes under any of the masks.
 
     Parameters
     ----------

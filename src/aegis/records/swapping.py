@@ -75,8 +75,8 @@ class RecordSwapOptions(Options):
         within("rate", self.rate, 0, 1)
 
     def check(self, records: Records) -> None:
-        """Raise an error in the cases of `Options.check`, or if the columns of the geography are
-        not valid.
+        """Raise an error if the records are too few or too alike for k or l, if no geography is
+        given, or if a column is not a quasi-identifier or is listed under both options.
         """
         super().check(records)
         for name in (*self.geography, *self.similar):

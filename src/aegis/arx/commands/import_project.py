@@ -68,8 +68,8 @@ def command(
 
 
 def _next(imported: ImportedProject, output: Path) -> list[RenderableType]:
-    """Return the command to run next: a search, or a draw of masks if the project asks for
-    differential privacy.
+    """Return the command to run next on the imported files in `output`: a search, or a draw of
+    masks if the project asks for differential privacy.
     """
     files = (imported.table, "--policy", imported.policy)
     if imported.sampled is not None:

@@ -107,10 +107,10 @@ def _amount(name: str, text: str) -> float:
 
 class PublisherPayout(AreaLoss):
     """The loss that the search minimises: the benefit to the publisher if all rows were released
-    unmasked, minus the payout of the release.
+    unmasked, minus the payout of the release (its benefit, less the publisher's loss from attacks).
 
-    A suppressed row has no payout. The bound for a set of configurations is the loss that its
-    finest masks cause, without attacks.
+    A suppressed row has no payout. For a set of configurations, the search uses a lower bound of
+    the loss: the loss that the finest masks of the set cause, without attacks.
     """
 
     name = NAME
@@ -144,8 +144,8 @@ _WITH_OPTIONS = (*CHARGED, NAME, Classification.name)
 
 
 def _charged(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
-    """Return the loss that `text` names with its options: a loss that is summed over attributes and
-    charges suppressed rows.
+    """Return the loss that `text` names with its options: a loss that is summed over attributes,
+    and to which suppressed rows add.
 
     Raises
     ------
@@ -159,8 +159,8 @@ def _charged(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
 
 
 def _height(text: str, problem: Problem, plan: PrivacyPlan) -> Additive:  # noqa: ARG001 - of the seam
-    """Return the objective that adds up the hierarchy levels of the masks. `text` is its name as
-    the user wrote it.
+    """Return the objective of a search that minimises the sum of the masks' levels in their
+    hierarchies. `text` is its name as the user wrote it.
     """
     _refuse_noise(text, problem)
     _refuse_withheld(text, problem)
@@ -171,10 +171,10 @@ def _height(text: str, problem: Problem, plan: PrivacyPlan) -> Additive:  # noqa
 def _over_classes(
     loss: Callable[[Problem, PrivacyPlan, Any, str], ClassLoss], read: Callable[[str], Any]
 ) -> Callable[[str, Problem, PrivacyPlan], ClassLoss]:
-    """Return a function that makes a loss over equivalence classes from a text with options, a
-    search space and a plan.
+    """Return a function that makes a loss over equivalence classes from its name with options, a
+    search space and a plan that checks the privacy rule.
 
-    `loss` is the class of the loss, and `read` reads its options from the text.
+    `loss` is the Python class of the loss, and `read` reads the options from the name.
     """
 
     def made(text: str, problem: Problem, plan: PrivacyPlan) -> ClassLoss:
@@ -191,7 +191,8 @@ def _classification(
     """Return the classification metric as an objective. If the label is a quasi-identifier, the
     metric counts masked labels.
 
-    `charges` has the options of the metric, and `shown` is its name as the user wrote it.
+    `charges` has the options of the metric, and `shown` is its name as the user wrote it. `plan`
+    checks the privacy rule.
     """
     frequency = problem.summary.frequency
     masked = frequency is not None and frequency.label in frequency.quasi

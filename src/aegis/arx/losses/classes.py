@@ -6,7 +6,8 @@ because splitting classes lowers each of these losses, and a suppressed row cost
 as a row in any class. If options make a suppressed row cost less, the bound takes that into
 account.
 
-The losses that depend on the number of leaf combinations that a released row may represent.
+The losses that depend on how many combinations of original values (leaves of hierarchies) a
+released row may represent.
 
 This number, the area, is a product over the attributes: each factor is the number of leaves of the
 masked value.
@@ -45,7 +46,7 @@ class ClassLoss(Objective):
     Parameters
     ----------
     problem, plan
-        The search space, and the plan with the privacy rule.
+        The search space, and the plan that checks the privacy rule.
     options
         The options of the loss, such as a factor; None if the loss has no options.
     shown
@@ -67,7 +68,7 @@ class ClassLoss(Objective):
         self._values: dict[Box, float] = {}
 
     def under(self, plan: PrivacyPlan) -> Self:
-        """Return the same loss for the privacy rule of another plan."""
+        """Return the same loss, with rows suppressed as the privacy rule of another plan requires."""
         return type(self)(self._problem, plan, self._options, self.name)
 
     def bound(self, box: Box) -> float:
@@ -91,7 +92,9 @@ class ClassLoss(Objective):
         """
 
     def _require_frequency(self) -> FrequencyTable:
-        """Return the frequency table; raise `PolicyError` if it was too large to keep."""
+        """Return the frequency table (rows by combination of quasi-identifier values); raise
+        `PolicyError` if the summary has none because it was too large.
+        """
         frequency = self._problem.summary.frequency
         if frequency is None:
             raise PolicyError(
@@ -199,9 +202,9 @@ class ConfigurationClasses:
     problem
         The search space.
     plan
-        The plan with the rule.
+        The plan that checks the rule.
     frequency
-        The frequency table.
+        The frequency table: rows by combination of quasi-identifier values.
     """
 
     def __init__(self, problem: Problem, plan: PrivacyPlan, frequency: FrequencyTable) -> None:
@@ -240,7 +243,7 @@ class LabelLoss(ClassLoss):
     Raises
     ------
     PolicyError
-        The summary has no frequency table.
+        The summary has no frequency table (rows by combination of quasi-identifier values).
     """
 
     def __init__(
@@ -373,7 +376,7 @@ class AreaLoss(ClassLoss):
     Raises
     ------
     PolicyError
-        The summary has no frequency table.
+        The summary has no frequency table (rows by combination of quasi-identifier values).
     """
 
     def __init__(
@@ -395,8 +398,8 @@ class AreaLoss(ClassLoss):
 
     def _areas(self, box: Box) -> Floats:
         """Return log2 of how many combinations of original values each cell of the frequency table
-        may represent after masking, shape (cells,). For a box with several candidate masks per
-        attribute, return the least of these figures.
+        may represent after masking, shape (cells,). For a box (a set of candidate masks for each
+        attribute) of several configurations, return the least of these figures.
 
         A cell is a combination of values that occurs in the table.
         """

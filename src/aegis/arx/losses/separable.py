@@ -43,7 +43,7 @@ class AttributePart:
     Attributes
     ----------
     variable
-        The attribute.
+        The attribute, as a variable of the search.
     masked
         The loss of each of the n candidate masks if no row is suppressed, shape (n,).
     beyond
@@ -67,7 +67,7 @@ class Separable:
         How contributions are combined: by their sum, or by an arithmetic or geometric mean. The
         maximum is not possible, because it does not follow from a sum.
     counted
-        Number of attributes in the mean.
+        Number of attributes over which the mean is taken.
     """
 
     def __init__(self, parts: Sequence[AttributePart], mean: Mean, counted: int) -> None:
@@ -83,7 +83,7 @@ class Separable:
         return float(np.expm1(figure)) if self._mean is Mean.GEOMETRIC else figure
 
     def sum_of(self, loss: float) -> float:
-        """Return the sum over attributes from which `total` computes this loss."""
+        """Return the sum over attributes that gives this loss; the inverse of `total`."""
         return float(np.log1p(loss)) if self._mean is Mean.GEOMETRIC else loss
 
     def scaled(self, lost: Floats) -> Floats:
@@ -96,8 +96,9 @@ class Separable:
         return (np.log1p(lost) if self._mean is Mean.GEOMETRIC else lost) / self._counted
 
     def over(self, cells: RuleCells) -> LostRows:
-        """Return an object that computes lower bounds of the terms if some `cells` are suppressed.
-        A cell is a combination of values that occurs in the frequency table.
+        """Return an object that computes lower bounds of the terms (one for each attribute and
+        candidate mask) if some of the `cells` are suppressed. A cell is a combination of values
+        that occurs in the frequency table.
         """
         return LostRows(self, self._parts, cells)
 
@@ -188,7 +189,7 @@ def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats
 
 def leaf_bits(attribute: AttributeSummary, candidate: Candidate) -> Floats:
     """Return, for each of the V values, log2 of how many original values (leaves) its group under a
-    mask may represent, shape (V,).
+    candidate mask may represent, shape (V,).
     """
     return np.log2(leaf_counts(attribute, candidate))
 
@@ -210,8 +211,8 @@ def rank_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 
 
 def height(attribute: AttributeSummary, candidate: Candidate) -> float:
-    """Return the level of a mask in its hierarchy. Without a hierarchy, return its rank among the
-    attribute's masks, from finest to coarsest.
+    """Return the level of a candidate mask in its hierarchy. Without a hierarchy, return its rank
+    among the attribute's masks, from finest to coarsest.
     """
     return float(_level(attribute, candidate)[0])
 
@@ -277,13 +278,14 @@ class AttributeLoss:
 
 
 class ChargedLoss(ClassLoss):
-    """A loss that is summed over attributes and rows, with charges for suppressed rows.
+    """A loss that is summed over attributes and rows; suppressed rows add a loss of their own (a
+    charge).
 
-    The bound for a box (a set of candidate masks for each attribute) takes the least loss that the
-    masks of each attribute cause without suppression. It is valid because in every attribute a
-    suppressed row costs at least as much as a masked row. For attributes that are not in the
-    frequency table, suppressed rows are assumed to have the same distribution of values as all
-    rows.
+    The lower bound for a box (a set of candidate masks for each attribute) adds up the least loss
+    that the masks of each attribute cause without suppression. It is valid because in every
+    attribute a suppressed row costs at least as much as a masked row. For attributes that are not
+    in the frequency table, suppressed rows are assumed to have the same distribution of values as
+    all rows.
     """
 
     divides = False
@@ -439,8 +441,8 @@ def nu_entropy_charge(
     candidate: Candidate,
     gone: Floats,
 ) -> float:
-    """Return how many bits are lost in addition if suppressed rows show "*" instead of their group.
-    `gone` has the number of suppressed rows by value, shape (V,).
+    """Return how many bits are lost, in addition to the mask's loss, if suppressed rows show "*"
+    instead of their group. `gone` has the number of suppressed rows by value, shape (V,).
     """
     groups = np.bincount(candidate.groups, weights=gone)
     groups = groups[groups > 0]

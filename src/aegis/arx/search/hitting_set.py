@@ -63,10 +63,11 @@ _BITS = 1e-3
 
 
 def pays(problem: Problem, feasibility: InMemory) -> bool:
-    """Return whether the search by hitting sets suits the problem.
+    """Return whether a search by hitting sets suits the problem: one that lists all configurations
+    and drops those that the rule refuses, with all finer ones.
 
-    It does if the rule limits only class sizes, and the space is large but small enough to be
-    listed.
+    It does if the rule limits only class sizes, and the combinations of masks are many, but few
+    enough to be listed.
     """
     domains = [range(len(v.candidates)) for v in problem.variables]
     if not feasibility.by_sizes or math.prod(map(len, domains)) <= _SMALL:
@@ -80,9 +81,8 @@ class Sieve(BranchAndBound):
     the rule refuses and all finer ones, which the rule refuses too. The loss must be a sum over
     attributes.
 
-    It takes the same parameters as `BranchAndBound`, and the loss as a sum (`separable`). The
-    search uses branch and bound until it has the requested number of configurations (`top`), and
-    then the list.
+    It takes the parameters of `BranchAndBound`, and the loss as a sum (`separable`). It uses branch
+    and bound until it has the requested number of configurations (`top`), and then the list.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Sieve(BranchAndBound):
 
     def _prove(self, figure: float) -> None:
         """Record that the loss of every remaining configuration, as a sum over attributes, is at
-        least `figure`. This gives the search a bound.
+        least `figure`. This gives the search a bound, which proves its result at the end.
         """
         bound = -self._separable.total(min(figure, self._limit()))
         bound = min(self._remaining(), bound)
@@ -173,7 +173,8 @@ class Sieve(BranchAndBound):
         chosen
             The candidate of each of m attributes in each of n configurations, shape (n, m).
         sums
-            Lower bound of the cost of each configuration, shape (n,).
+            Lower bound of the cost (the loss as a sum over attributes) of each configuration, shape
+            (n,).
         known
             How many of the refused configurations were already taken into account when the list was
             made.
@@ -193,8 +194,8 @@ class Sieve(BranchAndBound):
     def _decide(self, window: OpenList, few: int, *, proves: bool) -> None:
         """Check the open configurations of a list (`window`), until at most `few` are left.
 
-        If `proves` is True, the list has all open configurations. Then the least cost in the list
-        is recorded as a lower bound.
+        If `proves` is True, the list has all open configurations. Then the least cost (loss as a
+        sum over attributes) in the list is recorded as a lower bound.
         """
         steps: list[dict[int, list[Coarsening]]] = []
         for number in count():
@@ -218,8 +219,8 @@ class Sieve(BranchAndBound):
                 window.sort(self._limit())
 
     def _take(self, node: Node) -> None:
-        """Record a configuration that may be among the best. If it is, also search near it. `node`
-        has the candidate of each attribute.
+        """Record a configuration that may be among the best. If it is among them, also try
+        configurations that differ little from it. `node` has the candidate of each attribute.
         """
         box = tuple(1 << candidate for candidate in node)
         before = self._threshold()
@@ -263,9 +264,9 @@ class Sieve(BranchAndBound):
             window.raise_to(within, parts, self._limit())
 
     def _priced(self, node: Node) -> list[Floats] | None:
-        """Return, for each attribute, the least cost of each candidate if the rows that a
-        configuration suppresses are suppressed. Return None if these rows are more than the rule
-        allows.
+        """Return, for each attribute, the least cost of each candidate (its part of the loss) if at
+        least those rows are suppressed that a configuration suppresses. Return None if the
+        configuration suppresses more rows than the rule allows.
 
         `node` has the configuration's candidate of each attribute. If the configuration costs less
         than the best ones so far, it is recorded.
@@ -284,8 +285,9 @@ class Sieve(BranchAndBound):
         self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]
     ) -> tuple[Node, list[Floats] | None] | None:
         """Return the coarsest configuration found, coarser than `node` or equal to it, that proves
-        that `node` is not among the best. Also return the least cost of each candidate if the rows
-        that it suppresses are suppressed; None if the rule refuses it.
+        that `node` is not among the best. Also return, by attribute, the least cost of each
+        candidate (its part of the loss) if at least its suppressed rows are suppressed; None if the
+        rule refuses it.
 
         The result is None if there is no such configuration, so that `node` may be among the best.
         The search follows the steps to coarser candidates in `steps`, and starts where the last
@@ -403,8 +405,8 @@ def _sum(parts: Sequence[Floats], node: Node) -> float:
 
 
 def _refines(variable: Variable) -> Flags:
-    """Return whether each of n candidates (row) is at least as fine as each other candidate
-    (column), shape (n, n).
+    """Return whether each of an attribute's n candidate masks (row) is at least as fine as each
+    other one (column), shape (n, n).
     """
     count = len(variable.candidates)
     table = np.zeros((count, count), dtype=np.bool_)
@@ -414,8 +416,9 @@ def _refines(variable: Variable) -> Flags:
 
 
 def _entropies(variable: Variable, cells: RuleCells) -> Floats:
-    """Return, for each of n candidates, the entropy of its groups over the rows, in nats, shape
-    (n,). It is 0 for a variable that forms no equivalence classes.
+    """Return, for each of an attribute's n candidate masks, the entropy of the distribution of the
+    rows over its groups, in nats, shape (n,). It is 0 for a variable that forms no equivalence
+    classes.
     """
     entropies = np.zeros(len(variable.candidates))
     if not variable.quasi:
@@ -436,8 +439,8 @@ class HittingSets:
     name: str = "hitting-sets"
 
     def suits(self, problem: Problem, objective: Objective, feasibility: Feasibility) -> bool:
-        """Return whether the strategy suits a search: the space is large, the loss is a sum over
-        attributes, and the rule limits only class sizes.
+        """Return whether the strategy suits a search: it has many combinations of masks,
+        `objective` is a loss that is a sum over attributes, and the rule limits only class sizes.
         """
         if not isinstance(feasibility, InMemory) or not objective.follows_rule:
             return False
@@ -457,10 +460,11 @@ class HittingSets:
         step: Step,
         start: tuple[Box, ...],
     ) -> Found:
-        """Return the `top` configurations with the least losses, with a proof. If the time limit
-        ends the search before, return the best ones so far.
+        """Return the `top` configurations with the least losses by `objective`, with a proof. If
+        the time limit (`clock`) ends the search before, return the best ones so far.
 
-        `start` are configurations to try first.
+        `start` are configurations to try first, and `feasibility` is the object that checks the
+        privacy rule.
         """
         from aegis.arx.losses.separable import ChargedLoss
 

@@ -34,8 +34,8 @@ _LARGEST, _SAMPLE = 1 << 20, 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Leftover:
-    """Configurations that may still be among the best: they refine no refused configuration, and
-    their loss, a sum over attributes, is below a limit.
+    """Configurations that may still be among the best: they are not finer than a configuration that
+    the rule refused, and their loss, a sum over attributes, is below a limit.
 
     Attributes
     ----------
@@ -59,10 +59,10 @@ class Listing:
     """All combinations of one candidate for each attribute, as a bit matrix.
 
     Each row is a combination of candidates of the first half of the attributes, and each bit of a
-    row is a combination of the second half. The refinements of a refused configuration are all rows
-    that refine its first half, combined with all bits that refine its second half. So each refused
-    configuration is first recorded in one row. Then each row gets the bits of coarser rows,
-    attribute by attribute.
+    row is a combination of the second half. The refinements of a refused configuration (it and all
+    finer ones) are all rows that refine its first half, combined with all bits that refine its
+    second half. So each refused configuration is first recorded in one row. Then each row gets the
+    bits of coarser rows, attribute by attribute.
 
     Parameters
     ----------
@@ -98,8 +98,9 @@ class Listing:
         random: np.random.Generator,
         go_on: Callable[[], None] = lambda: None,
     ) -> Leftover:
-        """Return the configurations that refine no refused configuration, and whose loss, as a sum
-        over attributes, is below a limit. If there are too many, return a random sample.
+        """Return the configurations that refine (equal, or are finer than) no refused
+        configuration, and whose loss, as a sum over attributes, is below a limit. If there are too
+        many, return a random sample.
 
         Parameters
         ----------
@@ -131,8 +132,9 @@ class Listing:
     def parts(
         self, refused: Sequence[Sequence[int]], limit: float
     ) -> Iterator[tuple[Chosen, Floats]]:
-        """Yield all configurations that refine no refused one and whose sum over attributes is
-        below `limit`, part by part: their candidates, shape (n, m), and sums, shape (n,).
+        """Yield all configurations that refine no refused one and whose loss, as a sum over
+        attributes, is below `limit`, part by part: their candidates, shape (n, m), and sums, shape
+        (n,).
         """
         for words in self._words(refused, limit):
             part = np.cumsum(np.bitwise_count(words[2]), dtype=np.int64) // _LARGEST
@@ -141,8 +143,9 @@ class Listing:
                 yield self._unpacked([(words[0][some], words[1][some], words[2][some])])
 
     def _unpacked(self, held: Sequence[Words]) -> tuple[Chosen, Floats]:
-        """Return the configurations whose bits are set in `held`: the candidate of each of m
-        attributes, shape (n, m), and the sums over attributes in ascending order, shape (n,).
+        """Return the configurations whose bits are set in the words `held` (row, column and bits):
+        the candidate of each of m attributes, shape (n, m), and the sums over attributes in
+        ascending order, shape (n,).
         """
         rows, columns, words = (
             np.concatenate([np.zeros(0, dtype=np.int64), *(each[0] for each in held)]),
@@ -158,9 +161,9 @@ class Listing:
         return chosen, sums[order]
 
     def _words(self, refused: Sequence[Sequence[int]], limit: float) -> Iterator[Words]:
-        """Yield the configurations that refine no refused one and whose sum is below `limit`, as
-        bits in words of 64 bits: the row, the column of the word, and the word. A part of the
-        columns is processed at a time.
+        """Yield the configurations that refine no refused one and whose loss, as a sum over
+        attributes, is below `limit`, as bits in words of 64 bits: the row, the column of the word,
+        and the word. A part of the columns is processed at a time.
         """
         shape = [len(order) for order in self._orders]
         nodes = np.array(refused, dtype=np.int64).reshape(len(refused), self._attributes)
@@ -188,8 +191,8 @@ class Listing:
 
 
 def halves(domains: Sequence[Sequence[int]]) -> int:
-    """Return the index at which to split the attributes into two parts with about equally many
-    combinations. `domains` has the candidates of each attribute.
+    """Return the index at which to split the attributes into two parts whose candidates have about
+    equally many combinations. `domains` has the candidates of each attribute.
 
     >>> halves([range(2), range(2), range(9), range(5)])
     3
@@ -253,8 +256,8 @@ def _within(order: Flags, column: npt.NDArray[np.int16]) -> Bits:
 
 
 class OpenList:
-    """Open configurations: the rule has not refused them, and they are not yet recorded among the
-    best. Each has a lower bound of its cost.
+    """A list of open configurations: the rule has not refused them, and they are not yet recorded
+    among the best. Each has a lower bound of its cost, the loss as a sum over attributes.
 
     For each candidate, one bit per configuration says whether its mask refines the candidate. So
     all refinements of a configuration are found in a few operations.
@@ -329,7 +332,7 @@ class OpenList:
         return within
 
     def strike(self, some: Bits) -> None:
-        """Remove the configurations whose bits are set in `some`."""
+        """Remove from the list the configurations whose bits are set in `some`."""
         self._alive &= ~some
 
     def strike_one(self, place: int) -> None:
@@ -382,7 +385,8 @@ _SHIFT = np.uint64(64 - 21)
 
 
 class Tally:
-    """Counts the equivalence classes of many configurations that differ in few attributes.
+    """Finds the equivalence classes that are too small, for many configurations that differ in few
+    attributes.
 
     The attributes are divided into halves, and these into halves again. Combining the classes of
     two halves gives the classes of both together. Recent results are cached, so a configuration
@@ -493,8 +497,8 @@ class Tally:
 
     @staticmethod
     def _halves(some: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Divide attributes into two parts with similar numbers of classes: every second attribute,
-        and all others. A part without attributes is left out.
+        """Divide the attributes `some` into two parts with similar numbers of classes: every second
+        attribute, and all others. A part without attributes is left out.
         """
         return tuple(half for half in (some[::2], some[1::2]) if half)
 

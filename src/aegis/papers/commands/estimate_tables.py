@@ -34,7 +34,8 @@ def estimate_tables(
     titles: Sequence[str],
     width: int,
 ) -> Iterator[Table]:
-    """Yield a table, or several to print below each other if the page is too narrow.
+    """Yield a printable table of figures by value and class, or several to print below each other
+    if the page is too narrow.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ def _blocks(least: Sequence[int], width: int) -> Iterator[list[int]]:
 
 
 def _wrapped(text: str, width: int) -> str:
-    """Break a heading into lines of at most `width` columns."""
+    """Break a heading into lines of at most `width` characters."""
     from rich.console import Console
     from rich.text import Text
 

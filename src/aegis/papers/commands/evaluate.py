@@ -117,7 +117,7 @@ def command(given: EvaluateCommand) -> None:
 
 
 def _print_labels(shell: Output, evaluations: Mapping[str, Evaluation], origin: str) -> None:
-    """Print the evaluation of each of several labels."""
+    """Print the evaluation of each of several labels; `origin` is the name of the table."""
     from aegis.cli.output import heading
 
     data = {"labels": {name: own.to_dict() for name, own in evaluations.items()}}

@@ -171,6 +171,6 @@ def _together(table: Floats, columns: int) -> Floats:
 
 
 def _colour(share: float) -> str:
-    """Return the colour of a cell, from white for 0 to dark blue for 1."""
+    """Return the colour of a cell of the map, from white for a `share` of 0 to dark blue for 1."""
     mixed = (round(255 + (dark - 255) * min(max(share, 0.0), 1.0)) for dark in _BLUE)
     return "#" + "".join(f"{c:02x}" for c in mixed)

@@ -113,7 +113,9 @@ def command(asked: PublishCommand) -> None:
 
 
 def _named(option: str, values: Sequence[str]) -> dict[str, str]:
-    """Parse NAME=TABLE arguments into a mapping from names to tables."""
+    """Parse the arguments `values` of an option, such as NAME=TABLE, into a mapping from names to
+    tables. Errors name the option.
+    """
     tables: dict[str, str] = {}
     for given in values:
         name, equals, table = given.partition("=")

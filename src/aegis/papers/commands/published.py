@@ -69,7 +69,10 @@ class RankedTables:
 
 
 def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedTables:
-    """Return the counts of masked tables from a file, under a policy."""
+    """Return the counts of masked tables in the file `given`, for ranking under a policy.
+    `rule_override` says whether its privacy rule may differ from the one under which the counts
+    were made.
+    """
     from aegis.papers.published import load_published
 
     return RankedTables(load_published(given), policy, rule_override)

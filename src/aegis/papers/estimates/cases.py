@@ -41,8 +41,8 @@ MEASURE = "mi"
 
 @dataclass(frozen=True)
 class PaperEstimate:
-    """A way in which the AEGIS paper estimates deviations: the information that is known, and the
-    method of reconstruction.
+    """A way in which the AEGIS paper estimates how far a measure deviates from the unmasked table:
+    the information that is known, and the method that reconstructs unmasked counts.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class PaperEstimate:
         Raises
         ------
         PolicyError
-            The case is `raw`, and the summary does not have the raw joint counts.
+            `know` is `raw`, and the summary does not have the rows by unmasked value and label.
         """
         estimator = _Estimator(summary, self, estimated_measure(measure))
         estimates = {}
@@ -229,8 +229,8 @@ def _attempts(case: PaperEstimate, *, noise: bool) -> list[tuple[str, bool]]:
     """Return the reconstruction methods to try, in order, each with a flag: True if it uses only
     the attribute's mask in the configuration, False if it uses all candidate masks.
 
-    The method of `case` comes first, except for a noise mask, for which it would use only the
-    histogram. Methods that accept more kinds of masks follow.
+    The method of `case`, a way in which the paper estimates, comes first, except for a noise mask,
+    for which it would use only the histogram. Methods that accept more kinds of masks follow.
     """
     tried = [
         *(

@@ -60,19 +60,20 @@ def evidence_of(
     Parameters
     ----------
     attribute
-        The attribute. Each unmasked value is an atom of the reconstruction, and the candidate masks
-        provide the counts.
+        The attribute. Its unmasked values get estimated counts, and its candidate masks provide the
+        known counts.
     know
-        `raw`, `histogram` or `nothing`. Candidates that show every value unmasked are used only for
-        `raw`. For noise masks, the expected counts of noisy values are used.
+        What is known of unmasked values: `raw` (their rows by label), `histogram` (their rows) or
+        `nothing`. Candidates that show every value unmasked are used only for `raw`. For noise
+        masks, the expected counts of noisy values are used.
     masks
         The candidates to use, each as a policy writes it or as text; by default all candidates.
 
     Raises
     ------
     PolicyError
-        The setting or a mask is unknown, the summary has less information, or there is no candidate
-        to use.
+        `know` or a mask is unknown, the summary has less information, or there is no candidate to
+        use.
     DataError
         A noise mask has too many possible noisy values.
     """
@@ -123,8 +124,8 @@ def reconstruct_attribute(
     summary, name
         The summary, and the name of one of its attributes.
     know, masks
-        The information that is used (`raw`, `histogram` or `nothing`), and the candidate masks that
-        are used (by default all), as in `evidence_of`.
+        What is used of unmasked values (`raw`: their rows by label, `histogram`: their rows, or
+        `nothing`), and the candidate masks that are used (by default all).
     method
         A registered reconstruction method.
     seed
@@ -159,12 +160,12 @@ def estimate_pud(
     method: str = DEFAULT_METHOD,
     progress: Progress = SILENT,
 ) -> tuple[Estimate, ...]:
-    """Estimate the absolute predictive utility deviation (PUD) of configurations from the
-    information that is known.
+    """Estimate how far a measure of each configuration is from the measure of the unmasked table:
+    the absolute predictive utility deviation (PUD).
 
-    For each attribute, the function reconstructs the raw joint counts once, from all candidates of
-    the attribute, and uses them for all configurations. Ranking does not need this estimate
-    (theory.md, Theorem 2).
+    For each attribute, the function reconstructs the rows by unmasked value and label (raw joint
+    counts) once, from all candidates of the attribute, and uses them for all configurations.
+    Ranking does not need this estimate (theory.md, Theorem 2).
 
     Parameters
     ----------
@@ -175,9 +176,9 @@ def estimate_pud(
     measure
         A measure of single attributes.
     know
-        The information that is used: `raw`, `histogram` or `nothing`; by default, all information
-        of the summary. So for a summary with the raw joint counts, the result is the true
-        deviation.
+        What is used of unmasked values: `raw` (the raw joint counts), `histogram` (their rows) or
+        `nothing`; by default, all that the summary has. With the raw joint counts, the result is
+        the true deviation.
     method
         A registered reconstruction method.
     progress
@@ -229,7 +230,7 @@ def unmasked_measure(
     Parameters
     ----------
     scorer
-        The scorer of the summary.
+        The object that computes measures from the summary.
     name
         The attribute.
     measure
@@ -259,8 +260,8 @@ def unmasked_measure(
 def _masked_by(
     known: AttributeEstimate, attribute: AttributeSummary, candidate: Candidate, masked: float
 ) -> AttributeEstimate:
-    """Return the estimate under a mask, whose measure is `masked`. If the mask shows every value,
-    nothing is lost.
+    """Return `known`, the estimated measure of an unmasked attribute, for comparison with its
+    measure under a mask, `masked`. If the mask shows every value, both are equal.
     """
     exact = AttributeEstimate(masked, masked, masked, masked)
     return exact if shows_all(attribute, candidate) else replace(known, masked=masked)
@@ -269,7 +270,7 @@ def _masked_by(
 def within_limits(
     estimate: float, limits: tuple[float, float] | None, masked: float
 ) -> AttributeEstimate:
-    """Return the estimate of a measure, which is not outside its bounds if these are known; `masked`
+    """Return the estimate of a measure, moved into its bounds (`limits`, None if unknown); `masked`
     is the measure of the masked attribute.
     """
     if limits is None:
@@ -287,7 +288,8 @@ def combined(
     case: str | None = None,
 ) -> Estimate:
     """Return the estimate for the configuration `name`: the mean of the estimates of its
-    `attributes`. The other arguments are stored in the estimate.
+    `attributes`. The names of the measure, the known information (`setting`), the method and the
+    `case` are stored in it.
     """
     intervals = [a.interval for a in attributes.values()]
     known_intervals = [i for i in intervals if i is not None]
@@ -306,8 +308,9 @@ def _bounds(
     measure: Measure,
     setting: Information,
 ) -> tuple[float, tuple[float, float] | None]:
-    """Return the measure of an attribute under its finest candidate, and bounds for the measure of
-    the unmasked attribute; None if the measure has no bounds.
+    """Return the measure of an attribute under the finest of the candidate masks, and lower and
+    upper bounds for the measure of the unmasked attribute; None for bounds that the measure does
+    not have. `setting` says what is known of unmasked values.
     """
     seen = [
         scorer.attribute(attribute, candidate, measure)
@@ -381,14 +384,16 @@ def shows_all(attribute: AttributeSummary, candidate: Candidate) -> bool:
 
 
 def known_of(attribute: AttributeSummary) -> Information:
-    """Return `histogram` if the summary has the attribute's histogram, else `nothing`."""
+    """Return what the summary knows of an attribute's unmasked values, apart from their labels:
+    `histogram` if it has their number of rows, else `nothing`.
+    """
     least = attribute.information is Information.NOTHING
     return Information.NOTHING if least else Information.HISTOGRAM
 
 
 def _check_carried(attribute: AttributeSummary, setting: Information) -> None:
-    """Raise `PolicyError` if the setting needs more information on the attribute than the summary
-    has.
+    """Raise `PolicyError` if the summary has less information on the attribute's unmasked values
+    than `setting` needs, such as their number of rows (`histogram`).
     """
     order = list(Information)
     carried = attribute.information

@@ -123,8 +123,8 @@ class CodedTable:
         The numeric label of each row, shape (n,), or 0 if it is missing. If the label is a number,
         all rows have the same class. None for a label with classes.
     weights
-        The weight of each row, shape (n,), in effective rows, as in scores. None if each row counts
-        once.
+        The weight of each row, shape (n,), scaled to add up to the effective number of rows, as in
+        scores. None if each row counts once.
     """
 
     codes: Mapping[str, Codes]
@@ -169,8 +169,9 @@ class CodedTable:
         return Design(np.stack(columns, axis=1).astype(np.int32), tuple(sizes), numbers)
 
     def _numbers(self, choice: Choice, name: str) -> Floats | None:
-        """Return, for each masked value of the attribute `name`, the mean of the numbers that it
-        represents, shape (groups,); None if the attribute has no order.
+        """Return, for each masked value of the attribute `name` under a configuration (`choice`),
+        the mean of the numbers that it represents, shape (groups,); None if the attribute has no
+        order.
         """
         numbers, candidate = self.attributes[name].numbers, choice[name]
         if numbers is None:
@@ -185,7 +186,9 @@ class CodedTable:
         return means
 
     def designed(self, choice: Choice) -> tuple[str, ...]:
-        """Return the name of the attribute in each column of `design`."""
+        """Return the name of the attribute in each column of the features that `design` returns for
+        `choice`.
+        """
         shown = [n for n in self.codes if choice[n].noise is not None or choice[n].size > 1]
         return tuple(shown or list(self.codes)[:1])
 
@@ -204,7 +207,7 @@ class CodedTable:
 def code_table(source: Source, summary: Summary, policy: Policy, *, seed: int = 0) -> CodedTable:
     """Read the scored columns and the label as codes of the summary's values.
 
-    `seed` is the seed of noise masks.
+    `seed` is the seed from which noise masks draw values later.
     """
     label = source.table[policy.label.column]
     mask = summary.label.mask

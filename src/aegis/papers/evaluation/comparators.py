@@ -66,8 +66,8 @@ class Reconstructed:
     _fitted: dict[tuple[str, Candidate], Table] = field(default_factory=dict)
 
     def fitted(self, attribute: AttributeSummary, candidate: Candidate) -> Table:
-        """Return the counts that IPF fits to one mask, before rounding: V unmasked values by C
-        classes, shape (V, C). The result is cached.
+        """Return the counts that iterative proportional fitting (IPF) fits to one candidate mask,
+        before rounding: V unmasked values by C classes, shape (V, C). The result is cached.
         """
         key = (attribute.name, candidate)
         if key not in self._fitted:
@@ -77,8 +77,8 @@ class Reconstructed:
         return self._fitted[key]
 
     def table(self, attribute: AttributeSummary, candidate: Candidate, seed: int) -> Ints:
-        """Return the estimated counts of the V unmasked values by the C classes, shape (V, C), as
-        whole numbers.
+        """Return the counts of the V unmasked values by the C classes, shape (V, C), estimated from
+        one candidate mask, as whole numbers.
 
         The counts are either drawn, or fitted and then rounded at random. Each cell is rounded
         separately, so totals change.
@@ -99,7 +99,7 @@ class Reconstructed:
         Parameters
         ----------
         scorer
-            The scorer of the summary.
+            The object that computes measures from the summary.
         choice
             The candidate mask of each attribute.
         measures
@@ -177,7 +177,7 @@ def mascara(scorer: Scorer, choice: Choice) -> float:
     Parameters
     ----------
     scorer
-        The scorer of the summary.
+        The object that computes measures from the summary.
     choice
         The candidate mask of each attribute.
 
@@ -244,12 +244,12 @@ def compare(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> tuple[Judged, ...]:
-    """Return the score of every configuration by each comparator; lower is better.
+    """Return the scores by each comparator, an estimator from the literature; lower is better.
 
     Parameters
     ----------
     scorer
-        The scorer of the summary.
+        The object that computes measures from the summary.
     choices
         The configurations by name.
     names

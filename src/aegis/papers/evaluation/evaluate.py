@@ -175,7 +175,9 @@ def _judged(
 
 
 def _checked(policy: Policy, request: EvaluationRequest) -> tuple[tuple[Model, ...], str]:
-    """Return the models to train and the metric; raise if the policy does not allow the request."""
+    """Return the models to train and the metric; raise `PolicyError` if the policy does not allow
+    the request.
+    """
     check_request(request)
     policy.require_label("Training", number=True)
     if request.comparators or request.methods or policy.anonymizers:
@@ -214,7 +216,9 @@ def _models_of(policy: Policy, request: EvaluationRequest) -> tuple[tuple[Model,
 def judge(
     scorer: Scorer, choices: Mapping[str, Choice], progress: Progress = SILENT
 ) -> tuple[Judged, ...]:
-    """Return the score of every configuration by every registered measure."""
+    """Return the score of every configuration by every registered measure that suits the kind of
+    label. `choices` has the candidate mask of each attribute, by configuration.
+    """
     judged = []
     measures = measures_of(scorer.summary.label.kind)
     with progress.step("Scoring under every measure", len(measures)) as step:
@@ -227,8 +231,8 @@ def judge(
 
 
 def _in_order(advice: Advice) -> dict[str, Configuration]:
-    """Return the ranked configurations by name, in alphabetical order, which does not depend on the
-    ranking.
+    """Return the ranked configurations by name, in alphabetical order, so that the order does not
+    depend on scores.
     """
     return {
         ranked.name: ranked.configuration for ranked in sorted(advice.ranking, key=lambda r: r.name)
@@ -245,7 +249,7 @@ def _releases(
     progress: Progress,
 ) -> tuple[Advice, dict[str, CodedRelease]]:
     """Return the advice with the requested record-level releases added, and these releases as
-    integer codes, by name.
+    integer codes, by name. `rows` is the table as integer codes.
     """
     methods, seed = request.methods, request.seed
     if methods is None and not policy.anonymizers:
@@ -279,8 +283,9 @@ def _shifts(
     split: Split,
     seed: int,
 ) -> dict[str, float]:
-    """Return how much feature importances differ from those of the unmasked table, for each release
-    and for the best configuration; empty without releases.
+    """Return how much feature importances of a random forest, trained on one split, differ from
+    those of the unmasked table, for each release and for the best configuration; empty without
+    releases.
     """
     if not releases:
         return {}
@@ -311,8 +316,8 @@ def tasks(
     seed: int,
     releases: Mapping[str, CodedRelease] | None = None,
 ) -> Iterator[Task]:
-    """Yield a training task for each configuration or release, model and split. At most one masked
-    table is in memory at a time.
+    """Yield a training task for each configuration (`choices`) or release, model and split. `rows`
+    is the table as integer codes. At most one masked table is in memory at a time.
     """
     designs: Iterator[tuple[str, Design, Sequence[Split]]] = chain(
         ((name, rows.design(choice), splits) for name, choice in choices.items()),
@@ -348,7 +353,9 @@ def _train_all(
     request: EvaluationRequest,
     progress: Progress,
 ) -> tuple[tuple[Training, ...], int]:
-    """Return all trainings in a fixed order, and how many of them come from the store."""
+    """Train each model on each configuration (`choices`), release and split; return all results in
+    a fixed order, and how many of them come from the store. `rows` is the table as integer codes.
+    """
     total = (len(choices) + len(releases)) * len(models) * len(splits)
     known: list[Training] = []
     done: list[Training] = []
@@ -377,8 +384,8 @@ def _train_all(
 def _unknown(
     wanted: Iterator[Task], store: Store, known: list[Training], step: Step
 ) -> Iterator[Task]:
-    """Yield the tasks that are not in the store; add the stored results of all other tasks to
-    `known`.
+    """Yield the tasks of `wanted` whose results are not in the store; add the stored results of all
+    others to `known`, and report each as a step of progress.
     """
     for task in wanted:
         finished = store.get(task)
@@ -390,7 +397,9 @@ def _unknown(
 
 
 def run_task(task: Task) -> tuple[str, Training]:
-    """Train one task; return its key with the result."""
+    """Train and test the model of one task; return the key of the task (a hash of all that
+    determines the result) with the result.
+    """
     return task.key, train(task)
 
 

@@ -74,7 +74,8 @@ def importances(
     seed: int,
 ) -> dict[str, float]:
     """Return the feature importance of each of the `attributes` in a random forest. `names` has the
-    attribute of each column of the design, and `label` the class of each row.
+    attribute of each column of the design, and `label` the class of each row. The forest is trained
+    on the training rows of `split`.
 
     The importance is the mean decrease in impurity (Breiman 2001) on the training rows, with values
     encoded as ranks. The importances of all attributes add up to 1, or to 0 if no attribute helps.

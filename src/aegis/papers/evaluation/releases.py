@@ -66,7 +66,7 @@ def code_release(
     ranked
         The entry of the ranking for this release.
     rows
-        The same table, coded as for configurations.
+        The same table as integer codes, from which models of configurations are trained.
     names
         The scored attributes.
 
@@ -109,8 +109,8 @@ def _codes(column: pa.ChunkedArray, ranks: Codes | None) -> tuple[Codes, int]:
 
 
 def _require_same_order(rows: CodedTable, ranks: dict[str, Codes]) -> None:
-    """Raise `EngineError` unless both readings of the table agree on which rows have equal values,
-    for each column.
+    """Raise `EngineError` unless both readings of the table (`rows`, and `ranks` with the codes of
+    each column) agree on which rows have equal values, for each column.
     """
     for name, codes in ranks.items():
         if name in rows.codes:

@@ -114,8 +114,8 @@ def agree(
 def reliability(values: Mapping[str, Mapping[int, float]]) -> float | None:
     """Return the Spearman correlation between mean metrics over even splits and over odd splits.
 
-    With the metrics of these splits, no measure can be expected to correlate more strongly than
-    these two halves with each other. If there is only one split, return None.
+    A measure can hardly be expected to correlate with metrics more strongly than the metrics of
+    both halves of the splits correlate with each other. If there is only one split, return None.
 
     Parameters
     ----------

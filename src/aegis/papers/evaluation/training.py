@@ -42,7 +42,7 @@ from aegis.words import json_fields
 
 
 class Features(StrEnum):
-    """How masked values are encoded for a model."""
+    """How masked values are encoded as features of a model: as indicators, ranks or numbers."""
 
     ONE_HOT = "one-hot"
     """One 0/1 column per masked value that occurs in the training rows; sparse."""
@@ -370,7 +370,8 @@ class Task:
     response
         The numeric label of each row, shape (n,); None if classes are predicted.
     weights
-        The weight of each row in effective rows, shape (n,); None if each row counts once.
+        The weight of each row, scaled to add up to the effective number of rows, shape (n,); None
+        if each row counts once.
     """
 
     configuration: str
@@ -409,8 +410,8 @@ class Task:
         return None if self.weights is None else self.weights[rows]
 
     def weighing(self) -> dict[str, Floats]:
-        """Return the keyword arguments that pass the weights of the training rows to a model; empty
-        without weights.
+        """Return the keyword arguments by which a model's training gets the weights of the training
+        rows; empty if rows have no weights.
         """
         own = self.weights_of(self.train)
         return {} if own is None else {"sample_weight": own}
@@ -443,8 +444,8 @@ def train(task: Task) -> Training:
 
 
 def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...]]:
-    """Train a regression model on the numeric label `response`; return the predictions for the n
-    test rows, shape (n,), and the warnings.
+    """Train the regression model of a task on the numeric label `response`; return the predictions
+    for the n test rows, shape (n,), and the warnings.
     """
     own = task.design.linear if task.model.features is Features.NUMBERS else task.design.ordinal
     model = task.model.make(task.seed)
@@ -526,8 +527,9 @@ def one_thread() -> AbstractContextManager[Any]:
 
 @lru_cache(maxsize=1)
 def _threaded(_modules: int) -> Any:
-    """Return the BLAS and OpenMP libraries of this process. To look for them takes as long as to train
-    a small model, so this is done again only if modules were loaded, which may bring a library.
+    """Return the BLAS and OpenMP libraries of this process. To look for them takes as long as to
+    train a small model, so the result is cached for the number of loaded modules, `_modules`: a new
+    module may bring a library.
     """
     from threadpoolctl import ThreadpoolController
 
@@ -615,7 +617,9 @@ class Store:
         )
 
     def add(self, key: str, training: Training) -> None:
-        """Add a finished training, and write it to the file immediately."""
+        """Add a finished training under `key`, the hash of its task, and write it to the file
+        immediately.
+        """
         record = {"key": key, **json_fields(training)}
         self._known[key] = record
         if self._path is None:

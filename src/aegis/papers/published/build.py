@@ -135,7 +135,9 @@ def _checked(published: Published) -> Published:
 def _given(
     masked: Mapping[str, Any], counted: Mapping[str, Contingencies], policy: Policy
 ) -> dict[str, Any]:
-    """Return the tables by name; for contingency tables, make a table that has these counts."""
+    """Return the masked tables by name. For contingency tables (`counted`), make a table of rows
+    that has these counts.
+    """
     if not masked and not counted:
         raise PolicyError("No masked table is given.", hint="Give at least one, by name.")
     twice = [name for name in counted if name in masked]
@@ -202,7 +204,7 @@ def _check_names(
 
 
 def _check_tables(published: Published) -> None:
-    """Raise `DataError` if the tables cannot come from the same rows."""
+    """Raise `DataError` if the published tables cannot come from the same rows."""
     first_name, first = next(iter(published.tables.items()))
     for name, other in published.tables.items():
         if other.rows != first.rows:

@@ -66,7 +66,7 @@ class Published:
     def first(self) -> Summary:
         """The summary of the first table.
 
-        Label, attributes and rows are the same for all tables.
+        The label, the attributes and the number of rows are the same for all tables.
         """
         return next(iter(self.tables.values()))
 
@@ -299,7 +299,7 @@ def write_histograms(histograms: Mapping[str, Mapping[str, int]], folder: str | 
 
 
 def _document(place: Path, what: str) -> dict[str, Any]:
-    """Read a mapping from a JSON or YAML file; errors call the file `what`.
+    """Read a mapping from the JSON or YAML file `place`; errors call the file `what`.
 
     In JSON, keys stay text. YAML is read in the same way as a policy.
     """
@@ -484,8 +484,8 @@ def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
 
 
 def _classes(cells: Contingencies, name: str) -> dict[str, int]:
-    """Return the number of rows of each class; raise `DataError` if the contingency tables of two
-    attributes disagree on it.
+    """Return the number of rows of each class from the contingency tables of the configuration
+    `name`; raise `DataError` if the contingency tables of two attributes disagree on it.
     """
     first_name, first = "", dict[str, int]()
     for attribute, of in cells.items():

@@ -118,7 +118,9 @@ def rank_published(
 def _scored(
     published: Published, policy: Policy, chosen: Measure, progress: Progress
 ) -> list[Ranked]:
-    """Return the tables with their scores, each compared with the best table."""
+    """Return the masked tables with their scores by the measure `chosen`, each compared with the
+    best table.
+    """
     ranking = []
     with progress.step("Scoring masked tables", len(published.tables)) as step:
         for name in published.tables:
@@ -135,7 +137,8 @@ def _in_order(
     measure: str | None,
 ) -> list[Ranked]:
     """Sort the tables: those that meet the rule first, then by the estimated deviation (if `case`
-    is given), then by score, then by name.
+    says how), then by their score by the measure `chosen`, then by name. `measure` is the measure
+    whose deviation is estimated, or None for the default.
     """
     if case is not None:
         estimator = _PublishedEstimator(published, case, estimated_measure(measure))
@@ -151,12 +154,13 @@ def _best(ranking: Sequence[Ranked], chosen: Measure) -> float:
 def _with_errors(
     published: Published, ranking: list[Ranked], measure: Measure, progress: Progress
 ) -> tuple[list[Ranked], tuple[str, ...]]:
-    """Add standard errors and ties to the ranking, or return a sentence if there are none.
+    """Add standard errors and ties of the scores by a measure to the ranking. If there are none,
+    also return a sentence that says why.
 
-    Each table is scored again without each fold of its rows. Folds depend on the masked values, so
-    the folds of two tables are unrelated. So the function adds the errors of two tables to estimate
-    the error of their difference. With this sum, two tables count as tied too often rather than too
-    rarely.
+    Each table is scored again without each fold (one of several parts) of its rows. Folds depend on
+    the masked values, so the folds of two tables are unrelated. So the function adds the errors of
+    two tables to estimate the error of their difference. With this sum, two tables count as tied
+    too often rather than too rarely.
     """
     if published.marginal:
         return ranking, (NO_ERRORS,)
@@ -176,7 +180,9 @@ def _with_errors(
 
 
 def _known(published: Published) -> Information:
-    """Return the setting `histogram` if the histograms of all attributes are known, else `nothing`."""
+    """Return what is known of raw values: `histogram` if the number of rows of each is known for
+    all attributes, else `nothing`.
+    """
     whole = all(name in published.histograms for name in published.first.attributes)
     return Information.HISTOGRAM if whole else Information.NOTHING
 
@@ -230,7 +236,8 @@ def _shows(published: Published, name: str, attribute: str) -> str:
 
 def _shows_all(published: Published, joint: MaskedJoint | None, attribute: str) -> bool:
     """Return whether a table is known to show every raw value of an attribute separately. `joint`
-    are the known counts of the masked values; None if the raw values are not known.
+    has the counts of the masked values and the raw values that each may represent; None if these
+    raw values are not known.
     """
     return joint is not None and len(joint.joint) == len(published.domain(attribute))
 
@@ -259,7 +266,9 @@ def _against_best(ranking: Sequence[Ranked], measure: Measure) -> list[Ranked]:
 
 
 class _PublishedEstimator:
-    """Estimates the deviation of masked tables from their counts and histograms of raw values."""
+    """Estimates how far a measure of masked tables deviates from the raw table, from the counts of
+    the masked tables and, if known, the number of rows of each raw value.
+    """
 
     def __init__(self, published: Published, case: PaperEstimate, measure: Measure) -> None:
         if case.know is Information.RAW:

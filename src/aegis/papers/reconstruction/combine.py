@@ -34,7 +34,7 @@ def all_evidence(
     max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Return the table closest to uniform that agrees with the joint counts of every mask.
+    """Return the table closest to uniform that agrees with the known counts of every mask.
 
     Iterative proportional fitting (IPF) starts from equal counts, and scales them in turn to the
     counts of each mask and of a known histogram. Before, the problem is made smaller:
@@ -52,21 +52,21 @@ def all_evidence(
     Parameters
     ----------
     evidence
-        Joint counts of at least one deterministic mask. A note says that noise masks are ignored.
+        Rows by masked value and class of deterministic masks. A note says that others are ignored.
     tolerance, max_sweeps, progress
         When IPF stops, and the receiver of progress.
 
     Returns
     -------
     Reconstruction
-        Table of shape (V, C), in rows. `residual` covers all known counts.
+        Rows by V unmasked values and C classes. `residual` covers all known counts.
 
     Raises
     ------
     PolicyError
         There are no counts of a deterministic mask.
     DataError
-        The joints contradict each other or the histogram; the message names the masks.
+        The counts of two masks contradict each other or the histogram; the message names the masks.
     """
     if not evidence.masked:
         raise PolicyError(
@@ -128,7 +128,8 @@ def merge_intervals(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJo
 
 
 def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint]:
-    """Drop every mask that another mask refines.
+    """Drop every mask that another mask refines, that is whose groups are unions of the other's
+    groups.
 
     Raise `DataError` if the counts of the finer mask do not add up to the counts of the coarser
     mask within `slack` rows; the message names both masks.
@@ -172,7 +173,9 @@ def _is_runs(codes: Ints) -> bool:
 
 
 def _coarsening(fine: Ints, coarse: Ints, groups: int) -> Ints | None:
-    """Return the coarse group of each fine group; None if a fine group is split."""
+    """Return the coarse group to which each of `groups` fine groups belongs; None if a fine group
+    is split. `fine` and `coarse` have the group of each unmasked value.
+    """
     onto = np.zeros(groups, dtype=np.int64)
     onto[fine] = coarse
     return onto if bool((onto[fine] == coarse).all()) else None
@@ -264,28 +267,31 @@ def smooth(
     max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Return a table that is smooth along an ordered attribute and agrees with all evidence.
+    """Return a table of counts by value and class that is smooth along an ordered attribute and
+    agrees with all known counts (the evidence).
 
     There are four steps:
 
-    1. Compute the joint counts of the common refinement of all masks (`all_evidence`).
+    1. Compute the rows by class and set of values that no mask distinguishes (`all_evidence`).
     2. For each label class, fit a penalised composite link model (`composite_link`): a smooth curve
        of counts, or of the share of the class if the histogram is known.
-    3. Choose the weight of this curve by its predictions. Divide null's counts as in `closed_form`.
-    4. Run IPF from the result, so that the masks' joint counts and the histogram are met exactly.
+    3. Choose the weight of this curve by its predictions. Null, without a place in the order, keeps
+       its count from step 1.
+    4. Run iterative proportional fitting (IPF) from the result, to meet all known counts exactly.
 
     Parameters
     ----------
     evidence
-        Evidence with the joint counts of at least one mask, for an attribute with an order.
+        Rows by masked value and class of at least one mask. The values have an order.
     tolerance, max_sweeps, progress
         When IPF stops, and the receiver of progress.
 
     Returns
     -------
     Reconstruction
-        Table of shape (V, C), in rows. `details` holds the curve's weight, and each class's penalty
-        and effective dimension (0 without rows or curve). `converged` means that all steps did.
+        Rows by V unmasked values and C classes. `details` holds the curve's weight, each class's
+        penalty and effective dimension (0 without rows or curve); `converged` means that all steps
+        did.
 
     Raises
     ------
@@ -330,8 +336,8 @@ def _require_order(evidence: Evidence) -> None:
 
 
 def _details(evidence: Evidence, fits: Sequence[SmoothFit | None], weight: float) -> dict[str, Any]:
-    """Return three figures of the result by name: the penalty and the effective dimension of each
-    class (0 without a fit), and the weight of the curve.
+    """Return three figures of a smooth estimate by name: the penalty and the effective dimension of
+    each class (0 without a fit), and the weight of the curve.
     """
     per_label = [*fits, *[None] * (evidence.labels - len(fits))]
     return {
@@ -358,8 +364,8 @@ def _smoothing_notes(
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """The evidence on the V' ordered atoms (unmasked values with an order): the joint counts of
-    their G groups and C label classes, and the rows of each atom.
+    """What is known of the V' ordered atoms (unmasked values with an order): the rows by G groups
+    of atoms and C label classes, and the rows of each atom.
 
     Attributes
     ----------
@@ -402,8 +408,8 @@ class _Seen:
         ]
 
     def curves(self, fits: Sequence[SmoothFit | None]) -> Floats:
-        """Return the smooth counts of the V' ordered atoms (unmasked values) in all C label classes,
-        shape (V', C).
+        """Return the smooth counts of the V' ordered atoms (unmasked values) in all C label
+        classes, shape (V', C), from the fits of the classes.
         """
         nothing = np.zeros(len(self.codes))
         return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)
@@ -466,16 +472,18 @@ class _Seen:
         """Return the weight of the curve if there are too few groups to test predictions.
 
         The share of a label class is between 0 and 1 and is mostly monotone, so two groups contain
-        some information on it. But if one group is very short, the curve would be extrapolated from
-        this group over the other one. If the histogram is not known, the curve describes counts,
-        and the counts of two groups contain no information on their tails.
+        some information on it. But if one group has very few of the values, the curve would be
+        extrapolated from this group over the other one. If the histogram is not known, the curve
+        describes counts, and the counts of two groups contain no information on their tails.
         """
         if self.offset is None or len(self.grouped) < 2:
             return 0.0
         return float(np.bincount(self.codes).min() >= LEAST_EXTENT * len(self.codes))
 
     def met(self, seed: Floats) -> Floats:
-        """Scale a table to the joint counts of the groups exactly, and to the histogram roughly."""
+        """Scale the table `seed` (values by classes) exactly to the known rows by group and class,
+        and roughly to the histogram, the rows by value.
+        """
         table = seed
         for _ in range(1 if self.offset is None else PREDICTED_SWEEPS):
             if self.offset is not None:

@@ -244,7 +244,7 @@ def _trace_of_quotient(
     factor: tuple[Floats, bool], information: Floats, q: scipy.sparse.csr_matrix, mu: Floats
 ) -> float:
     """Return trace(M^-1 Q'WQ), the effective dimension of a fit, from the Cholesky factor of M =
-    Q'WQ + lambda D'D.
+    Q'WQ + lambda D'D. `information` is Q'WQ, and W is diag(1 / `mu`).
 
     The function solves one right-hand side at a time, because a single call for all of them would
     use threaded BLAS. The trace is over groups or over coefficients, whichever are fewer.
@@ -263,8 +263,9 @@ def _trace_of_quotient(
 
 
 def _basis(atoms: int, groups: int) -> scipy.sparse.csr_matrix:
-    """Return the basis of the curve, shape (V, K), for V = `atoms` values and K coefficients: the
-    identity for few atoms (unmasked values), otherwise cubic B-splines over the rank of the atom.
+    """Return the basis of the curve, shape (V, K), for V = `atoms` values and K coefficients,
+    fitted to `groups` counts: the identity for few atoms (unmasked values), otherwise cubic
+    B-splines over the rank of the atom.
     """
     size = min(max(SMALLEST_BASIS, 2 * groups), LARGEST_BASIS)
     if atoms <= size:

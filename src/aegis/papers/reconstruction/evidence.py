@@ -186,8 +186,8 @@ class Evidence:
 
     def residual(self, table: Floats) -> float:
         """Return by how many rows a table of V unmasked values (atoms) and C classes, shape (V, C),
-        deviates at most from the exact evidence, that is from the deterministic masks' counts and
-        the histogram.
+        deviates at most from the exact evidence: the counts of deterministic masks and the
+        histogram.
         """
         worst = [
             np.abs(aggregate(mask.codes, table, mask.groups) - mask.joint).max()

@@ -122,8 +122,8 @@ class Determined:
     open
         For each cell, whether it still must be fitted, shape (n,).
     remaining
-        For each family of constraints, the required totals minus the sums of cells with final
-        values.
+        For each family of constraints, the required total of each group minus the sum of its cells
+        with final values.
     """
 
     cells: Floats
@@ -214,7 +214,7 @@ class Fit(Protocol):
 
     @property
     def settled(self) -> bool:
-        """Whether there is no cell to fit."""
+        """Whether there is no cell to fit, because each has only one possible value."""
 
     def sweep(self) -> float:
         """Scale the table once to the required totals of each family in turn; return a deviation
@@ -369,8 +369,8 @@ class PairFit:
 def grouped_steps(
     families: Sequence[Family], remaining: Sequence[Floats], where: Ints
 ) -> list[FamilySweep]:
-    """Return the constraints of each family for only the cells `where` of the flattened table.
-    `remaining` has the totals that these cells must have.
+    """Return the constraints of each family (groups of cells with required totals) for only the
+    cells `where` of the flattened table. `remaining` has the totals that these cells must have.
     """
     steps = []
     for family, left in zip(families, remaining, strict=True):
@@ -392,7 +392,8 @@ THEOREM_1 = (
 
 
 def closed_form(evidence: Evidence) -> Reconstruction:
-    """Return the table closest to uniform that agrees with the joint counts of one mask.
+    """Return the table of rows by unmasked value and class, as uniform as possible, that agrees
+    with the joint counts (rows by masked value and class) of one mask.
 
     Let F(a,y) be the number of rows with the unmasked value (atom) a and the class y, f(a) the
     number of rows with a, and M(a) the group of a under the mask. Then
@@ -434,8 +435,8 @@ def closed_form(evidence: Evidence) -> Reconstruction:
 
 
 def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
-    """Return the joint counts of the only deterministic mask of the evidence. Raise `PolicyError`,
-    whose message names `method`, if there are none or several.
+    """Return the rows by masked value and class of the only deterministic mask in the known counts
+    (`evidence`). Raise `PolicyError`, whose message names `method`, if there are none or several.
     """
     if len(evidence.masked) != 1:
         names = ", ".join(mask.name for mask in evidence.masked) or "none"
@@ -448,8 +449,8 @@ def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
 
 
 def spread(mask: MaskedJoint, histogram: Floats | None) -> Floats:
-    """Divide the counts of each group among the unmasked values (atoms) of the group. Return the
-    table of V atoms by C classes, shape (V, C).
+    """Divide the counts of each group of a mask among the unmasked values (atoms) of the group.
+    Return the table of V atoms by C classes, shape (V, C).
 
     Counts are divided in proportion to the histogram, or equally if there is no histogram. Raise
     `DataError` if a group has different totals in the histogram and in the joint counts.

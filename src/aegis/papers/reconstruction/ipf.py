@@ -52,7 +52,7 @@ def ipf(
     Parameters
     ----------
     seed
-        Table of any shape, at least 0; a zero cell stays zero. Its scale does not matter.
+        Start table of any shape, at least 0; a zero cell stays zero. Its scale does not matter.
     families
         One or more partitions of the cells, each with targets in rows that add up to the same N.
     tolerance
@@ -163,8 +163,8 @@ def _needs_elimination(seed: Floats, families: Sequence[Family]) -> bool:
 
 
 def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
-    """Drop every margin that a larger margin contains, after checking that both agree within
-    `slack` rows.
+    """Drop from the families of constraints every margin (sums over some axes) that a larger margin
+    contains, after checking that both agree within `slack` rows.
     """
     others: list[Family] = [family for family in families if not isinstance(family, Margin)]
     margins = [(set(family.axes), family) for family in families if isinstance(family, Margin)]
@@ -197,9 +197,9 @@ def _margin_of(family: Margin, axes: tuple[int, ...]) -> Floats:
 def _prepare(
     start: Floats, families: Sequence[Family], slack: float
 ) -> tuple[Fit, Callable[[Fit], Floats]]:
-    """Choose how to run IPF (iterative proportional fitting); return the fit, and a function that
-    returns the whole table after the fit. `start` is the table to start from, and `slack` the
-    largest difference, in rows, that counts as rounding.
+    """Choose how to run IPF (iterative proportional fitting) for the given families of constraints;
+    return the fit, and a function that returns the whole table after the fit. `start` is the table
+    to start from, and `slack` the largest difference, in rows, that counts as rounding.
     """
     if PairFit.suits(start, families) and not _needs_elimination(start, families):
         return PairFit(start, families), lambda fit: fit.cells()
@@ -276,8 +276,9 @@ def _require_feasible(
 
 
 def joint_family(name: str, codes: Ints, joint: Floats) -> Groups:
-    """Return the constraints that fix the joint counts of a mask's G groups and C classes, shape
-    (G, C), in a table of V values and C classes. `codes` has the group of each value.
+    """Return the constraints that fix the joint counts of the G groups of the mask `name` and C
+    classes, shape (G, C), in a table of V values and C classes. `codes` has the group of each
+    value.
     """
     labels = joint.shape[1]
     cells = (codes[:, None] * labels + np.arange(labels)).ravel()
@@ -285,5 +286,7 @@ def joint_family(name: str, codes: Ints, joint: Floats) -> Groups:
 
 
 def histogram_family(histogram: Floats, labels: int) -> Margin:
-    """Return the constraints that fix the row totals of a table of V values and `labels` classes."""
+    """Return the constraints that fix the row totals of a table of V values and `labels` classes to
+    `histogram`, shape (V,).
+    """
     return Margin("histogram", (len(histogram), labels), (0,), histogram)

@@ -35,7 +35,8 @@ def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
     Parameters
     ----------
     evidence
-        Evidence with the joint counts of exactly one mask and the label, as integers.
+        The known counts: rows by masked value and class (joint counts) of exactly one mask, as
+        integers.
     seed
         Seed of the draw.
 
@@ -164,11 +165,12 @@ def reconstruct(
 
 
 def published_ipf(evidence: Evidence, settings: Settings) -> Reconstruction:
-    """Run iterative proportional fitting (IPF) on all unmasked values, from a uniform start table,
-    without the shortcuts of `all-evidence`.
+    """Fit a table of rows by unmasked value and class by iterative proportional fitting (IPF), from
+    a uniform start table, without the shortcuts of the method `all-evidence`.
 
-    The table is fitted to the joint counts of each mask and to the histogram, as in the published
-    procedure (AEGIS, Laskar et al., SIGMOD 2025). Raise `PolicyError` if there are none.
+    The table is fitted to the rows by masked value and class of each mask and to the histogram, as
+    in the published procedure (AEGIS, Laskar et al., SIGMOD 2025). Raise `PolicyError` if neither
+    is known.
     """
     families: list[Family] = [
         joint_family(mask.name, mask.codes, mask.joint) for mask in evidence.masked

@@ -108,20 +108,20 @@ def channel_em(
     max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Return the table estimated from reports (noisy values), in agreement with all exact evidence.
+    """Return the counts by value and class, estimated from reports (noisy values) and exact counts.
 
     The function unfolds the channels (probabilities of reports) of all masks together, as one
     channel with the reports of all masks. The estimate maximises the sum of the log likelihoods of
-    the masks. For a single noise mask, this is the exact likelihood; for several masks of the same
-    rows, it is a composite likelihood. The function uses deterministic masks as channels of zeros
-    and ones. Then IPF, with the unfolded table as the seed, makes the table agree exactly with
+    the masks: the exact likelihood for a single noise mask, a composite likelihood for several
+    masks of the same rows. The function uses deterministic masks as channels of zeros and ones.
+    Then iterative proportional fitting (IPF) scales the estimate to agree exactly with
     deterministic masks and the histogram.
 
     Parameters
     ----------
     evidence
-        Evidence with the joint counts of at least one noise mask. The joint counts of deterministic
-        masks, and the histogram, are used, too.
+        The known counts: rows by masked value and class of at least one noise mask. Those of
+        deterministic masks, and the histogram, are used, too.
     tolerance, max_iterations, progress
         When EM stops, and the receiver of progress; see `unfold`.
     max_sweeps
@@ -130,8 +130,8 @@ def channel_em(
     Returns
     -------
     Reconstruction
-        Table of shape (V, C), in rows. `residual` is the deviation from the exact evidence; without
-        exact evidence, it is the misfit to the reports. `details["misfit"]` is always the misfit.
+        Rows by V unmasked values and C classes. `residual` is the deviation from exact counts;
+        without these, it is the misfit to the reports. `details["misfit"]` is always the misfit.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def _reconstructed(table: Floats, unfolded: Unfolding) -> Reconstruction:
 
 def _after(fitted: Reconstruction, raked: Reconstruction) -> Reconstruction:
     """Return the result of two fits, the second of which (`raked`) started from the table of the
-    first: the table of the second, and the iterations and notes of both.
+    first (`fitted`): the table of the second, and the iterations and notes of both.
     """
     return replace(
         fitted,
@@ -182,7 +182,9 @@ def _after(fitted: Reconstruction, raked: Reconstruction) -> Reconstruction:
 
 
 def _of_exact_evidence(evidence: Evidence) -> Floats:
-    """Reconstruct the table from all exact evidence, which includes the label totals."""
+    """Reconstruct the table of counts by value and class from all exact evidence: the counts of
+    deterministic masks, the histogram and the rows of each class.
+    """
     totals = evidence.noisy[0].joint.sum(axis=0, keepdims=True)
     everything = MaskedJoint("label", np.zeros(evidence.atoms, dtype=np.int64), totals)
     return all_evidence(replace(evidence, masked=(*evidence.masked, everything), noisy=())).table
@@ -208,8 +210,9 @@ def _exact_families(evidence: Evidence) -> list[Family]:
 
 
 def _reports(channel: Floats, reported: npt.ArrayLike) -> Floats:
-    """Return the rows per report and label class, shape (R, C). Raise `DataError` if a report has
-    rows although the channel gives it the probability 0 for every true value.
+    """Return `reported`, the rows per report (noisy value) and label class, checked, shape (R, C).
+    Raise `DataError` if a report has rows although the channel gives it the probability 0 for every
+    true value.
     """
     seen = counts(reported, "The reported joint")
     seen = seen[:, None] if seen.ndim == 1 else seen

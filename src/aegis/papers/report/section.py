@@ -74,7 +74,9 @@ def trained_section(evaluation: EvaluationResult, advice: Advice) -> ReportSecti
 
 
 def trained_drawings(evaluation: Mapping[str, Any], axis: str) -> dict[str, Drawing]:
-    """Draw those charts of trained models for which there are figures."""
+    """Draw those charts of trained models for which `evaluation`, its section's figures, has data.
+    `axis` is the title of the axis of scores.
+    """
     drawings = {}
     ranks, metric = evaluation["ranks"], evaluation["metric"]
     if ranks["cells"]:
@@ -161,7 +163,9 @@ def _reached(evaluation: EvaluationResult, advice: Advice) -> list[dict[str, str
 
 
 def _ranks(agreement: Sequence[Agreement]) -> dict[str, Any]:
-    """Return the rank correlations as cells of a heat map: rows are measures, columns are models."""
+    """Return the rank correlations in `agreement` as cells of a heat map: rows are measures,
+    columns are models.
+    """
     measures = list(dict.fromkeys(agreement_.measure for agreement_ in agreement))
     models = list(dict.fromkeys(agreement_.model for agreement_ in agreement))
     return {
@@ -220,7 +224,9 @@ def _with_deviation(value: float, deviation: float | None) -> str:
 def agreement_chart(
     measures: Sequence[str], models: Sequence[str], cells: Points, width: int
 ) -> Plot:
-    """Draw a heat map of Spearman's correlation: a row per measure, a column per model."""
+    """Draw a heat map of Spearman's correlation: a row per measure, a column per model. `cells` has
+    the correlations, and `width` is the width of the chart.
+    """
     import altair as alt
 
     names = fitted(measures, width)

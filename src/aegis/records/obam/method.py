@@ -65,8 +65,8 @@ class ObamOptions(Options):
         at_least("rounds", self.rounds, 1)
 
     def check(self, records: Records) -> None:
-        """Raise an error in the cases of `Options.check`, or if the clusters need more records than
-        exist.
+        """Raise an error if the records are too few or too alike for k or l, or if the requested
+        number of clusters of k records needs more records than there are.
         """
         super().check(records)
         if self.clusters is not None and self.clusters * self.k > len(records):

@@ -60,8 +60,8 @@ class ObamObjective:
     ceilings: tuple[float, ...]
 
     def infidelity(self, loss: Floats | float) -> Floats:
-        """Return the first term of the objective, 1 - MIN(IL) / IL, for one information loss or an
-        array of them.
+        """Return the first term of the objective, 1 - MIN(IL) / IL, for one information loss IL or
+        an array of them; MIN(IL) is the lowest known loss.
         """
         information_loss = np.asarray(loss) / self.total if self.total > 0 else np.zeros(1)
         if self.least <= 0:
@@ -69,13 +69,17 @@ class ObamObjective:
         return 1.0 - self.least / np.maximum(information_loss, 1e-300)
 
     def value(self, loss: float, diversity: Sequence[float]) -> float:
-        """Return the objective for a loss and the least entropy of each sensitive attribute."""
+        """Return the objective for an information loss, and for the entropy of each sensitive
+        attribute in the cluster where it is lowest (`diversity`).
+        """
         spread = sum(d / c for d, c in zip(diversity, self.ceilings, strict=True))
         return float(self.infidelity(loss).item()) - self.weight * spread
 
     @property
     def looks_at_diversity(self) -> bool:
-        """Return whether the entropies can change the objective: false if the weight is 0."""
+        """Return whether the entropies of sensitive attributes can change the objective: false if
+        their weight is 0.
+        """
         return self.weight > 0 and bool(self.ceilings)
 
 
@@ -108,7 +112,9 @@ class Exchange:
 
 
 def improves(state: State, objective: ObamObjective, exchange: Exchange) -> bool:
-    """Return whether the exchange lowers the objective by more than a rounding error."""
+    """Return whether an exchange of records in `state`, the current clusters, lowers the objective
+    by more than a rounding error.
+    """
     margin = 1e-10 * max(objective.total, 1e-300)
     if not objective.looks_at_diversity:
         return exchange.change < -margin
@@ -118,10 +124,10 @@ def improves(state: State, objective: ObamObjective, exchange: Exchange) -> bool
 
 
 def start(instance: Instance, clusters: int, k: int, random: np.random.Generator) -> State:
-    """Return clusters of at least k records each, for the search to start from.
+    """Return clusters of at least k records of `instance` each, for the search to start from.
 
-    Lloyd's iterations form the clusters, from seeds that are far apart. Then clusters with fewer
-    than k records get records from larger ones.
+    Lloyd's iterations (k-means) form the clusters, from seeds that are far apart. Then clusters
+    with fewer than k records get records from larger ones.
     """
     seeds = _seeds(instance, clusters, random)
     of = _nearest(_around(instance, seeds), instance)
@@ -196,7 +202,8 @@ def _nearest(state: State, instance: Instance) -> Ints:
 
 
 def _fill(state: State, k: int) -> None:
-    """Bring every cluster to at least k records, by the moves that increase the loss least.
+    """Bring every cluster of `state` to at least k records, by the moves of records that increase
+    the information loss least.
 
     This is possible if there are at least k records for each cluster. Then the number of missing
     records is at most the number of records that other clusters have above k.
@@ -217,9 +224,10 @@ def _fill(state: State, k: int) -> None:
 
 
 def descend(state: State, k: int, objective: ObamObjective) -> bool:
-    """Apply moves and swaps of records that lower the objective, until none lowers it further.
+    """Apply moves and swaps of records between the clusters of `state` that lower the objective,
+    until none lowers it further.
 
-    Return False if the search reaches the limit of sweeps first.
+    Return False if the largest number of passes over the records is reached first.
     """
     return any(_moves(state, k, objective) + _swaps(state, objective) == 0 for _ in range(SWEEPS))
 
@@ -277,8 +285,8 @@ def _best_swap(state: State, record: int, others: Ints, objective: ObamObjective
 
 
 def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> bool:
-    """Raise the least entropy of each sensitive attribute over the clusters, as long as this lowers
-    the objective; return False if all `steps` were used.
+    """Raise the least entropy of each sensitive attribute over the clusters of `state`, as long as
+    this lowers the objective; return False if all `steps` were used.
 
     One exchange can raise the least entropy only to the entropy of the next cluster. Often, this
     gain does not outweigh the information loss of the exchange. So the search tries chains of
@@ -358,7 +366,7 @@ def _lift(
 
 def _pool(state: State, cluster: int) -> Ints:
     """Return the indices of records of the clusters near `cluster`, one record for each combination
-    of cluster and values.
+    of cluster and values, as candidates for an exchange with it.
     """
     centres = state.centres()
     distance = np.sum((centres - centres[cluster]) ** 2, axis=1)
@@ -374,8 +382,8 @@ def _pool(state: State, cluster: int) -> Ints:
 
 
 def _kinds(state: State, records: Ints) -> Ints:
-    """Return the index of the first record of each combination of cluster, quasi-identifiers and
-    sensitive values, among `records`.
+    """Of the records with the indices `records`, return the first of each combination of cluster,
+    quasi-identifiers and sensitive values.
 
     Records with the same combination are interchangeable for the search.
     """

@@ -154,8 +154,8 @@ class State:
         return total
 
     def costs_of_adding(self, combinations: Ints) -> Floats:
-        """Return how much the loss increases when a record with each of D combinations of values
-        joins each of C clusters, shape (D, C).
+        """Return how much the information loss increases when a record with each of D combinations
+        of values joins each of C clusters, shape (D, C).
         """
         rows = self.instance.first[combinations]
         total = self._apart(rows)
@@ -167,7 +167,9 @@ class State:
         return total
 
     def gains_of_removing(self, records: Ints) -> Floats:
-        """Return how much the loss decreases when each of M records leaves its cluster, shape (M,)."""
+        """Return how much the information loss decreases when each of M records leaves its cluster,
+        shape (M,).
+        """
         of = self.of[records]
         points = self.instance.points[records]
         centres = self.sums[of] / self.sizes[of][:, None]
@@ -180,8 +182,8 @@ class State:
         return gain
 
     def costs_of_joining(self, cluster: int, records: Ints) -> Floats:
-        """Return how much the loss increases when each of M records from other clusters joins
-        `cluster`, shape (M,).
+        """Return how much the information loss increases when each of M records from other clusters
+        joins `cluster`, shape (M,).
         """
         size = int(self.sizes[cluster])
         offsets = self.instance.points[records] - self.sums[cluster] / max(size, 1)
@@ -231,7 +233,9 @@ class State:
         return records, targets, costs - gains
 
     def move_change(self, record: int, target: int) -> float:
-        """Return exactly how much the loss changes when a record moves to cluster `target`."""
+        """Return exactly how much the information loss changes when a record moves to cluster
+        `target`.
+        """
         source = int(self.of[record])
         point = self.instance.points[record]
         left, joined = int(self.sizes[source]), int(self.sizes[target])
@@ -258,8 +262,8 @@ class State:
         return 0.0 if at_top and self.peaks[number][source] == 1 else -1.0
 
     def swap_changes(self, record: int, others: Ints) -> Floats:
-        """Return exactly how much the loss changes if `record` and one of the M `others` swap
-        clusters, shape (M,).
+        """Return exactly how much the information loss changes if `record` and one of the M
+        `others` swap clusters, shape (M,).
 
         The result has one change for each of the `others`. None of the `others` may be in the same
         cluster as `record`.
@@ -288,7 +292,9 @@ class State:
         return change
 
     def move(self, record: int, target: int, change: float) -> None:
-        """Move a record to cluster `target`; `change` is the change of loss, already computed."""
+        """Move a record to cluster `target`; `change` is the change of the information loss that
+        this causes.
+        """
         source = int(self.of[record])
         self.of[record] = target
         self.sizes[source] -= 1
@@ -312,7 +318,9 @@ class State:
         self.loss += change
 
     def swap(self, record: int, other: int, change: float) -> None:
-        """Exchange two records of different clusters; `change` is the change of loss, already computed."""
+        """Exchange the records `record` and `other` of different clusters; `change` is the change
+        of the information loss that this causes.
+        """
         source, target = int(self.of[record]), int(self.of[other])
         self.move(record, target, change)
         self.move(other, source, 0.0)

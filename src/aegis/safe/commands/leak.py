@@ -110,8 +110,8 @@ def command(asked: LeakCommand) -> None:
 def _print(
     asked: LeakCommand, leak: LeakAudit | DocumentLeak, differences: list[Difference]
 ) -> None:
-    """Print what a file reveals, alone and together with other files, in the requested format;
-    write the report if one is requested.
+    """Print what a file reveals alone (`leak`) and together with other files (`differences`), in
+    the format that the arguments `asked` request; write the report if one is requested.
     """
     from aegis.safe.protect import LeakAudit
 

@@ -141,7 +141,7 @@ def command(asked: LedgerCommand) -> None:
 
 def _spend(book: Any, name: str, asked: LedgerCommand) -> None:
     """Open the budget of the population `name` in the ledger `book`, or reserve a cost from this
-    budget.
+    budget, as the arguments of the command say.
     """
     from aegis.safe.ledger import Spend
 

@@ -63,8 +63,8 @@ FIRST = (
 
 @dataclass(frozen=True, kw_only=True)
 class StatedVerdicts:
-    """The configurations for which the protected file states whether they meet the
-    rule.
+    """The configurations for which the protected file states a verdict: whether they meet the
+    privacy rule.
     """
 
     configurations: Path | None = option(
@@ -78,8 +78,8 @@ class StatedVerdicts:
     )
 
     def of(self, policy: Policy) -> Mapping[str, Configuration] | int:
-        """Return the configurations that the user names, or the number N of `--verdicts N`. If the
-        user gives neither, the result is empty.
+        """Return the configurations whose verdicts the user wants, by name, or the number N of
+        `--verdicts N`. If the user gives neither, the result is empty.
         """
         from aegis.policy import load_configurations
 
@@ -191,9 +191,10 @@ def read_key(path: Path | None) -> bytes | None:
 def print_protected(
     shell: Output, made: ProtectedSummary, output: Path, policy: Path, *, head: str | None = None
 ) -> None:
-    """Print a description of the protected summary in the requested format.
+    """Print a description of the protected summary `made`, written to the file `output`, in the
+    requested format.
 
-    `head` is the hash of the ledger's last event.
+    `head` is the hash of the ledger's last event; None without a ledger.
     """
     figures = made.to_dict() | ({} if head is None else {"ledger_head": head})
     names = ("attribute", "role", "cells", "masks")
@@ -227,7 +228,9 @@ def print_protected(
 
 
 def note_of_head(head: str) -> str:
-    """Return a note that advises the user to store the ledger's head somewhere else."""
+    """Return a note that advises the user to store `head`, the hash of the ledger's last event,
+    somewhere else.
+    """
     return (
         f"Ledger head {head}: note it elsewhere, and check it with aegis ledger FILE verify --head"
     )

@@ -43,7 +43,9 @@ REFUSED = {
 
 @dataclass(frozen=True)
 class RankedCounts:
-    """A protected summary and the policy under which it is ranked or searched."""
+    """A protected summary and the policy under which it is ranked or searched. `override` has the
+    owner's privacy rule if the user chose another one; else it is None.
+    """
 
     summary: ProtectedSummary
     policy: Policy
@@ -54,8 +56,9 @@ class RankedCounts:
     def rank(self, request: RankRequest, *, progress: Progress) -> Advice:
         """Rank the configurations of the request.
 
-        If it has none, the configurations of the policy are ranked, otherwise those
-        with verdicts, otherwise generated ones.
+        If the request names none, the configurations of the policy are ranked. If the policy has
+        none either, those are ranked for which the owner states whether they meet the privacy rule,
+        or else generated ones.
         """
         from aegis.safe.protect import rank_protected
 
@@ -84,7 +87,9 @@ class RankedCounts:
         return self._overridden(advice)
 
     def _overridden(self, advice: Advice) -> Advice:
-        """Add to the advice a sentence on the owner's rule, if the user overrode it."""
+        """Add to the advice a sentence on the owner's privacy rule, if the user chose another rule
+        instead.
+        """
         if self.override is None:
             return advice
         warnings = (self.override.sentence, *advice.warnings)
@@ -100,8 +105,9 @@ class RankedCounts:
 def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedCounts:
     """Return the protected summary in `given`, a file or an object, for use under a policy.
 
-    Attributes that are not in the policy are dropped. If there are any, the verdicts of
-    the rule are dropped, too.
+    Attributes that are not in the policy are dropped. If there are any, the owner's statements
+    whether configurations meet the privacy rule are dropped, too. `rule_override` says whether the
+    user may choose another rule than the owner's.
     """
     from aegis.safe.protect import ProtectedSummary, load_protected, narrowed, summary_under
 
@@ -122,7 +128,8 @@ def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedCo
 
 def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Output) -> None:
     """Print the joint counts of an attribute and the label, estimated from the protected summary in
-    the file `path`.
+    the file `path`. `options` are options of other summaries; raise `PolicyError` if any is not
+    None.
     """
     import numpy as np
 

@@ -207,7 +207,9 @@ class Ledger:
 
     @checks_types
     def entries(self, name: str | None = None) -> tuple[Entry, ...]:
-        """Return all entries of one population or of all, in chronological order."""
+        """Return all entries of the population `name`, or of all populations, in chronological
+        order.
+        """
         with self._connected() as connection:
             if name is not None:
                 self._population(connection, name)
@@ -230,7 +232,8 @@ class Ledger:
         name
             The population.
         spend
-            The cost; None for level counts, because its outputs have no costs that add up.
+            The cost; None for outputs of level `counts` (perturbed counts), whose costs cannot be
+            added up.
         note
             The purpose of the output.
         version
@@ -240,7 +243,8 @@ class Ledger:
         ------
         PolicyError
             The population is not in this ledger or protects another unit, the cost would exceed the
-            ceiling, or the ledger has recorded another table or key. Nothing is reserved.
+            budget, or the ledger has recorded another table or secret key for this population.
+            Nothing is reserved.
         """
         with self._writing() as connection:
             population = self._population(connection, name)
@@ -255,7 +259,9 @@ class Ledger:
     def _affordable(
         self, connection: sqlite3.Connection, population: LedgerPopulation, spend: Spend
     ) -> dict[str, Any]:
-        """Return a cost as JSON values; raise `PolicyError` if the population's budget is too small."""
+        """Return the cost `spend` as JSON values; raise `PolicyError` if it exceeds what is left of
+        the population's budget.
+        """
         name = population.name
         if spend.unit != population.unit:
             raise PolicyError(
@@ -275,8 +281,8 @@ class Ledger:
     def _check_version(
         self, connection: sqlite3.Connection, name: str, version: TableVersion
     ) -> None:
-        """Raise `PolicyError` if a file made from this version of a population's table, together
-        with earlier files, would reveal rows.
+        """Raise `PolicyError` if a file made from this version of the table of the population
+        `name` would, together with files of earlier versions, reveal rows.
         """
         made = [
             entry
@@ -323,14 +329,14 @@ class Ledger:
     @checks_types
     def commit(self, entry: int, digest: str, *, sensitivity: str = "", sigma: str = "") -> None:
         """Record that the output of an entry was released, with its SHA-256 (`digest`) and the
-        sensitivity and the scale of its noise as texts.
+        sensitivity and the scale (`sigma`) of its noise, as texts.
         """
         said = {"sensitivity": sensitivity, "sigma": sigma}
         self._move("commit", entry, {"digest": digest} | {k: v for k, v in said.items() if v})
 
     @checks_types
     def cancel(self, entry: int) -> None:
-        """Refund the reservation with this number, which was never used.
+        """Refund the reservation `entry`, an entry's number, which was never used.
 
         Raises
         ------
@@ -368,7 +374,8 @@ class Ledger:
     @checks_types
     def list_release(self, name: str, note: str, digest: str) -> int:
         """Record a release for the population `name` without differential privacy, such as a
-        k-anonymous release; return the number of its entry. `digest` is the SHA-256 of the release.
+        k-anonymous release; return the number of its entry. `note` describes the release, and
+        `digest` is its SHA-256.
         """
         with self._writing() as connection:
             self._population(connection, name)
@@ -376,8 +383,8 @@ class Ledger:
 
     @checks_types
     def note(self, name: str, note: str) -> int:
-        """Record an event without cost for a population, such as a refusal; return the number of
-        its entry.
+        """Record the text `note` for the population `name`, as an event without cost, such as a
+        refusal; return the number of its entry.
         """
         with self._writing() as connection:
             self._population(connection, name)
@@ -385,7 +392,9 @@ class Ledger:
 
     @checks_types
     def notes(self, name: str) -> tuple[str, ...]:
-        """Return the texts that `note` recorded for a population, in chronological order."""
+        """Return the texts that `Ledger.note` recorded for the population `name`, in chronological
+        order.
+        """
         with self._connected() as connection:
             rows = connection.execute(
                 "select content from event where kind = 'note' and population = ? order by number",
@@ -405,9 +414,9 @@ class Ledger:
         """Reserve a cost from the budget of the population `name` for a block of work; refund the
         cost if the block fails before output begins or noise is drawn.
 
-        The block calls `begin` before the first byte of output and `commit` after the last one.
-        `spend` is the cost (None for level counts), `note` the purpose, and `version` the version
-        of the table.
+        The block calls `begin` of the yielded object before the first byte of output and `commit`
+        after the last one. `spend` is the cost (None for perturbed counts, which have no cost),
+        `note` the purpose, and `version` the version of the table.
         """
         entry = self.reserve(name, spend, note=note, version=version)
         spent = Spending(self, entry)
@@ -429,12 +438,14 @@ class Ledger:
 
     @checks_types
     def verify(self, head: str | None = None) -> int:
-        """Check every event against the chain, and return the number of events.
+        """Check that every event has the hash that follows from its content and the event before,
+        and return the number of events.
 
         Parameters
         ----------
         head
-            An earlier value of `head`, which must still be in the chain.
+            An earlier value of the property `head`; an event with this hash must still be in the
+            ledger.
 
         Raises
         ------
@@ -484,12 +495,14 @@ class Spending:
         self.ledger.begin(self.entry)
 
     def commit(self, digest: str, *, sensitivity: str = "", sigma: str = "") -> None:
-        """Record that the output with this SHA-256 was released, and the scale of its noise."""
+        """Record that the output with the SHA-256 `digest` was released. `sensitivity` and `sigma`
+        are the sensitivity and the scale of its noise, as texts.
+        """
         self.ledger.commit(self.entry, digest, sensitivity=sensitivity, sigma=sigma)
 
 
 def _statements(script: str) -> Iterator[str]:
-    """Yield the statements of an SQL script; triggers contain semicolons, too."""
+    """Yield the statements of an SQL script. Semicolons inside a trigger do not end it."""
     held = ""
     for line in script.strip().splitlines():
         held += line + "\n"
@@ -514,7 +527,8 @@ def _append(
     entry: int,
     content: Mapping[str, Any],
 ) -> int:
-    """Append an event to the ledger; return the number of the entry to which it belongs.
+    """Append an event of a population to the ledger that `connection` has open; return the number
+    of the entry to which it belongs.
 
     `kind` and `content` describe the event. If `entry` is 0, the event starts a new entry.
     """

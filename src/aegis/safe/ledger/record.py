@@ -11,7 +11,7 @@ from aegis.options import check_fields
 
 
 class EntryState(StrEnum):
-    """The state of an entry in the ledger."""
+    """The state of an entry in the ledger, from a reserved cost to a released output."""
 
     RESERVED = "reserved"
     """The cost counts, but no output has been released yet."""

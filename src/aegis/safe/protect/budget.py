@@ -73,25 +73,26 @@ class NoiseRound:
 
 @dataclass(frozen=True)
 class NamingThreshold:
-    """A threshold for noisy totals: a value, a cell or a class is named only if its noisy total
-    exceeds the threshold.
+    """A threshold for noisy numbers of rows: the name of a value, a cell (set of values) or a label
+    class is published only if its noisy number of rows exceeds the threshold.
 
     Attributes
     ----------
     name
-        Name of the round whose noisy figures are compared with the threshold.
+        Name of the set of noisy figures (round) that are compared with the threshold.
     least
-        Smallest noisy total of a cell that is named.
+        Smallest noisy number of rows with which a name is published.
     sigma
         Scale of the noise of that round.
     columns
-        Number of noisy counts that are added up in a total.
+        Number of noisy counts that are added up in each noisy number of rows.
     cells
-        Largest number of cells that can contain a given unit and no other unit.
+        Largest number of cells that can contain rows of one unit (a row or a person) and of no
+        other.
     alone
         Largest number of rows of this unit in such a cell.
     delta
-        Largest probability that such a cell is named.
+        Largest probability that the name of such a cell is published.
     """
 
     name: str
@@ -111,9 +112,9 @@ def rho_of(sensitivity: float, sigma: float) -> float:
 
 
 def sigma_of(sensitivity: float, rho: float) -> float:
-    """Return the scale of Gaussian noise that costs `rho`, the privacy loss in zero-concentrated
-    differential privacy (zCDP). The scale is increased by a factor of 1 + 1e-9 to allow for
-    rounding errors.
+    """Return the scale of Gaussian noise that, on figures with this L2 sensitivity, costs `rho`,
+    the privacy loss in zero-concentrated differential privacy (zCDP). The scale is increased by a
+    factor of 1 + 1e-9 to allow for rounding errors.
     """
     return sensitivity / math.sqrt(2.0 * rho) * (1.0 + 1e-9)
 
@@ -202,8 +203,8 @@ def is_number(given: object, *, whole: bool = False) -> bool:
 
 
 def delta_of(threshold: NamingThreshold) -> float:
-    """Return the largest probability that a cell with only one unit (a row or a person) is named
-    under a threshold.
+    """Return the largest probability that, under a threshold, the name of a cell (set of values)
+    with rows of only one unit (a row or a person) is published.
 
     This is the inverse of `threshold_of`.
     """
@@ -282,8 +283,8 @@ class Budget:
         rho
             The privacy cost to spend (zCDP).
         keys
-            For each array, texts that identify the item of each of its lines. They are needed if
-            the lines depend on the table.
+            For each array, a text for each of its lines that says what the line counts. They are
+            needed if it depends on the table which lines there are.
         """
         distance = sensitivity * self.unit_rows
         sigma = sigma_of(distance, rho)
@@ -297,17 +298,17 @@ class Budget:
         return shaped, sigma
 
     def threshold(self, name: str, sigma: float, columns: int, tables: int) -> float:
-        """Return the smallest noisy number of rows with which a value, a cell or a class may be
-        named, and record this threshold.
+        """Return the smallest noisy number of rows with which the name of a value, a cell (set of
+        values) or a label class may be published, and record this threshold.
 
         Parameters
         ----------
         name
-            Name of the round whose figures are compared with the threshold.
+            Name of the set of noisy figures that are compared with the threshold.
         sigma
             Scale of the noise.
         columns
-            Number of noisy counts that are added up in a total.
+            Number of noisy counts that are added up in each noisy number of rows.
         tables
             Number of tables to which each row contributes and whose names are paid from the budget.
         """

@@ -1,4 +1,5 @@
-"""Define the exact cells from which a protected summary is made; they never leave this process.
+"""Define the cells (sets of values) with exact counts from which a protected summary is made; the
+counts never leave this process.
 
 Choose the label classes that a protected summary names; rows of other classes count as unlabelled.
 
@@ -42,7 +43,7 @@ class Cells:
     Attributes
     ----------
     name, role, kind, weight
-        Name, role, kind of values, and weight in a mean over attributes.
+        Name of the attribute, its role, kind of values, and weight in a mean over attributes.
     of_value
         Number of the cell to which each of the V distinct values belongs, shape (V,); `UNNAMED` if
         the value has no cell.
@@ -50,7 +51,7 @@ class Cells:
         Number of rows in each of the K cells and C label classes, shape (K, C); rows without a
         label do not count.
     candidates
-        The candidate masks and their groups of cells.
+        The candidate masks, each with the group to which it assigns each cell.
     bought
         Whether the names of cells come from the table, so that publishing them costs budget.
     complete
@@ -74,21 +75,25 @@ class Cells:
 
     @property
     def has_unnamed(self) -> bool:
-        """Whether there may be values without a cell."""
+        """Whether there may be values without a cell, that is without a published name."""
         return self.bought or not self.complete
 
     @property
     def keys(self) -> list[str]:
-        """For each cell, a text that identifies it: the cell's masked values under all candidates."""
+        """For each cell (set of values), a text that identifies it: its masked values under all
+        candidate masks.
+        """
         return [
             "\x1e".join(c.shown[int(c.groups[i])] for c in self.candidates)
             for i in range(self.count)
         ]
 
     def in_order(self) -> Cells:
-        """Sort the cells and their groups by their masked values alone.
+        """Sort the cells (sets of values) and the groups that masks form of them by their masked
+        values alone.
 
-        The order in which values occur in the table would reveal something about unnamed values.
+        The order in which values occur in the table would reveal something about values whose names
+        are not published.
         """
         ranked = []
         for candidate in self.candidates:
@@ -158,7 +163,8 @@ def _shrunk(candidate: ProtectedCandidate, groups: Ints) -> ProtectedCandidate:
 
 
 def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandidate:
-    """Add to a candidate one cell for all unnamed values.
+    """Add to a candidate mask one cell for all unnamed values, that is values whose names are not
+    published.
 
     If the mask distinguishes all named cells, the new cell is a separate group. A coarser mask can
     put unnamed values into any group, and it is not known which. So the new cell joins the largest
@@ -180,7 +186,9 @@ def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandida
 
 
 def check_summary(summary: Summary, policy: Policy) -> None:
-    """Raise `PolicyError` if a summary has content that a protected summary cannot have."""
+    """Raise `PolicyError` if a summary has content that a protected summary cannot have: a masked
+    label, or noise masks.
+    """
     if summary.label_attribute is not None or policy.label_mask is not None:
         raise PolicyError(
             f"The label {summary.label.column!r} has candidate masks, which a protected "
@@ -217,7 +225,7 @@ def cells_in(column: TypedColumn, masks: Sequence[Mask] | None = None) -> Cells:
     column
         The column.
     masks
-        The same masks fitted to other counts, instead of the candidates' masks.
+        Masks to use instead of the candidates' masks: the same ones, fitted to other counts.
     """
     chosen = [c.mask for c in column.attribute.candidates] if masks is None else list(masks)
     evaluated = evaluate(chosen, column.values)
@@ -226,8 +234,8 @@ def cells_in(column: TypedColumn, masks: Sequence[Mask] | None = None) -> Cells:
 
 
 def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ...]]]) -> Cells:
-    """Form cells, the sets of values that no mask distinguishes. Each mask is given with the group
-    of each value and the masked values of the groups.
+    """Form the cells of a column, the sets of values that no mask distinguishes. Each mask is given
+    with the number of the group to which each value belongs, and the masked values of the groups.
     """
     attribute = column.attribute
     own = common_refinement([groups for _, groups, _ in masks]).astype(np.int64)
@@ -253,10 +261,11 @@ def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ..
 
 
 def fit_to(column: TypedColumn, counts: Ints, named: Flags) -> list[Mask]:
-    """Fit the candidates' masks to protected counts of the named values.
+    """Fit the candidate masks of a column to protected counts of those values whose names may be
+    published.
 
-    `counts` has the number of rows for each of the U distinct values, and `named` whether the value
-    is named; both have shape (U,).
+    `counts` has the number of rows for each of the U distinct values, and `named` whether its name
+    may be published; both have shape (U,).
     """
     values = column.values.filter(pa.array(named.tolist(), pa.bool_()))
     data = ValueCounts(column.kind, values, np.maximum(counts[named], 0))
@@ -283,10 +292,10 @@ def public_names(given: Collection[str], summary: Summary) -> frozenset[str]:
 def without_small(cells: Cells, threshold: int) -> Cells:
     """Merge cells (sets of values) of fewer than `threshold` rows into the most similar cells.
 
-    The name of a smaller cell would reveal that somebody has its values. So it is merged into the
-    cell that is in the same group under most candidates, or into the largest of several such cells.
-    Under all other candidates its rows then count in the group of that cell. The attribute has no
-    cells if the table has fewer rows than the threshold.
+    The name of such a small cell would reveal that somebody has its values. So it is merged into
+    the cell that is in the same group under most candidates, or into the largest of several such
+    cells. Under all other candidates its rows then count in the group of that cell. The attribute
+    has no cells if the table has fewer rows than the threshold.
     """
     totals = cells.joint.sum(axis=1)
     groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)
@@ -359,14 +368,16 @@ class NamedClasses:
         return columns
 
     def within(self, cells: Cells) -> Cells:
-        """Return the cells (rows by set of values and class) of an attribute with the counts of
-        only the published classes.
+        """Return an attribute's cells (sets of values), with their rows in only the published
+        classes.
         """
         return replace(cells, joint=self.of(cells.joint))
 
 
 def declared_classes(label: Label) -> tuple[str, ...]:
-    """Return the classes that a policy declares, by name or by cuts; empty if it declares none."""
+    """Return the classes of the label that a policy declares, by name or by cut points; empty if it
+    declares none.
+    """
     if not label.cuts:
         return tuple(plain_text(show(value)) for value in label.classes)
     edges = [float(cut) for cut in label.cuts]
@@ -380,7 +391,8 @@ def _cuts_of(label: Label) -> Quantiles:
 
 
 def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool) -> NamedClasses:
-    """Return the classes that the policy declares.
+    """Return the label classes that the policy declares (`declared`), with their places in the
+    table's label.
 
     Raises
     ------

@@ -46,7 +46,7 @@ _TIMES_OF_DAY = ("", " %H:%M:%S", " %H:%M")
 
 
 class ColumnType(StrEnum):
-    """The type of a single value."""
+    """The type of a single value, such as integer, date or text."""
 
     BOOLEAN = "boolean"
     DATE = "date"
@@ -158,8 +158,8 @@ def plain_text(text: str) -> str:
     """Return a text as it would be shown if all values of its column had the same type.
 
     For example, a column of 2.50 and 3.50 is read as the numbers 2.5 and 3.5. If the column also
-    contains a single "n/a", all values are texts. Level noise shows 2.5 in both cases, so that
-    nobody can see whether there is an "n/a".
+    contains a single "n/a", all values are texts. A summary protected by noise shows 2.5 in both
+    cases, so that nobody can see whether there is an "n/a".
     """
     own = _type_of_text(text)
     if own is ColumnType.TEXT or _INTEGER.fullmatch(text):
@@ -209,7 +209,9 @@ def _covered(own: ColumnType) -> set[ColumnType]:
 def types_allowed(
     attribute: AttributeSummary, declared: ValueType | None
 ) -> tuple[ColumnType, ...]:
-    """Return the types that a column can have, given its declaration and its candidate masks."""
+    """Return the types that a column can have, given the type that the policy declares (None if it
+    declares none) and the candidate masks.
+    """
     return tuple(
         t
         for t in TYPES
@@ -238,7 +240,7 @@ def implied_type(values: Sequence[Any]) -> ValueType | None:
 
 
 def as_stored(attribute: AttributeSummary) -> TypedColumn:
-    """Return a column with the values and the type that the engine gave it."""
+    """Return a column with the values and the type that the database engine gave it."""
     places = np.arange(len(attribute.values), dtype=np.int64)
     return TypedColumn(attribute, attribute.kind, attribute.values, places)
 
@@ -253,7 +255,7 @@ def read_column(
     attribute
         The attribute in the exact summary.
     own
-        The type.
+        The type of the values.
     declared
         All values that the column can have, without null; if empty, the values of the table are
         used.

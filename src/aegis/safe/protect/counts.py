@@ -1,5 +1,5 @@
-"""Protect a summary at level `counts`: perturb small cells of label tables, and round moments of
-codes.
+"""Protect a summary at level `counts`: perturb counts by value and class (label tables), and
+round statistics of two attributes together (moments).
 
 These are methods of official statistics; they give no formal guarantee. Cells with fewer rows than
 the threshold lose their names. Every count is rounded at random or changed by its cell key. Linear
@@ -77,7 +77,8 @@ class Perturbation:
     key
         The secret key. Anyone who has the key can remove the perturbation.
     method
-        Random rounding, or cell keys.
+        Random rounding, or cell keys: small random changes that depend only on the cell and the
+        key.
     threshold
         Number of rows from which a cell counts as large; at least 2.
     step
@@ -119,8 +120,8 @@ class Perturbation:
 
     @property
     def width(self) -> int:
-        """The base to which counts are rounded, or the largest change that a cell key makes to a
-        count.
+        """The base of which rounded counts are multiples, or the largest change that a cell key
+        makes to a count.
         """
         return self.threshold if self.step is None else self.step
 
@@ -152,7 +153,9 @@ class Perturbation:
 
 
 def _check(asked: Perturbation, rows: int) -> None:
-    """Raise an error if the threshold exceeds the rows, or if no cell keys with these options exist."""
+    """Raise an error if the threshold of the options exceeds the table's number of rows, or if no
+    cell keys (random changes of counts) are possible with these options.
+    """
     if asked.threshold > rows:
         raise PolicyError(
             f"The threshold is {brief(asked.threshold)}, and the table has {rows:,} rows.",
@@ -171,8 +174,9 @@ def protect_counts(
     source: Source | None = None,
     progress: Progress = SILENT,
 ) -> ProtectedSummary:
-    """Return the summary with perturbed label tables (rows by cell and class) and moments (mean
-    products of codes). No small cell can be derived from these figures.
+    """Return the summary with perturbed label tables (rows by cell, a set of values, and class) and
+    moments (statistics of two attributes together). No small cell can be derived from these
+    figures.
 
     Parameters
     ----------
@@ -181,9 +185,9 @@ def protect_counts(
     asked
         The options of the perturbation.
     policy
-        Declares the label.
+        Declares the label and, if it has them, its classes.
     verdicts
-        Verdicts on configurations.
+        For some configurations, whether they meet the privacy rule.
     source
         The table, if available; otherwise the moments come from the summary.
 
@@ -213,7 +217,9 @@ def protect_counts(
 
 
 def _classes(summary: Summary, asked: Perturbation, policy: Policy) -> NamedClasses:
-    """Return the declared classes, or else the classes with at least `threshold` rows."""
+    """Return the classes of the label that the policy declares, or else those with at least as many
+    rows as the threshold of the options `asked`.
+    """
     if policy.label.declared:
         strict = policy.unseen is Unseen.ERROR
         return by_declaration(summary.label, policy.label, others_refused=strict)
@@ -221,8 +227,8 @@ def _classes(summary: Summary, asked: Perturbation, policy: Policy) -> NamedClas
 
 
 def _domains(label: Label, bare: ProtectedSummary) -> Iterator[PublishedDomain]:
-    """Yield the source of the label's classes or cut points, and of the parameters that masks
-    learnt.
+    """Yield the source, such as the policy or the table, of the label's classes or cut points, and
+    of the parameters that masks learnt. `bare` is the protected summary.
     """
     source = DomainSource.POLICY if label.declared else DomainSource.THRESHOLD
     yield PublishedDomain("classes", label.column, source)
@@ -240,7 +246,8 @@ def _audited(
     """Perturb the label tables (rows by cell and class) until no small count can be derived; return
     them and their cells (sets of values).
 
-    A derivable cell is merged into the most similar one, and its attribute is perturbed again.
+    `classes` are the label classes to publish, and `asked` has the options. A derivable cell is
+    merged into the most similar one, and its attribute is perturbed again.
     """
     while True:
         bare = _bare(summary, classes, cells, asked)
@@ -263,8 +270,8 @@ def _audited(
 def _bare(
     summary: Summary, classes: NamedClasses, cells: Sequence[Cells], asked: Perturbation
 ) -> ProtectedSummary:
-    """Return the protected summary with perturbed label tables (rows by cell and class), but
-    without moments and verdicts.
+    """Return the protected summary with perturbed label tables (rows by cell, a set of values, and
+    published class), but without moments and verdicts. `asked` has the options.
     """
     tables = [_perturbed(own, classes.names, asked) for own in cells]
     protection = Protection(
@@ -294,7 +301,9 @@ def _perturbed(cells: Cells, classes: Sequence[str], asked: Perturbation) -> Int
 def _small(
     derivables: Sequence[Derivable], cells: Sequence[Cells], threshold: int
 ) -> list[Derivable]:
-    """Return the derivable cells that really have fewer rows than the threshold."""
+    """Return those cells whose counts a reader can derive (`derivables`) that really have fewer
+    rows than the threshold, by the exact counts in `cells`.
+    """
     exact = {c.name: c.joint for c in cells}
     return [d for d in derivables if 0 < int(exact[d.attribute][d.cell, d.label]) < threshold]
 
@@ -303,26 +312,27 @@ def _moments(
     table: ExactTable, cells: Sequence[Cells], codes: Sequence[Ints], rows: float
 ) -> Moments:
     """Return the mean products of codes of two attributes, rounded to a fraction of their sampling
-    error. `codes` are the numbers that describe the cells of each attribute. Rows are not clipped.
+    error. `codes` are the numbers that describe the cells of each attribute, and `rows` is the
+    number of labelled rows. The codes of a row are used as they are, without a limit on their size.
     """
     sums = table.sums(cells, codes, [_NO_LIMIT] * len(cells), _NO_LIMIT).sums
     return _rounded(sums / (rows * GRID**2), STEP_OF_MOMENTS / math.sqrt(rows))
 
 
 def _rounded(moments: Floats, step: float) -> Moments:
-    """Round the mean products of codes to multiples of `step`."""
+    """Round `moments`, mean products of two codes, to multiples of `step`."""
     return Moments(np.rint(moments / step) * step, step / math.sqrt(12))
 
 
 def _without_pairs(protected: ProtectedSummary) -> ProtectedSummary:
-    """Round moments (mean products of codes) until no small combination of two cells can be derived
-    from them.
+    """Round moments (statistics of two attributes together) until no small combination of two cells
+    can be derived from them.
 
     The step is trebled until linear programming derives none. A multiple of the old step is at most
     one old step from a multiple of the new one, so the true figure stays within half a new step.
-    Everything that agrees with the old figure agrees with the new one, so pairs that passed need no
-    second check. If the figures become too coarse to be useful before all pairs pass, moments are
-    left out.
+    Every table that agrees with the old figure agrees with the new one, so pairs of attributes that
+    passed need no second check. If the figures become too coarse to be useful before all pairs
+    pass, moments are left out.
     """
     pair = 0
     while protected.moments is not None:

@@ -39,7 +39,9 @@ class Difference:
 
     @property
     def small(self) -> int:
-        """Number of cells in all parts whose counts differ by fewer rows than the threshold."""
+        """Number of cells, in all parts of the files, whose counts differ by at least one row but
+        by fewer than the threshold.
+        """
         return sum(p.small for p in self.parts)
 
 
@@ -54,8 +56,8 @@ def compare(
 
     Exact summaries are subtracted cell by cell: an added row gives a difference of 1. The privacy
     costs of noisy summaries add up. In perturbed summaries (level `counts`), different counts show
-    that rows of a cell changed. `other` names the older file in sentences. Differences of fewer
-    rows than `threshold` count as small.
+    that rows of a cell changed. `newer` minus `older` gives the differences; `other` names the
+    older file in sentences. Differences of fewer rows than `threshold` count as small.
 
     Raises
     ------

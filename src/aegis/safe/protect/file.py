@@ -95,7 +95,8 @@ def dumps(summary: ProtectedSummary) -> str:
 
 def loads(text: str, origin: str = "The text") -> ProtectedSummary:
     """Parse a protected summary from the text of a file; `origin` names the file in errors. Raise
-    `DataError` as `load_protected` does.
+    `DataError` if the text is damaged, was tampered with, or is not a protected summary of this
+    version.
     """
     try:
         document = json.loads(text)

@@ -43,7 +43,8 @@ class PartLeak:
     Attributes
     ----------
     part
-        Name of the part: label tables, pairs, frequency table, folds, ...
+        Name of the part, such as `label tables` (rows by value and label class) or `frequency
+        table` (rows by combination of values).
     cells
         Number of non-empty cells: combinations of values that at least one row has.
     small
@@ -104,7 +105,8 @@ class LeakAudit:
     attributes
         The rare and revealing values of each attribute.
     persons_alone
-        Number of rows that are the only row in their cell of the frequency table.
+        Number of rows that are the only row with their combination of values of the
+        quasi-identifiers.
     classes_disclosed
         Number of rows in equivalence classes of two or more rows that all have the same label
         class.
@@ -231,14 +233,16 @@ def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
 
 def _summed_rows(summary: Summary) -> list[Array]:
     """Return, for the sums of a numeric label, the number of rows in each sum: by attribute and
-    atom (a set of values that no mask distinguishes), in total and by fold.
+    atom (a set of values that no mask distinguishes), in total and by fold (a part of the rows).
     """
     folds = summary.pairs.folds
     return [*summary.pairs.joints, *(() if folds is None else folds.joints)]
 
 
 def part_of(name: str, counts: Sequence[Array], threshold: int) -> PartLeak:
-    """Return how many of the `counts` that are not 0 are below the threshold, or 1."""
+    """Return how many of the `counts` are not 0, and how many of these are below the threshold or
+    exactly 1. `name` is the part of the file with these counts.
+    """
     cells = small = alone = 0
     for array in counts:
         cells += int((array > 0).sum())
@@ -283,8 +287,9 @@ def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
 
 
 def _persons(summary: Summary) -> tuple[int, int]:
-    """Return how many rows are the only row in their cell of the frequency table, and how many are
-    in equivalence classes of two or more rows that all have the same label class.
+    """Return how many rows are the only row with their combination of values of the
+    quasi-identifiers, and how many are in equivalence classes of two or more rows that all have the
+    same label class.
     """
     frequency = summary.frequency
     if frequency is None:
@@ -389,7 +394,9 @@ def _shortfalls(
 
 
 def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
-    """Yield sentences that a reader of a protected summary should know."""
+    """Yield sentences that a reader of a protected summary should know, such as its guarantee.
+    `pairs` is the audit of combinations of two attributes.
+    """
     said = summary.protection
     if pairs.cells:
         partly = pairs.looked_at < pairs.cells
@@ -414,8 +421,8 @@ def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
 def _attributes(
     summary: ProtectedSummary, derivable: Mapping[str, int]
 ) -> tuple[AttributeLeak, ...]:
-    """Return, for each attribute, how many masked values the file names. `derivable` has the number
-    of counts that can be derived, by attribute.
+    """Return, for each attribute, how many masked values the protected summary names. `derivable`
+    has the number of counts that can be derived, by attribute.
     """
     return tuple(
         AttributeLeak(
@@ -431,7 +438,7 @@ def _attributes(
 
 def _sources(said: Protection) -> Iterable[str]:
     """Yield sentences on the source of the names of values and classes, of column types and of cut
-    points.
+    points. `said` is what the summary states on its protection.
     """
     if taken := said.taken(DomainSource.TABLE):
         yield (
@@ -469,7 +476,7 @@ def _unstated(summary: ProtectedSummary) -> Iterable[str]:
 
 def _overspent(said: Protection) -> Iterable[str]:
     """Yield a sentence if the noisy figures and the thresholds for names cost more epsilon than the
-    summary states.
+    summary states in `said`, the description of its protection.
 
     The cost is computed again from the scale of the noise and from the thresholds.
     """

@@ -34,9 +34,10 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
     sigma
         Scale of the noise.
     sensitivity
-        Largest change of the figures by one unit, as an L2 distance.
+        Largest change of the figures by one protected unit (a row or a person), as an L2 distance.
     rho
-        The allowed cost. It is compared with the cost that OpenDP computes before noise is drawn.
+        The allowed privacy cost (zero-concentrated differential privacy). It is compared with the
+        cost that OpenDP computes before noise is drawn.
 
     Raises
     ------
@@ -61,8 +62,8 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
 
 
 def uniform(key: bytes, parts: Sequence[str]) -> float:
-    """Return a number in [0, 1), computed by HMAC-SHA256 from the secret key and the texts that
-    identify a cell.
+    """Return a number in [0, 1), computed by HMAC-SHA256 from the secret key and from `parts`, the
+    texts that identify a cell.
     """
     text = "\x1f".join(part.replace("\x1f", "\x1f\x1f") for part in parts)
     digest = hmac.new(key, text.encode("utf-8"), sha256).digest()
@@ -94,20 +95,21 @@ def round_randomly(count: int, base: int, chance: float) -> int:
 
 
 def rounded_range(published: int, base: int) -> tuple[int, int]:
-    """Return the smallest and the largest count that random rounding to multiples of `base` can
-    publish as `published`.
+    """Return the smallest and the largest true count that random rounding to multiples of `base`
+    can turn into `published`.
     """
     return max(published - base + 1, 0), published + base - 1
 
 
 @cache
 def key_table(count: int, deviation: int, variance: float, least: int) -> tuple[Ints, Floats]:
-    """Return the changes that a cell key can make to a count, and their probabilities.
+    """Return the changes that a cell key (a pseudorandom number of the cell) can make to a count,
+    and their probabilities.
 
     Changes are integers from -`deviation` to `deviation`. Of all distributions with mean 0 and the
-    required variance, the function returns the one with the largest entropy. No changed count is
-    below 0 or from 1 to `least` - 1. If no distribution has this variance, the one with the nearest
-    variance is used. 0 stays 0.
+    required variance, the function returns the one with the largest entropy. A changed count is 0
+    or at least `least`. If no distribution has this variance, the one with the nearest variance is
+    used. 0 stays 0.
 
     References: Giessing, Computational issues in the design of transition probabilities and
     disclosure risk estimation for additive noise, Privacy in Statistical Databases 2016; for the
@@ -181,9 +183,9 @@ def _two_points(unit: Floats) -> Floats:
 
 
 def apply_key(count: int, deviation: int, variance: float, least: int, chance: float) -> int:
-    """Return a count changed by its cell key. Changes are from -`deviation` to `deviation` with
-    this variance, and no changed count is from 1 to `least` - 1 (`key_table`). `chance`, uniform in
-    [0, 1), selects the change.
+    """Return a count after the change that `chance`, a number uniform in [0, 1), selects. Changes
+    are from -`deviation` to `deviation`, with mean 0 and this variance; the changed count is 0 or
+    at least `least`.
     """
     changes, probability = key_table(count, deviation, variance, least)
     place = int(np.searchsorted(np.cumsum(probability), chance, side="right"))
@@ -191,9 +193,9 @@ def apply_key(count: int, deviation: int, variance: float, least: int, chance: f
 
 
 def keyed_range(published: int, deviation: int, variance: float, least: int) -> tuple[int, int]:
-    """Return the smallest and the largest count that cell keys can publish as `published`. Changes
-    are from -`deviation` to `deviation` with this variance, and no changed count is from 1 to
-    `least` - 1.
+    """Return the smallest and the largest true count that can be published as `published` after the
+    random change by a cell key. Changes are from -`deviation` to `deviation`, with this variance,
+    and published counts are 0 or at least `least`.
     """
     low = max(published - deviation, 0)
     possible = [

@@ -61,7 +61,9 @@ too.
 
 
 class ProtectionLevel(StrEnum):
-    """The method by which a summary is protected."""
+    """How a summary is protected: not at all, by perturbed counts, or by noise (differential
+    privacy).
+    """
 
     NONE = "none"
     """Exact counts: a `Summary`, which must stay with its owner."""
@@ -72,7 +74,7 @@ class ProtectionLevel(StrEnum):
 
 
 class DomainSource(StrEnum):
-    """The source of published content other than counts."""
+    """Where published content other than counts, such as the names of values, comes from."""
 
     POLICY = "policy"
     """Declared in the policy: public knowledge that does not depend on the table."""
@@ -86,8 +88,8 @@ class DomainSource(StrEnum):
 
 @dataclass(frozen=True)
 class PublishedDomain:
-    """Where an item of a protected summary that is not a count comes from: policy, budget, public
-    data.
+    """Where an item of a protected summary that is not a count comes from: the policy, counts paid
+    from the privacy budget, or public data.
 
     Attributes
     ----------
@@ -107,7 +109,9 @@ class PublishedDomain:
 
 
 class CellMethod(StrEnum):
-    """The method that perturbs counts at level `counts`."""
+    """The method that perturbs counts at level `counts`: random rounding, or changes that a secret
+    key determines.
+    """
 
     ROUNDING = "rounding"
     CELL_KEYS = "cell-keys"
@@ -207,7 +211,7 @@ class ProtectedAttribute:
     Attributes
     ----------
     name, role, kind, weight
-        Name, role, kind of values, and weight in a mean over attributes, as in `AttributeSummary`.
+        Name, role, kind of values, and weight in a mean over attributes, as in the exact summary.
     table
         Protected number of rows in each of the K cells and C classes, shape (K, C). The numbers are
         whole and may be negative. A cell is a set of values that no candidate mask distinguishes.
@@ -275,9 +279,9 @@ class Moments:
 
     @classmethod
     def of_upper(cls, upper: Floats, size: int, error: float) -> Moments:
-        """Return the moments (mean products of codes) of `size` codes, which describe cells, whose
-        entries above the diagonal are `upper`, row by row. `error` is the standard deviation of an
-        entry.
+        """Return the symmetric matrix of moments (mean products of two codes) of `size` codes from
+        its entries above the diagonal, `upper`, row by row. `error` is the standard deviation that
+        protection adds to an entry.
         """
         matrix = np.zeros((size, size))
         matrix[np.triu_indices(size, 1)] = upper
@@ -314,16 +318,17 @@ class ProtectedSummary:
         The text of each of the C label classes.
     class_counts
         Protected number of rows in each class, shape (C,), estimated from the label tables (rows by
-        cell and class) of all attributes together.
+        cell, a set of values, and class) of all attributes together.
     attributes
         The scored attributes by name.
     moments
-        Means of the products of codes of two attributes. None if noise or rounding would hide all
-        their information.
+        Statistics of each two attributes: mean products of their codes (see `Moments`). None if
+        noise or rounding would hide all their information.
     verdicts
         Whether configurations meet the rule, where the owner states it.
     rule
-        The privacy rule of the verdicts, as a policy writes it; None if there are no verdicts.
+        The privacy rule that the verdicts are about, as a policy writes it; None if there are no
+        verdicts.
     cell_error
         Standard deviation of the error that protection adds to a cell of a label table.
     policy
@@ -375,7 +380,8 @@ class ProtectedSummary:
     @cached_property
     def offsets(self) -> Ints:
         """The index at which the codes of each of the m attributes begin in the list of all codes,
-        followed by the number of all codes, shape (m + 1,).
+        followed by the number of all codes, shape (m + 1,). Codes are numbers that describe how a
+        value is associated with the label.
         """
         sizes = [0 if a.codes is None else a.codes.shape[1] for a in self.attributes.values()]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -488,8 +494,8 @@ def summary_under(
     """Return a protected summary for use under a policy, and the owner's rule if the user overrode
     it, else None.
 
-    If the verdicts are about another rule than the policy's, the result has no verdicts, and its
-    notes say so.
+    If the summary's verdicts (whether configurations meet the rule) are about another rule than the
+    policy's, the result has no verdicts, and its notes say so.
 
     Parameters
     ----------
@@ -589,9 +595,9 @@ def with_rounded_label(
     policy
         A policy whose label is a number.
     person
-        A column to keep.
+        The column with the person of each row, which is kept, too; None if there is none.
     key
-        The secret key of level counts. With it, equal rows are rounded in the same way, in any
+        The secret key of level `counts`. With it, equal rows are rounded in the same way, in any
         order and in later versions of the table. None uses the system's randomness.
 
     Raises
@@ -672,8 +678,8 @@ def _chances(table: pa.Table, key: bytes | None) -> Floats:
 def with_bounds(protection: Protection, label: Label) -> Protection:
     """Return the protection of a table whose numeric label was rounded.
 
-    In this protection, the source of the label's classes is listed as the source of the label's
-    bounds.
+    In the returned protection, the entry on the source of the label's classes is instead an entry
+    on the source of the two bounds to which the label was rounded.
     """
     domains = tuple(
         replace(own, what="bounds") if (own.what, own.column) == ("classes", label.column) else own

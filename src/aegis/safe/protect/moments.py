@@ -1,8 +1,9 @@
 """Compute second moments of clipped codes over the rows of a table, with bounded sensitivity.
 
-Codes are clipped before their products are added up. So the effect of a single row on the moments
-is bounded. If the rows are available, the vector of all codes of a row is shortened. If only
-co-occurrence counts are available, the codes of each attribute are shortened separately.
+Codes are numbers that describe how a value is associated with the label. They are clipped (the
+vector of codes is shortened) before their products are added up. So the effect of a single row on
+the moments is bounded. If the rows are available, all codes of a row are shortened together. If
+only co-occurrence counts are available, the codes of each attribute are shortened separately.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def sensitivity_of_rows(longest: float, attributes: int) -> float:
 
 def sensitivity_of_blocks(longest: Sequence[float]) -> float:
     """Return how much one row can change the moments (sums of products of codes) at most, as an L2
-    distance, if the codes of each attribute are clipped separately.
+    distance, if the vector of a row's codes is shortened for each attribute separately.
 
     The codes that the row has for attribute i have a squared length of at most `longest[i]`.
     """
@@ -124,8 +125,8 @@ def moments_of_rows(
     longest: int,
     progress: Progress = SILENT,
 ) -> MomentSums:
-    """Return the moments (sums of products of codes) of the labelled rows of a table. All codes of
-    a row are clipped together.
+    """Return the moments (sums of products of codes) of the labelled rows of a table. A code
+    describes how a value is associated with the label. All codes of a row are shortened together.
 
     Parameters
     ----------
@@ -134,7 +135,7 @@ def moments_of_rows(
     labelled
         The rows that count: those that have a label.
     attributes
-        The distinct values and the cells of each attribute.
+        The distinct values of each attribute, and its cells (sets of values).
     codes
         For each attribute i, the q_i codes (whole numbers) that describe each of its K_i cells,
         shape (K_i, q_i).
@@ -180,8 +181,8 @@ def _counted_rows(source: Source, table: ir.Table, names: Sequence[str]) -> ir.T
 
 
 class _Adder:
-    """Adds up the products of clipped codes over rows, as floats if that is exact, else as
-    integers.
+    """Adds up, over rows, the products of the codes (whole numbers that describe a row's values),
+    after shortening each row's vector of codes. Floats are used if they are exact, else integers.
 
     Parameters
     ----------
@@ -201,8 +202,8 @@ class _Adder:
         self._most = sum(float(own.max(initial=0)) for own in self._squares)
 
     def products(self, places: Sequence[Ints], alike: Ints) -> Ints:
-        """Return the sum of x x' over the clipped code vectors x of n rows, each counted as often
-        as it repeats.
+        """Return the sum of x x' over the shortened vectors x of the codes of n rows, each counted
+        as often as it repeats.
 
         Parameters
         ----------
@@ -288,9 +289,9 @@ def moments_of_pairs(
 def atoms_coded(
     summary: Summary, cells: Sequence[Cells], codes: Sequence[Ints], longest: Sequence[int]
 ) -> list[Ints]:
-    """Return, for each attribute i, q_i clipped codes of each of its A_i atoms (groups of values
-    that no mask distinguishes), shape (A_i, q_i). `codes` has the codes of each of the attribute's
-    `cells`. They are clipped to the squared length `longest[i]`.
+    """Return, for each attribute i, q_i codes of each of its A_i atoms (groups of values that no
+    mask distinguishes), shape (A_i, q_i). `codes` has the codes of each of the attribute's `cells`.
+    Vectors of codes longer than the squared length `longest[i]` are shortened.
     """
     if summary.sampled:
         raise PolicyError(

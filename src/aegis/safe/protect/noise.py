@@ -163,9 +163,9 @@ def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: 
 
 
 def _shares_believed(count: Floats, strength: Floats) -> Floats:
-    """Return, for each of P ridge penalties, the share of the association that models explain,
-    shape (P,). `count` and `strength` are the rows and the strength of each of G groups, shape
-    (G,).
+    """Return, for each of P ridge penalties, the share of the association with the label that
+    models explain, shape (P,). `count` has the rows of each of G groups of values, and `strength`
+    the strength of its association, shape (G,) each.
     """
     total = float(strength.sum())
     if total <= 0:
@@ -225,8 +225,8 @@ def code_cells(
 
 
 def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
-    """Regress the codes of cells under one mask on the q codes that describe the cells under all
-    masks; return the coefficients, shape (q, C).
+    """Regress the numbers (codes) that describe cells under one mask on the q codes that describe
+    the cells under all masks; return the coefficients, shape (q, C).
 
     Parameters
     ----------
@@ -242,8 +242,9 @@ def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
 
 
 def norms_of(codes: Sequence[Ints], table: Sequence[Ints]) -> float:
-    """Compute from the label tables (rows by cell and class) how long the vector of a row's codes
-    is (the numbers that describe its cells, for all attributes): the mean squared length over rows.
+    """Return the mean, over rows, of the squared length of a row's vector of codes (the numbers
+    that describe its values, for all attributes). `table` has each attribute's rows by cell and
+    class.
     """
     total = 0.0
     for own, counts in zip(codes, table, strict=True):
@@ -270,7 +271,7 @@ class Noise:
     Attributes
     ----------
     epsilon, delta
-        The guarantee.
+        The guarantee of differential privacy.
     unit, rows_per_person
         The unit that noise protects, rows or persons; and for persons the largest number of rows of
         one person.
@@ -323,9 +324,9 @@ def protect_with_noise(
     policy
         The declared classes, cuts, types and values, and the rule of the verdicts.
     source
-        The table, if available. Its rows are clipped as a whole, which needs less noise. If it is
-        not given, the moments (mean products of codes) come from the summary's co-occurrence
-        counts.
+        The table, if available. With it, the influence of a row is limited for all attributes
+        together, which needs less noise. If it is not given, the moments (statistics of two
+        attributes together) come from the summary's co-occurrence counts.
 
     Raises
     ------
@@ -363,8 +364,9 @@ def _drawn(
     source: Source | None,
     progress: Progress,
 ) -> tuple[ProtectedSummary, tuple[StatedVerdict, ...]]:
-    """Draw all noise; return the protected summary, and the verdicts whether configurations meet
-    the rule.
+    """Draw all noise, paid from `budget`; return the protected summary, and the statements whether
+    the requested configurations meet the rule. `asked` has the options, and `plan` says what is
+    published from where.
     """
     classes = plan.classes(budget)
     every = plan.cells(plan.columns(budget), classes, budget)
@@ -382,8 +384,8 @@ def _drawn(
 
 @dataclass(frozen=True, eq=False)
 class ExactTable:
-    """The exact data from which moments (mean products of codes) are computed: the summary and, if
-    available, the table.
+    """The exact data from which moments (statistics of two attributes together) are computed: the
+    summary and, if available, the table. `classes` are the label classes that are published.
     """
 
     summary: Summary
@@ -394,12 +396,12 @@ class ExactTable:
     def sums(
         self, cells: Sequence[Cells], codes: Sequence[Ints], each: Sequence[int], whole: int
     ) -> MomentSums:
-        """Return the moments (sums over rows of products of codes), after the codes of each row are
-        clipped.
+        """Return the moments (sums over rows of products of codes), after the vector of each row's
+        codes is shortened.
 
-        If the table is available, all codes of a row together are clipped to the squared length
-        `whole`. Otherwise the codes of each attribute are clipped separately, to the squared length
-        in `each`.
+        If the table is available, all codes of a row together are shortened to the squared length
+        `whole`. Otherwise the codes of each attribute are shortened separately, to the squared
+        length in `each`.
         """
         if self.source is None:
             chosen = self.classes.place >= 0
@@ -412,8 +414,9 @@ class ExactTable:
 def _label_tables(
     table: ExactTable, cells: Sequence[Cells], plan: Plan, budget: Budget, rho: float
 ) -> tuple[ProtectedSummary, Sequence[Cells]]:
-    """Return the noisy label tables (rows by cell and class) of the cells that may be named, and
-    these cells. The noise costs `rho`.
+    """Return the noisy label tables (rows by cell, a set of values, and class) of the cells whose
+    names may be published, and these cells. The noise costs `rho` of the budget, and `plan` says
+    for which attributes publishing names costs, too.
     """
     name = "label tables"
     tables, sigma = _noisy_tables(name, cells, budget, rho)
@@ -430,7 +433,9 @@ def _label_tables(
 def _noisy_tables(
     name: str, cells: Sequence[Cells], budget: Budget, rho: float
 ) -> tuple[list[Ints], float]:
-    """Return noisy label tables of the cells, and the scale of their noise, which costs `rho`."""
+    """Return noisy label tables (rows by set of values and class), and the scale of their noise,
+    which costs `rho` of the budget. `name` describes the tables in the budget's record.
+    """
     tables, keys = [c.joint for c in cells], [c.keys for c in cells]
     return budget.spend(name, tables, math.sqrt(len(cells)), rho, keys)
 
@@ -443,8 +448,9 @@ def _with_moments(
     budget: Budget,
     rho: float,
 ) -> ProtectedSummary:
-    """Add noisy moments (mean products of codes) to the label tables (rows by cell and class) or,
-    if the moments would be too noisy, measure the tables again. Either costs `rho`.
+    """Add noisy moments (statistics of two attributes together) to the label tables (rows by set of
+    values and class) or, if the moments would be too noisy, measure the tables again. Either costs
+    `rho` of the budget. `bare` is the summary with label tables alone.
     """
     codes = codes_of(bare)
     shown = [a.table for a in bare.attributes.values()]
@@ -470,9 +476,10 @@ def _measured_again(
     rho: float,
     error: float,
 ) -> ProtectedSummary:
-    """Return the summary with label tables (rows by cell and class) that are the mean of two noisy
-    measurements, and without moments (mean products of codes). `error` is the standard error that
-    correlations between codes of two attributes would have had.
+    """Return the summary with label tables (rows by set of values and class) that are the mean of
+    two noisy measurements, and without moments (mean products of codes). The second measurement
+    costs `rho`. `bare` has the first one, and `error` is the standard error that correlations
+    between codes of two attributes would have had.
     """
     first = [a.table[: c.count] for a, c in zip(bare.attributes.values(), cells, strict=True)]
     again, second = _noisy_tables("label tables again", cells, budget, rho)
@@ -493,8 +500,9 @@ def assembled(
     error: float,
     protection: Protection,
 ) -> ProtectedSummary:
-    """Return the protected summary with protected counts by cell and class (`tables`), but without
-    moments and verdicts. `error` is the standard deviation that protection adds to a count.
+    """Return the protected summary with protected counts by cell (set of values) and published
+    class (`tables`), but without moments and verdicts. `error` is the standard deviation that
+    protection adds to a count.
     """
     return ProtectedSummary(
         protection=protection,
@@ -509,8 +517,8 @@ def assembled(
 
 
 def _published(cells: Cells, table: Ints) -> ProtectedAttribute:
-    """Return the attribute of a protected summary from its exact cells and their protected counts
-    by class.
+    """Return the attribute of a protected summary from its cells (sets of values) and their
+    protected counts by class, `table`.
     """
     return ProtectedAttribute(
         cells.name,
@@ -526,8 +534,9 @@ def _published(cells: Cells, table: Ints) -> ProtectedAttribute:
 def _with_rest(
     table: ExactTable, cells: Sequence[Cells], tables: Sequence[Ints], sigma: float
 ) -> ProtectedSummary:
-    """Return the protected summary with noisy label tables. Each attribute has one more cell for
-    all its unnamed values, if there are enough rows of them to matter.
+    """Return the protected summary with noisy label tables (rows by cell and class); the noise has
+    the scale `sigma`. Each attribute has one more cell for all values whose names are not
+    published, if these have enough rows to matter.
 
     The counts of this cell are the class totals minus the counts of the named cells. They are not
     measured, so they cost nothing, and the errors of all other cells add up in them.
@@ -588,8 +597,8 @@ def codes_of(protected: ProtectedSummary) -> list[Ints]:
 def with_codes(
     protected: ProtectedSummary, codes: Sequence[Ints], moments: Moments | None
 ) -> ProtectedSummary:
-    """Return the summary with the codes of each attribute's cells and with moments, the mean
-    products of codes.
+    """Return the summary with `codes`, the numbers that describe each attribute's cells (sets of
+    values), and with their mean products, the moments.
     """
     pairs = zip(protected.attributes.values(), codes, strict=True)
     attributes = {a.name: replace(a, codes=own) for a, own in pairs}
@@ -598,11 +607,11 @@ def with_codes(
 
 def _expected_error(longest: float, width: int, rows: float, rho: float, unit_rows: int) -> float:
     """Return the standard error that noise of cost `rho` would add to a correlation between the
-    first codes of two attributes.
+    first codes of two attributes; codes are numbers that describe a row's values.
 
-    `longest` is the squared length to which a row's codes are clipped, `width` the number of
-    attributes with codes, `unit_rows` the largest number of rows of one unit. The error is infinite
-    if fewer than two attributes have codes.
+    `longest` is the squared length to which a row's vector of codes is shortened, `width` the
+    number of attributes with codes, `unit_rows` the largest number of rows of one unit. The error
+    is infinite if fewer than two attributes have codes.
     """
     if width < 2 or longest <= 0:
         return math.inf
@@ -613,8 +622,9 @@ def _expected_error(longest: float, width: int, rows: float, rho: float, unit_ro
 def _pooled(
     first: Sequence[Ints], sigma: float, again: Sequence[Ints], second: float
 ) -> tuple[list[Ints], float]:
-    """Return the mean of two noisy measurements of the same tables, weighted by their precision,
-    and its standard deviation. `sigma` and `second` are the standard deviations of both.
+    """Return the mean of two noisy measurements of the same tables (`first` and `again`), weighted
+    by their precision, and its standard deviation. `sigma` and `second` are the standard deviations
+    of both.
     """
     weight = (1 / sigma**2) / (1 / sigma**2 + 1 / second**2)
     pooled = [
@@ -626,9 +636,10 @@ def _pooled(
 
 @dataclass(frozen=True, eq=False)
 class _Decisions:
-    """For each configuration in `choices` (the index of each attribute's candidate), whose verdict
-    was requested: `below`, the exact number of rows in equivalence classes with fewer than k rows.
-    `suppression` is the largest share of such rows that the rule allows.
+    """For each configuration in `choices` (the index of each attribute's candidate), for which the
+    file should state whether it meets the rule: `below`, the exact number of rows in equivalence
+    classes with fewer than k rows. `suppression` is the largest share of such rows that the rule
+    allows.
     """
 
     choices: tuple[tuple[int, ...], ...]

@@ -25,11 +25,12 @@ SLACK = 1e-6
 
 class PairProgram(Protocol):
     """A linear program for two attributes, with bounds on the number of rows in each combination of
-    a cell of one attribute and a cell of the other, and on sums of these numbers.
+    a cell (set of values) of one attribute and a cell of the other, and on sums of these numbers.
 
     `shape` has the numbers of cells, and `size` is their product. `high` are the upper bounds;
-    `sums` times the numbers of rows lies between `least` and `most`. `codes` describe the cells of
-    each attribute, and `products` has the products of the codes for each combination.
+    `sums` times the numbers of rows lies between `least` and `most`. `codes` are numbers that
+    describe how the cells of each attribute are associated with the label, and `products` has the
+    products of the codes for each combination.
     """
 
     shape: tuple[int, int]

@@ -101,14 +101,14 @@ class Plan:
 
     @property
     def named(self) -> list[str]:
-        """The names of the attributes whose cells (sets of values) are named at a cost to the
-        privacy budget.
+        """The attributes for which publishing the names of cells (sets of values) costs a part of
+        the privacy budget.
         """
         return [a.name for a in self.attributes if a.values is DomainSource.BUDGET]
 
     @property
     def namings(self) -> int:
-        """The number of thresholds for names that cost a part of the privacy budget."""
+        """The number of thresholds for publishing names that cost a part of the privacy budget."""
         fitted = any(a.values is DomainSource.BUDGET for a in self._fitted)
         return sum((self._classes is DomainSource.BUDGET, fitted, bool(self.named)))
 
@@ -130,7 +130,7 @@ class Plan:
 
     def classes(self, budget: Budget) -> NamedClasses:
         """Return the declared classes of the label, or the classes whose noisy counts are large
-        enough.
+        enough; the noise is paid from `budget`.
         """
         label = self._summary.label
         if self._classes is DomainSource.POLICY:
@@ -142,8 +142,8 @@ class Plan:
         return named(label, noisy >= budget.threshold("label classes", sigma, 1, 1))
 
     def columns(self, budget: Budget) -> list[TypedColumn]:
-        """Parse the columns value by value, as the declared type or the type that a noisy vote
-        chooses.
+        """Parse the columns value by value, as the declared type or the type that a noisy count of
+        the values of each type suggests. The noise is paid from `budget`.
         """
         bought = [a for a in self.attributes if a.kind is DomainSource.BUDGET]
         chosen = {a.name: a.types[0] for a in self.attributes if a.types}
@@ -174,8 +174,9 @@ class Plan:
     def cells(
         self, columns: list[TypedColumn], classes: NamedClasses, budget: Budget
     ) -> list[Cells]:
-        """Return the cells of every attribute (sets of values that no mask distinguishes). First
-        fit the masks that learn from data to noisy counts.
+        """Return the cells of every attribute (sets of values that no mask distinguishes), with
+        their rows in the published label classes. First fit the masks that learn from data to noisy
+        counts, which are paid from `budget`.
         """
         by_name = {c.attribute.name: c for c in columns}
         masks = self._masks([by_name[a.name] for a in self._fitted], classes, budget)
@@ -249,8 +250,9 @@ def refuse_read_by_context(
 
 
 def _planned(attribute: AttributeSummary, declared: Attribute, public: bool) -> _Planned:
-    """Choose the sources of an attribute's type, values and bounds (parameters that masks learn).
-    `public` says whether its values are public knowledge.
+    """Choose from where an attribute's type, values and bounds (parameters that masks learn) are
+    taken, such as the policy (`declared` is its entry) or noisy counts. `public` says whether its
+    values are public knowledge.
     """
     values, kind, bounds = DomainSource.BUDGET, DomainSource.BUDGET, None
     if declared.values:
@@ -278,8 +280,8 @@ def _planned(attribute: AttributeSummary, declared: Attribute, public: bool) -> 
 def _check_withheld(
     attribute: AttributeSummary, declared: Attribute, bounds: DomainSource | None
 ) -> None:
-    """Raise `PolicyError` if an attribute whose joint counts were withheld would have to be parsed
-    again.
+    """Raise `PolicyError` if an attribute whose counts by value and class were left out of the
+    summary would have to be parsed again, which needs these counts.
     """
     typed = declared.type is not None and declared.type.value == attribute.kind.value
     if typed and not declared.values and bounds is not DomainSource.BUDGET:

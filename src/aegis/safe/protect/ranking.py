@@ -79,8 +79,8 @@ def rank_protected(
     summary
         The result of `aegis.safe.protect.protect` or `load_protected`.
     configurations
-        The configurations to rank. By default the configurations of the policy, else those with
-        stated verdicts, else generated ones, as for an exact summary.
+        The configurations to rank. By default the configurations of the policy, else those for
+        which the summary states whether they meet the rule, else generated ones.
     policy
         Provides `configurations` if no others are given.
     generate_count
@@ -121,9 +121,10 @@ def search_protected(
 ) -> Advice:
     """Return the best configurations among all combinations, scored from a protected summary.
 
-    If the summary has verdicts, only configurations that are known to be admissible are returned.
-    The search is that of exact summaries. Scores from label tables alone have a bound, so branch and
-    bound proves that the result is the best. Scores from codes have no bound. If there are at most
+    If the summary states whether configurations meet the rule, only those that do are returned. The
+    search is the same as for exact summaries. Scores from label tables alone (rows by set of values
+    and class) have a bound, so branch and bound proves that the result is the best. Scores that
+    also use moments (statistics of two attributes together) have no bound. If there are at most
     200,000 combinations, the search scores all of them. Otherwise it scores those with the largest
     scores from label tables alone, and changes one mask of the best ones at a time.
 
@@ -164,7 +165,9 @@ def _stated(summary: ProtectedSummary) -> list[Configuration]:
 
 
 def _ranked(name: str, choice: Choice, scorer: ProtectedScorer) -> Ranked:
-    """Score a configuration and return it as an entry of the ranking."""
+    """Score the configuration called `name` and return it as an entry of the ranking. `choice` has
+    the index of each attribute's candidate mask.
+    """
     summary, score = scorer.summary, scorer.score(choice)
     alone, finest = scorer.attributes(choice), scorer.attributes(scorer.finest)
     pairs = zip(summary.all_attributes, choice, strict=True)
@@ -258,8 +261,8 @@ def _changes(
     others: Sequence[tuple[str, Mask, Choice]],
     errors: Floats,
 ) -> tuple[MaskChange, ...]:
-    """Return the effect of each of n other masks on the score of the best configuration, and its
-    standard error, of which `errors` has one for each of them, shape (n,).
+    """Return how the `score` of the best configuration changes if one mask is replaced by another,
+    for each of n other masks. `errors` has the standard error of each change, shape (n,).
     """
     changes = []
     for (name, mask, other), error in zip(others, errors.tolist(), strict=True):
@@ -276,12 +279,14 @@ _SCORE = 5e-5
 
 
 def choice_of(box: Box) -> Choice:
-    """Return the choice of masks of a box that contains a single configuration."""
+    """Return the index of each attribute's candidate mask from a box with one bit mask for each
+    attribute, in which only the bit of this candidate is set.
+    """
     return tuple(domain.bit_length() - 1 for domain in box)
 
 
 def space_of(summary: ProtectedSummary) -> SearchSpace:
-    """Return what a search of a protected summary chooses from."""
+    """Return the search space of a protected summary: its attributes and their candidate masks."""
     return SearchSpace([MaskVariable(a, a.candidates) for a in summary.all_attributes])
 
 
@@ -303,7 +308,9 @@ class _Estimated(OfConfigurations):
 
 
 class FromTables(_Estimated):
-    """The score from label tables alone, which has a bound."""
+    """The score from label tables (rows by set of values and class) alone. It has an upper bound
+    over a set of configurations, which branch and bound needs.
+    """
 
     def __init__(self, name: str, scorer: ProtectedScorer, work: Work) -> None:
         super().__init__(name, scorer, work)
@@ -323,7 +330,9 @@ class FromTables(_Estimated):
         return held_out_reached(explained, -spared, len(summary.classes), summary.rows)
 
     def _most(self, index: int, domain: int) -> Floats:
-        """Return the largest of both figures among the candidates of a domain."""
+        """Return the largest of both parts of the score (explained shares, spared degrees of
+        freedom) among the candidates of attribute `index` whose bits are set in `domain`.
+        """
         key = index, domain
         if key not in self._best:
             self._best[key] = self._parts[index][members(domain)].max(axis=0)
@@ -331,9 +340,11 @@ class FromTables(_Estimated):
 
 
 class FromCodes(_Estimated):
-    """The score from label tables and moments, which has no bound.
+    """The score from label tables and moments (statistics of two attributes together). It has no
+    upper bound over a set of configurations.
 
-    If there are few configurations, branch and bound scores all of them: set `bounded`.
+    If there are few configurations, branch and bound scores all of them, if the attribute `bounded`
+    is set.
     """
 
     divides = True
@@ -347,8 +358,8 @@ class FromCodes(_Estimated):
 
 
 class RuleByVerdicts:
-    """Admits the configurations that meet the rule according to the owner's verdicts; without
-    verdicts, all of them.
+    """Admits the configurations that meet the privacy rule according to the owner's statements
+    (verdicts) in the summary; all configurations if it has none.
     """
 
     def __init__(self, summary: ProtectedSummary) -> None:
@@ -362,7 +373,9 @@ class RuleByVerdicts:
                 own[place] |= 1 << number
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without the candidates that no admitted configuration in it has."""
+        """Return a box (a bit mask of candidate masks for each attribute) without the candidates
+        that no admitted configuration in it has; None if the box has no admitted configuration.
+        """
         if not self._summary.verdicts:
             return box
         pairs = [(own, members(domain)) for own, domain in zip(self._having, box, strict=True)]
@@ -371,14 +384,18 @@ class RuleByVerdicts:
         return narrowed if inside else None
 
     def admits(self, box: Box) -> bool:
-        """Return whether a configuration is known to meet the rule, or there are no verdicts."""
+        """Return whether the only configuration in `box` is known to meet the rule. Without any
+        statements on the rule, return True.
+        """
         return not self._summary.verdicts or self._summary.verdict(choice_of(box)) is True
 
 
 def best_configurations(
     scorer: ProtectedScorer, request: SearchRequest, progress: Progress
 ) -> tuple[list[Choice], SearchFigures]:
-    """Search all combinations of masks; return the best ones, best first, and the figures."""
+    """Search all combinations of masks; return the best ones, best first, and figures on the
+    search.
+    """
     began = time.perf_counter()
     summary, top = scorer.summary, request.top
     space = space_of(summary)
@@ -413,7 +430,9 @@ def best_configurations(
 
 
 def _under_verdicts(figures: SearchFigures, summary: ProtectedSummary) -> SearchFigures:
-    """Return the figures of a search; they prove nothing of combinations without a verdict."""
+    """Return the figures of a search; they prove nothing about combinations for which the summary
+    does not state whether they meet the rule.
+    """
     stated = len(summary.verdicts)
     refused = sum(verdict.admissible is False for verdict in summary.verdicts)
     if figures.best is None and figures.complete and refused < summary.combinations:
@@ -472,7 +491,7 @@ def front_protected(
     To find them, utility is estimated as the sum of the attributes' separate associations with the
     label. Then the score of a ranking is used, which takes into account that attributes share
     information: one mask of each configuration is changed at a time, as long as this raises the
-    score and as many rows are alike.
+    score and at least as many rows agree in all quasi-identifiers.
 
     Parameters
     ----------
@@ -528,8 +547,8 @@ def _alike(summary: ProtectedSummary, chances: Sequence[Floats], choice: Choice)
 def _log_chances(summary: ProtectedSummary, quasi_identifiers: Collection[str]) -> list[Floats]:
     """Return the log probability that two rows have the same masked value, from noisy cell counts.
 
-    There is an array for each attribute, with a figure for each candidate; it is 0 for attributes
-    that are not quasi-identifiers.
+    There is an array for each attribute, with a figure for each candidate mask; the figures are 0
+    for attributes that are not quasi-identifiers.
     """
     return [
         np.array([_log_chance(a, c) if a.name in quasi_identifiers else 0.0 for c in a.candidates])
@@ -546,7 +565,10 @@ def _log_chance(attribute: ProtectedAttribute, candidate: ProtectedCandidate) ->
 
 
 def _improved(choice: Choice, scorer: ProtectedScorer, chances: Sequence[Floats]) -> Choice:
-    """Change one or two masks as long as the score rises and no fewer rows are alike."""
+    """Change one or two masks of the configuration `choice` as long as the score rises and at least
+    as many rows agree in all quasi-identifiers. `chances` has, by attribute and mask, the log
+    probability that two rows agree.
+    """
     from aegis.advisor.search.neighbours import LocalSearch, others  # taking long to load
 
     least = _alike(scorer.summary, chances, choice) * (1 - 1e-9)
@@ -565,8 +587,8 @@ def _improved(choice: Choice, scorer: ProtectedScorer, chances: Sequence[Floats]
 
 def _spread(scorer: ProtectedScorer, chances: Sequence[Floats], count: int) -> list[Choice]:
     """Return at most `count` choices of masks on the front, spread over the whole range of privacy:
-    no other choice is better in both privacy and utility. Only part of the choices is examined if
-    there are many.
+    no other choice is better in both privacy and utility. `chances` has, by attribute and mask, the
+    log probability that two rows agree. If there are many choices, only part of them is examined.
     """
     private, useful = np.zeros(1), np.zeros(1)
     places = np.zeros((1, 0), dtype=np.int64)

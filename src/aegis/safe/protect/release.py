@@ -76,7 +76,7 @@ def protect(
     ----------
     subject
         Anything that `aegis.summarize` accepts, or a `Summary`. If you give the table itself,
-        moments (mean products of codes) need less noise, and no sample is used.
+        moments (statistics of two attributes together) need less noise, and no sample is used.
     policy
         Roles, candidate masks, label, the privacy rule.
     request, options
@@ -178,7 +178,8 @@ def _with_counts(
 
 
 def _notes_on_delta(made: ProtectedSummary) -> tuple[str, ...]:
-    """Return a warning if delta is so large that it allows publishing a random row.
+    """Return a warning if the delta of the summary `made` is so large that it allows publishing a
+    random row.
 
     The number of rows comes from the protected summary, so the warning reveals nothing.
     """
@@ -334,8 +335,8 @@ def release_protected(
     output
         The file, with the extension `.protected`.
     ledger, population
-        The ledger, and the name of the population in it. The cost of level noise is reserved before
-        any noise is drawn, and committed once the file exists. Level counts has no cost.
+        The ledger, and the name of the population in it. The cost of noise is reserved before any
+        is drawn, and spent once the file exists. Level `counts` has no cost.
     new_version
         Whether the table is a new version of the table that the ledger has recorded.
     request, options
@@ -374,9 +375,9 @@ def release_protected(
 
 
 def _entered(made: ProtectedSummary, spending: Spending | None, digest: str) -> ProtectedSummary:
-    """Record the written file in the ledger, and return the summary with a note if the ledger has
-    several versions of the table. Without a ledger (`spending` is None), the note says at level
-    `counts` that no ledger records the file. `digest` is the digest of the file.
+    """Record the written file of the summary `made` in the ledger, and return the summary with a
+    note if the ledger has several versions of the table. Without a ledger (`spending` is None), the
+    note says at level `counts` that no ledger records the file. `digest` is the digest of the file.
     """
     if spending is None:
         counts = made.protection.level is ProtectionLevel.COUNTS
@@ -398,10 +399,11 @@ def _paying(
     new_version: bool,
     request: ProtectRequest,
 ) -> Iterator[Spending | None]:
-    """Reserve the cost of the output in the ledger, and yield the reservation; yield None without a
-    ledger.
+    """Reserve the cost of the output in the ledger for `population`, and yield the reservation;
+    yield None without a ledger.
 
-    Level counts has no cost, but the ledger records the output.
+    Level `counts` has no cost, but the ledger records the output. `new_version` says that the table
+    is a new version of the recorded one.
     """
     if (ledger is None) != (population is None):
         raise PolicyError("--ledger and --population go together.", hint="Name both, or neither.")
@@ -441,7 +443,9 @@ def _table_digest(subject: Any) -> str:
 
 
 def _notes_on_versions(spending: Spending) -> tuple[str, ...]:
-    """Return a warning if several versions of a table were published at level counts."""
+    """Return a warning if the ledger has several versions of the table whose counts were published
+    at level `counts`, which readers can compare.
+    """
     entries = {entry.number: entry for entry in spending.ledger.entries()}
     own = entries[spending.entry]
     versions = {e.table for e in entries.values() if e.key and e.population == own.population}
@@ -454,8 +458,8 @@ def _notes_on_versions(spending: Spending) -> tuple[str, ...]:
 
 
 def _cost(noise: NoiseRequest) -> Spend:
-    """Return the cost of level noise: its whole epsilon, even if the noise that is drawn costs
-    less.
+    """Return the privacy cost to charge for noise: the whole epsilon of the request, even if the
+    noise that is drawn costs less.
     """
     if noise.epsilon is None or noise.delta is None:
         raise PolicyError(

@@ -109,18 +109,23 @@ class ProtectedScorer:
 
     @property
     def estimator(self) -> str:
-        """The data from which scores are computed: `codes` if the summary has moments of codes,
-        otherwise only the label `tables` (rows by cell and class).
+        """The data from which scores are computed: `codes` if the summary has moments (statistics
+        of two attributes together), otherwise only the label `tables` (rows by set of values and
+        class).
         """
         return "tables" if self._moments is None else "codes"
 
     @cached_property
     def unmasked(self) -> float:
-        """The score of the finest choice."""
+        """The score if no mask merges any cells (sets of values), as an estimate for the unmasked
+        table.
+        """
         return self.score(self.finest)
 
     def utility_kept(self, score: float) -> float | None:
-        """Return the percentage of the finest choice's utility that a score keeps."""
+        """Return a score in percent of the score without masks (`unmasked`), from 0 to 100; None if
+        the latter is not above 0.
+        """
         return utility_kept(score, self.unmasked, MEASURES.get(MEASURE))
 
     @property
@@ -175,8 +180,9 @@ class ProtectedScorer:
         )
 
     def score(self, choice: Choice) -> float:
-        """Estimate the held-out target-coded trace of a configuration from the protected counts.
-        `choice` has the index of each attribute's candidate mask.
+        """Estimate from the protected counts how well a configuration predicts the label: the
+        measure `held-out-target-coded`, a trace on held-out rows. `choice` has the index of each
+        attribute's candidate mask.
 
         The estimate is negative if the association is weaker than chance alone would produce.
         """
@@ -201,8 +207,9 @@ class ProtectedScorer:
         return float((masked.believed * masked.strength - charge * masked.freedom).mean())
 
     def _trace(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> float:
-        """Return Pillai's trace between the codes of all masked attributes and the label classes,
-        minus the part that errors in the counts are expected to add.
+        """For a configuration (`choice`), return Pillai's trace between the label classes and the
+        masked attributes, coded by their association with the label, minus the part that errors in
+        the counts are expected to add.
         """
         if len(self.summary.classes) == 2:
             return self._separated(choice, masked)
@@ -214,8 +221,8 @@ class ProtectedScorer:
         return min(trace, float(len(self.summary.classes) - 1))
 
     def _separated(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> float:
-        """Return Pillai's trace for two classes, computed from how far the masked attributes' codes
-        separate the classes.
+        """For a configuration (`choice`), return Pillai's trace for two classes, computed from how
+        far the masked attributes' codes separate the classes.
         """
         told = [m for m in masked if len(m.main)]
         if not told:
@@ -229,8 +236,8 @@ class ProtectedScorer:
         )
 
     def _correlations(self, choice: Choice) -> Floats:
-        """Return the correlations between the main directions of association of all masked
-        attributes with the label, made positive definite.
+        """For a configuration (`choice`), return the correlations between the main directions of
+        association of all masked attributes with the label, made positive definite.
         """
         keys = tuple(enumerate(choice))
         if not self._columns.keys() >= set(keys):
@@ -251,14 +258,16 @@ class ProtectedScorer:
 
     @property
     def candidates(self) -> list[list[MaskedAttribute]]:
-        """Each attribute under each of its candidate masks."""
+        """How each attribute is associated with the label under each of its candidate masks."""
         return [
             [self.masked(index, place) for place in range(len(attribute.candidates))]
             for index, attribute in enumerate(self._attributes)
         ]
 
     def _correlate(self, keys: Collection[tuple[int, int]]) -> None:
-        """Correlate the main directions of each two masked attributes at once."""
+        """Compute the correlations between the main directions of association with the label, for
+        all pairs of masked attributes together. `keys` has the attribute and the mask of each.
+        """
         if self._moments is None:
             raise ValueError("A summary without moments has no correlations.")
         onto = [self.masked(*key).onto for key in keys]
@@ -275,8 +284,8 @@ class ProtectedScorer:
         self._columns = {key: np.arange(start, end) for key, start, end in spans}
 
     def attributes(self, choice: Choice) -> dict[str, float]:
-        """Return, for each attribute by itself, the mean square contingency of its masked values
-        and the label.
+        """Return, for each attribute by itself, the mean square contingency of the label and the
+        values masked as in the configuration `choice`.
         """
         return {a.name: self.masked(i, choice[i]).strength for i, a in enumerate(self._attributes)}
 
@@ -396,9 +405,9 @@ def reconstruct_protected(summary: ProtectedSummary, attribute: str) -> Protecte
 
 
 def consistent(table: Floats, summary: ProtectedSummary, weight: Floats) -> Floats:
-    """Return the label table (rows by cell and class) without negative counts that has the
-    summary's class totals and is nearest to `table`, by least squares. `weight` is proportional to
-    the variance of each cell's counts.
+    """Return the label table (rows by cell, a set of values, and class) without negative counts
+    that has the summary's class totals and is nearest to `table`, by least squares. `weight` is
+    proportional to the variance of each cell's counts.
     """
     columns = [
         nearest_with_sum(table[:, label], weight, float(rows))

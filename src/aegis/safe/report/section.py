@@ -30,7 +30,7 @@ def templates() -> jinja2.Environment:
 
 
 def summary_section(summary: Summary, advice: Advice) -> ReportSection:  # noqa: ARG001 - of the seam
-    """Return the section on what a summary would reveal if it were shared."""
+    """Return the report section on what an exact summary would reveal about rows if it were shared."""
     from aegis.safe.protect import audit_leak
 
     leak = leak_section(audit_leak(summary).to_dict())
@@ -66,7 +66,9 @@ def _promise(said: Protection) -> str:
 
 
 def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the audit of what a file reveals from its JSON form to the values that templates use."""
+    """Convert `figures`, the audit of what a file reveals in its JSON form, to the values that
+    templates use.
+    """
     return {
         "held": figures.get("held", figures.get("clean")),
         "level": clean(str(figures.get("demanded", ""))),
@@ -98,8 +100,8 @@ def _told(value: int | None) -> str:
 
 
 def render_leak(figures: Mapping[str, Any], name: str) -> str:
-    """Return the HTML report on what the file `name` reveals, from the JSON form of its audit;
-    equal audits give equal bytes.
+    """Return the HTML report on what the file `name` reveals, from `figures`, the JSON form of its
+    audit; equal audits give equal bytes.
     """
     context = {
         "title": "What the file gives away",

@@ -1,1 +1,1 @@
-"""Derive cells, pairs and label tables from the published part of a protected summary."""
+"""Find which counts of values, or of pairs of values, readers of a protected summary can derive."""

@@ -5,7 +5,7 @@ sums. For each cell, two linear programs give the smallest and the largest count
 published figures (Cox, Linear sensitivity measures in statistical disclosure control, J. Stat.
 Planning and Inference 5, 1981; Fischetti and Salazar, Management Science 47, 2001). HiGHS solves
 the programs. Counts are whole numbers, so ranges are rounded inwards. The program of a two-way
-table always has integer solutions; for few classes the ranges have a closed form (`tables`).
+table always has integer solutions; for few classes the ranges have a closed form (`table_ranges`).
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Range:
 
 @dataclass(frozen=True)
 class Derivable:
-    """A cell of a label table (rows by cell and class) for which fewer counts are possible than the
-    threshold, so that a reader can derive its count approximately.
+    """An entry of a label table (rows by cell, a set of values, and by class) for which fewer
+    counts are possible than the threshold, so that a reader can derive its count approximately.
 
     Attributes
     ----------
@@ -129,8 +129,8 @@ def known_bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> 
 
 
 def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) -> list[Derivable]:
-    """Return the cells of label tables (rows by cell and class) for which fewer counts are possible
-    than the threshold.
+    """Return the entries of label tables (rows by cell, a set of values, and by class) for which
+    fewer counts are possible than the threshold.
 
     A reader of the summary knows how it was protected, but not the key. So the reader knows three
     things: the range of true counts for each published count; that every cell has at least
@@ -143,7 +143,7 @@ def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) ->
     protected
         The published summary.
     narrower
-        The smallest number of possible counts with which a cell is safe; by default the threshold
+        The smallest number of possible counts with which an entry is safe; by default the threshold
         that the summary states.
     """
     if protected.level is not ProtectionLevel.COUNTS or not protected.attributes:
@@ -164,11 +164,11 @@ def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) ->
 def _narrow(
     name: str, bounds: Ints, totals: tuple[Ints, Ints], threshold: int, narrower: int
 ) -> list[Derivable]:
-    """Return the cells of one attribute's label table that have fewer than `narrower` possible
-    counts.
+    """Return the entries of one attribute's label table (rows by cell and class) that have fewer
+    than `narrower` possible counts.
 
-    `bounds` has the least and the most rows by cell and class, shape (K, C, 2), `totals` the same
-    by class. `threshold` is the smallest number of rows of a cell.
+    `name` is the attribute, `bounds` has the least and the most rows by cell and class, shape (K,
+    C, 2), `totals` the same by class. `threshold` is the smallest number of rows of a cell.
     """
     classes = bounds.shape[1]
     low, high = bounds[..., 0], bounds[..., 1]
@@ -191,9 +191,10 @@ def _narrow(
 def _programmed(
     low: Ints, high: Ints, threshold: int, totals: tuple[Ints, Ints], asked: Sequence[int]
 ) -> list[Range]:
-    """Return the range of possible counts for the cells `asked` of a label table, by two linear
-    programs for each. `low` and `high` bound the counts by cell and class, `threshold` is the least
-    number of rows of a cell, and `totals` bounds the rows of each class.
+    """Return the range of possible counts for the entries with the indices `asked` of a label table
+    (rows by cell, a set of values, and by class), by two linear programs for each. `low` and `high`
+    bound the counts by cell and class, `threshold` is the least number of rows of a cell, and
+    `totals` bounds the rows of each class.
     """
     cells, classes = low.shape
     return ranges(
@@ -209,8 +210,8 @@ def _programmed(
 def table_ranges(
     low: Ints, high: Ints, threshold: int, least: Ints, most: Ints
 ) -> tuple[Ints, Ints]:
-    """Return the smallest and the largest possible count of every cell of a label table, in closed
-    form.
+    """Return the smallest and the largest possible count of every entry of a label table (rows by
+    cell, a set of values, and by class), in closed form.
 
     Parameters
     ----------

@@ -50,8 +50,8 @@ NEARBY = (8, 32)
 
 @dataclass(frozen=True)
 class DerivablePair:
-    """A combination of two cells whose number of rows is known to lie in a range that is narrower
-    than the threshold.
+    """A combination of two cells (sets of values of two attributes) whose number of rows is known
+    to lie in a range that is narrower than the threshold.
 
     Attributes
     ----------
@@ -68,8 +68,9 @@ class DerivablePair:
 
 @dataclass(frozen=True)
 class PairAudit:
-    """The result of an audit: combinations of two cells whose number of rows can be derived from the
-    published figures, and how many combinations were examined.
+    """The result of an audit: combinations of two cells (sets of values of two attributes) whose
+    number of rows can be derived from the published figures, and how many combinations were
+    examined.
 
     Attributes
     ----------
@@ -86,7 +87,8 @@ class PairAudit:
 
 def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> PairAudit:
     """Return the pairs of cells (of two attributes) whose number of rows can be derived from
-    moments (mean products of codes) and label tables (rows by cell and class).
+    moments (statistics of two attributes together) and label tables (rows by cell, a set of values,
+    and by class).
 
     Parameters
     ----------
@@ -115,17 +117,17 @@ def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> Pai
 
 
 def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
-    """Return the number of the first pair of attributes with a combination of two cells whose rows
-    can be derived.
+    """Return the number of the first pair of attributes with a combination of two cells (sets of
+    values) whose number of rows can be derived.
 
     Parameters
     ----------
     protected
         The published summary of level `counts`.
     start
-        Number of the first pair to examine. The caller got this number for finer moments (mean
-        products of codes), so these reveal nothing about earlier pairs. Coarser moments reveal even
-        less, so earlier pairs need no second examination.
+        Number of the first pair to examine. The caller got this number for finer moments
+        (statistics of two attributes together), so these reveal nothing about earlier pairs.
+        Coarser moments reveal even less, so earlier pairs need no second examination.
 
     Returns
     -------
@@ -139,8 +141,8 @@ def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
 
 
 def _programs(protected: ProtectedSummary, threshold: int) -> Iterator[_Program]:
-    """Yield the linear program of each pair of attributes that has moments (mean products of
-    codes).
+    """Yield a linear program of each pair of attributes with moments (statistics of both together).
+    Its unknowns are the rows by pair of cells; every cell has at least `threshold` rows.
     """
     attributes = list(protected.attributes.values())
     bounds = [known_bounds(protected, a) for a in attributes]
@@ -152,8 +154,8 @@ def _programs(protected: ProtectedSummary, threshold: int) -> Iterator[_Program]
 
 class _Program:
     """A linear program whose unknowns are the numbers of rows that have each combination of a cell
-    of one attribute and a cell of another. It holds the known bounds on these numbers and on their
-    sums.
+    (set of values) of one attribute and a cell of another. It holds the known bounds on these
+    numbers and on their sums.
     """
 
     def __init__(
@@ -190,9 +192,9 @@ class _Program:
         self.most = np.concatenate([most, centre + half])
 
     def asked(self) -> Ints:
-        """Return the indices of the pairs of values to examine: all pairs that can have rows or, in
-        large tables, the `HEAVIEST` pairs that change the moments (mean products of codes) most if
-        they gain a row.
+        """Return the indices of the combinations of two cells to examine: all that can have rows.
+        In large tables, only the `HEAVIEST` combinations are examined, in which one more row
+        changes the published moments (statistics of two attributes together) most.
         """
         possible = np.flatnonzero(self.high > 0)
         if self.size <= MOST_CELLS:
@@ -201,8 +203,8 @@ class _Program:
         return possible[np.argsort(-weight, kind="stable")[:HEAVIEST]]
 
     def narrower_than(self, narrower: int, asked: Ints) -> Iterator[DerivablePair]:
-        """Yield the combinations in `asked` that have fewer than `narrower` possible numbers of
-        rows, one of which is above 0 and below `narrower`.
+        """Yield the combinations of two cells in `asked` (indices) that have fewer than `narrower`
+        possible numbers of rows, one of which is above 0 and below `narrower`.
         """
         seen = Seen(self.size)
         left = self._aimed_at_together(seen, narrower, asked, -(-self.size // LOOKS))
@@ -222,7 +224,8 @@ class _Program:
 
     def _aimed_at_together(self, seen: Seen, narrower: int, asked: Ints, worth: int) -> Ints:
         """Solve programs for many combinations at once; return those of `asked` that are not proven
-        safe. A combination is safe if at least `narrower` numbers of rows are possible for it.
+        safe. A combination of two cells is safe if at least `narrower` numbers of rows are possible
+        for it. Possible tables that are found are added to `seen`.
 
         The programs end when one proves fewer than `worth` combinations safe.
         """
