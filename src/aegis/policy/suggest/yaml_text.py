@@ -35,6 +35,11 @@ MOST_KILOGRAMS = 400
 """If the median is at most this, a column called weight may contain weights of bodies, in
 kilograms.
 """
+ASKED_OF_WEIGHT = (
+    "does this column say how many people a row represents, as in a survey? Then uncomment the line "
+    "`weight`, and give the column the role ignore"
+)
+"""The question about a column that looks like survey weights."""
 
 
 def declared_weight(facts: ColumnFacts) -> ColumnProfile:
@@ -81,7 +86,7 @@ def _is_likely(facts: ColumnFacts) -> bool:
     return bool(of_surveys) and middle is not None and middle > MOST_KILOGRAMS
 
 
-__all__ = ["declared_weight", "likely_weight"]
+__all__ = ["ASKED_OF_WEIGHT", "declared_weight", "likely_weight"]
 
 
 MOST_SHOWN = 40
