@@ -143,7 +143,10 @@ def test_hostile_names_of_files_leave_nothing_behind(
     assert [path.name for path in folder.iterdir()] == [output.name]
 
 
-def test_codes_that_look_like_numbers_in_the_release_are_checked_as_texts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", [".csv", ".tsv.gz"])
+def test_codes_that_look_like_numbers_in_the_release_are_checked_as_texts(
+    tmp_path: Path, suffix: str
+) -> None:
     """Only suppressed rows have a code with a hyphen, so the released codes look like numbers."""
     zips = [str(10000 + 7 * i) for i in range(90) for _ in range(4)] + ["10115-4820"]
     labels = ["yes" if i + 97 * i % 211 > 250 else "no" for i in range(len(zips))]
@@ -154,7 +157,7 @@ def test_codes_that_look_like_numbers_in_the_release_are_checked_as_texts(tmp_pa
         "privacy": {"k": 3, "suppression": 0.1},
         "attributes": {"zip": {"role": "quasi-identifier", "masks": ["identity"]}},
     }
-    output, certificate = tmp_path / "out.csv", tmp_path / "c.json"
+    output, certificate = tmp_path / f"out{suffix}", tmp_path / "c.json"
     study = aegis.Study(table, policy)
     release = study.apply(study.advise(), output, certificate=certificate)
     assert release.suppressed_rows == 1
