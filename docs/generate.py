@@ -280,7 +280,6 @@ def policy() -> str:
         "quasi-identifiers. An attribute with an `order` is ordinal. The order must list every "
         'value of the column. Aegis compares values as texts, so 1, 1.0 and "1" are the same '
         "value. A null is a separate value, larger than all others.\n"
-        'texts, so that 1, 1.0 and "1" are the same value. A null is a separate value, beyond the largest.\n'
     )
     lines += ["| kind | how values compare |", "|---|---|"]
     lines += [f"| `{kind}` | {_cell(doc)} |" for kind, doc in _members(model.AttributeKind)]

@@ -74,3 +74,12 @@ def test_help_says_that_a_certificate_goes_with_a_file(shell):
     assert "with --output, not with --into" in plain(
         "".join(c for c in shell("apply", "--help").out if c not in "│╭╮╰╯─")
     )
+
+
+def test_the_figure_of_a_class_of_few_rows_is_doubted_where_it_stands(shell, folder):
+    """Cautions about privacy come first, and a short page has no room for those after them."""
+    rows = [f"{20 + i % 9},{i % 4},{'yes' if i < 9 else 'no'}" for i in range(400)]
+    (folder / "few.csv").write_text("\n".join(["age,ward,back", *rows]) + "\n")
+    assert shell("init", "few.csv", "--label", "back", "-o", "few.yaml").code == 0
+    said = plain(shell("advise", "few.csv", "-p", "few.yaml").out)
+    assert "back = yes has 9 rows only, so this may be chance." in said.replace("\n", " ")

@@ -20,7 +20,7 @@ def offered(*words: str) -> list[str]:
     context = command.make_context("aegis", list(words[:1]), resilient_parsing=True)
     verb = command.get_command(context, words[0])
     own = verb.make_context(words[0], list(words[1:-1]), parent=context, resilient_parsing=True)
-    option = next(p for p in verb.params if words[-2] in p.opts)
+    option = next((p for p in verb.params if words[-2] in p.opts), verb.params[0])
     items: list[CompletionItem] = option.shell_complete(own, words[-1])
     return [item.value for item in items]
 
@@ -36,6 +36,8 @@ def test_measures_and_objectives_and_methods() -> None:
     assert offered("advise", "t.csv", "--measure", "held") == wanted != []
     assert "loss" in offered("advise", "t.csv", "--objective", "lo")
     assert "mondrian" in offered("advise", "t.csv", "--with", "mon")
+    assert offered("masks", "buck") == ["bucketize"]
+    assert "k" in offered("privacy-models", "")
 
 
 def test_columns_of_the_table_that_is_named(table: str) -> None:

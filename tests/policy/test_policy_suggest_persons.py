@@ -277,3 +277,13 @@ def test_texts_of_dates_without_a_day_show_month_or_year() -> None:
     masks = [str(mask) for mask in proposed.policy.attributes["seen"].masks]
     assert masks == ["blur(keep=7)", "blur(keep=4)", "suppress"]
     assert "texts of dates show month or year" in proposed.yaml
+
+
+@pytest.mark.parametrize(("doubled", "asked"), [(0, False), (1, True), (8, True), (60, False)])
+def test_a_few_persons_with_several_rows_are_asked_about(doubled: int, asked: bool) -> None:
+    """With more of them, the proposed rule counts persons."""
+    numbers = [1000 + i for i in range(ROWS - doubled)]
+    proposed = propose({"patient_id": numbers + numbers[:doubled]})
+    assert (proposed.person == "patient_id") == (doubled == 60)
+    says = any("count persons (`person: patient_id`)" in text for text in proposed.warnings)
+    assert says == asked

@@ -22,6 +22,7 @@ TWO = [0, 1] * 10
         ({"y": pa.nulls(20, pa.string()), "age": TWO}, "y", DataError, "null in every row"),
         ({"y": [[1], [2]] * 10, "age": TWO}, "y", DataError, "cannot be a class"),
         ({"y": [f"c{i}" for i in range(1100)], "age": [0, 1] * 550}, "y", DataError, "at most 1024"),
+        ({"y": ["inf", *map(str, range(1099))], "age": [0, 1] * 550}, "y", DataError, "such as `inf`"),
         ({"y": pa.array([], pa.int64()), "age": pa.array([], pa.int64())}, "y", DataError, "no rows"),
         ({"y": TWO}, "y", PolicyError, "no column besides the label 'y'"),
         (

@@ -38,6 +38,8 @@ def test_weights_are_recognised(name: str, least: float, likely: bool) -> None:
     proposed = aegis.init_policy(table(**{name: values}), label="y")
     assert proposed.policy.weight is None
     assert (f"# weight: {name}" in proposed.yaml) == likely
+    asked = f"{name!r}: does this column say how many people a row represents"
+    assert any(text.startswith(asked) for text in proposed.warnings) == likely
 
 
 def test_named_weights_are_in_the_policy_and_not_released() -> None:

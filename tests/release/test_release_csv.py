@@ -141,3 +141,26 @@ def test_hostile_names_of_files_leave_nothing_behind(
     release = aegis.apply(table, policy, policy.configurations["plain"], output=output)
     assert release.released_rows == 8
     assert [path.name for path in folder.iterdir()] == [output.name]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv.gz"])
+def test_codes_that_look_like_numbers_in_the_release_are_checked_as_texts(
+    tmp_path: Path, suffix: str
+) -> None:
+    """Only suppressed rows have a code with a hyphen, so the released codes look like numbers."""
+    zips = [str(10000 + 7 * i) for i in range(90) for _ in range(4)] + ["10115-4820"]
+    labels = ["yes" if i + 97 * i % 211 > 250 else "no" for i in range(len(zips))]
+    table = pa.table({"zip": zips, "label": labels})
+    policy = {
+        "version": 1,
+        "label": "label",
+        "privacy": {"k": 3, "suppression": 0.1},
+        "attributes": {"zip": {"role": "quasi-identifier", "masks": ["identity"]}},
+    }
+    output, certificate = tmp_path / f"out{suffix}", tmp_path / "c.json"
+    study = aegis.Study(table, policy)
+    release = study.apply(study.advise(), output, certificate=certificate)
+    assert release.suppressed_rows == 1
+    check = aegis.check_certificate(output, certificate)
+    assert check.passed, list(map(str, check.mismatches))
+    assert json.loads(certificate.read_text())["output"]["text"] == ["zip", "label"]

@@ -24,12 +24,13 @@ from aegis.sources import Source, open_table
 from aegis.summary.outside import Outside, Singling, outside_of
 
 
-def test_the_shortest_sentence_names_the_columns_that_single_out_most():
-    few = Singling(("fare", "pclass"), 8)
+@pytest.mark.parametrize("name", ["fare", "fare: full", "no. of fare"])
+def test_the_shortest_sentence_names_the_columns_that_single_out_most(name: str) -> None:
+    few = Singling((name, "pclass"), 8)
     [sentence] = short_cautions(Outside(rows=10, unique_rows=9, singling=few).sentences)
     assert sentence == (
         "9 of 10 released rows are the only ones with their values in all columns together "
-        "(fare and pclass single out 8 of them, together with the quasi-identifiers)"
+        f"({name} and pclass single out 8 of them, together with the quasi-identifiers)"
     )
 
 

@@ -306,3 +306,11 @@ def test_each_of_several_labels_has_a_row_a_headline_and_a_heat_map() -> None:
     assert section.count("Models are expected to reach") == 2
     assert "Heat map of the labels" in section
     assert "var(--heat-" in section
+
+
+def test_names_of_many_labels_are_counted_instead_of_cut() -> None:
+    given = advice([ranked("c")])
+    names = ["school_night_hours_sleep", "text_while_driving_30d", "physically_active_7d"]
+    summary = {**given.summary, "label": None, "labels": {name: {} for name in names}}
+    told = context(replace(given, summary=summary))
+    assert told["table"]["label"] == "school_night_hours_sleep and 2 other labels"

@@ -248,6 +248,11 @@ def test_a_policy_that_is_none_is_refused(place):
                 paula.ask_summary("census", policy)
 
 
+def test_a_policy_with_weights_is_refused_before_an_agent_fails_with_it(place):
+    with place.client("paula") as paula, pytest.raises(CatalogError, match="counts each row once"):
+        paula.ask_summary("census", f"weight: age_weight\n{POLICY}")
+
+
 def test_health_is_for_everybody(place):
     assert httpx.get(f"{place.url}/api/v1/health").json() == {"status": "ok"}
 

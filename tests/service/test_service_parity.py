@@ -144,6 +144,11 @@ def hand_over(shell: Shell) -> None:
 def offer(shell: Shell) -> None:
     place = shell.place
     (shell.folder / "agent.pub.pem").write_bytes(public_key(place))
+    (shell.folder / "weighted.yaml").write_text(f"weight: age_weight\n{POLICY}")
+    shell(
+        "paula", "register", "census", "--source", "adult", "--key", "agent.pub.pem",
+        "-p", "weighted.yaml", code=2,
+    )  # fmt: skip
     shell(
         "paula", "register", "census", "--source", "adult", "--key", "agent.pub.pem",
         "-p", "policy.yaml", "--public", "--terms", "for research", "--epsilon", "8",

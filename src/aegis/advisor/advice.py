@@ -514,7 +514,7 @@ def caveats_of(advice: Advice) -> tuple[str, ...]:
     """Return the reasons why the best release may be less useful than its score suggests, as
     sentences.
     """
-    return (*_worthless(advice), *_rare_class(advice), *_few_rows(advice))
+    return (*_worthless(advice), *_rare_class(advice), *few_rows(advice))
 
 
 def _rarest(advice: Advice) -> tuple[str, float, float]:
@@ -528,7 +528,7 @@ def _rarest(advice: Advice) -> tuple[str, float, float]:
     return name, rows[name], rows[name] / sum(rows.values())
 
 
-def _few_rows(advice: Advice) -> tuple[str, ...]:
+def few_rows(advice: Advice) -> tuple[str, ...]:
     """Return a warning if a label class has too few rows to predict the metric of trained models."""
     name, rows, _ = _rarest(advice)
     if advice.expectation is None or rows >= FEWEST:

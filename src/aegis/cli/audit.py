@@ -45,6 +45,7 @@ FIELDS = {
     "input.sha256": "digest of the original table",
     "output.file": "name of the released file",
     "output.sha256": "digest of the released file",
+    "output.text": "columns of texts",
     "persons": "number of persons",
     "policy.sha256": "digest of the policy",
     "privacy.outside.implied": "released columns that give away masked ones",

@@ -20,21 +20,21 @@ def measures(incomplete: str) -> list[str]:
     """Offer the names of measures that complete what the user has typed."""
     from aegis.measures import MEASURES
 
-    return _starting(MEASURES.names(), incomplete)
+    return starting(MEASURES.names(), incomplete)
 
 
 def objectives(incomplete: str) -> list[str]:
     """Offer the names of search objectives that complete what the user has typed."""
     from aegis.advisor.search.search import objective_names
 
-    return _starting(objective_names(), incomplete)
+    return starting(objective_names(), incomplete)
 
 
 def methods(incomplete: str) -> list[str]:
     """Offer the names of record-level methods that complete what the user has typed."""
     from aegis.anonymizers import ANONYMIZERS
 
-    return _starting(ANONYMIZERS.names(), incomplete)
+    return starting(ANONYMIZERS.names(), incomplete)
 
 
 def columns(context: typer.Context, incomplete: str) -> list[str]:
@@ -45,7 +45,7 @@ def columns(context: typer.Context, incomplete: str) -> list[str]:
     listed = before.split(",")
     return [
         f"{before}{comma}{name}"
-        for name in _starting(_columns_of(Path(table)), last)
+        for name in starting(_columns_of(Path(table)), last)
         if name not in listed
     ]
 
@@ -77,5 +77,6 @@ def _columns_of(path: Path) -> list[str]:
     return names
 
 
-def _starting(names: Iterable[str], incomplete: str) -> list[str]:
+def starting(names: Iterable[str], incomplete: str) -> list[str]:
+    """Return the names that complete what the user has typed."""
     return [name for name in names if name.startswith(incomplete)]

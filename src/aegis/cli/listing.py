@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aegis.cli import completion
 from aegis.cli.output import Output
 from aegis.cli.parameters import Format, FormatOption, Quiet
 from aegis.words import default_value, json_fields, jsonable
@@ -24,13 +25,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """Version of the JSON form of a list; it changes when a field changes its meaning."""
-
-Name = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="NAME", help="Name of the entry to explain. Without it, Aegis lists all."
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -64,8 +58,17 @@ class RegistryListing:
     def command(self) -> Callable[..., None]:
         """The function of the command, with its options as typer reads them."""
 
+        def names(incomplete: str) -> list[str]:
+            return completion.starting(resolve_name(self.registry).names(), incomplete)
+
+        named = typer.Argument(
+            metavar="NAME",
+            help="Name of the entry to explain. Without it, Aegis lists all.",
+            autocompletion=names,
+        )
+
         def command(
-            name: Name = None,
+            name: str | None = None,
             format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
             quiet: Quiet = False,
         ) -> None:
@@ -77,6 +80,7 @@ class RegistryListing:
                 _print_entry(shell, self.entry(each), self.written(each))
 
         command.__doc__ = self.about
+        command.__annotations__["name"] = Annotated[str | None, named]
         return command
 
     def _print_all(self, shell: Output, entries: Sequence[dict[str, Any]]) -> None:

@@ -82,8 +82,11 @@ class ShortPage:
 
 
 def _head(advice: Advice, best: Ranked, origin: str, policy: Policy) -> tuple[str, ...]:
+    from aegis.advisor.advice import few_rows
+
     label, rows = predicted(advice.summary), advice.summary["rows"]
     words, several = Finding.of(advice, best), "s" * bool(advice.labels)
+    few = "".join(f" {said}, so this may be chance." for said in short_cautions(few_rows(advice)))
     weights, more = advice.summary.get("weights"), ""
     if weights is not None:
         worth = counted(round(weights["effective_rows"]), "row")
@@ -93,7 +96,7 @@ def _head(advice: Advice, best: Ranked, origin: str, policy: Policy) -> tuple[st
         f"Rule: {policy.privacy}",
         words.title,
         words.released,
-        words.figure,
+        words.figure + few,
         words.proof,
     )
 
@@ -136,7 +139,9 @@ def short_cautions(warnings: Sequence[str]) -> list[str]:
 def _first_clause(text: str) -> str:
     if len(text) <= LONGEST:
         return text
-    clause, colon, _ = text.partition(": ")
-    if colon and len(clause) >= SHORTEST:
-        return clause
-    return text.partition(". ")[0]
+    for mark in (": ", ". "):
+        ends = [place for place in range(len(text)) if text.startswith(mark, place)]
+        for clause in (text[:end] for end in ends if end >= SHORTEST):
+            if clause.count("(") == clause.count(")"):  # names in brackets may contain the mark
+                return clause
+    return text

@@ -199,7 +199,8 @@ def _columns(
     if quasi is None:
         raise PolicyError(
             "An audit needs quasi-identifiers.",
-            hint="Name the columns that others may know, or give a policy.",
+            hint="Name the columns that others may know, or give a policy. To compare a release with its "
+            "certificate, add --certificate.",
         )
     protected = rule.sensitive if rule is not None else ()
     sensitive = tuple(dict.fromkeys((*(sensitive or ()), *protected)))

@@ -64,10 +64,10 @@ from aegis.release.possible import (
     stated_fields,
     without,
 )
-from aegis.release.released import CERTIFICATE_VERSION, with_hidden
+from aegis.release.released import CERTIFICATE_VERSION, texts_of, with_hidden
 from aegis.release.writing import learnt_bounds, odd_values
 from aegis.signing import SEAL, PublicKey, Signature, sealed_digest, verify_seal
-from aegis.sources import Source, open_table
+from aegis.sources import Reading, Source, open_table
 from aegis.summary import Summary, summarize
 from aegis.summary.leaves import without_hierarchy
 from aegis.words import joined
@@ -156,7 +156,8 @@ def check_certificate(
     """
     document = read_certificate(certificate)
     declared = None if policy is None else as_policy(policy)
-    check = _Check(open_table(table), document, declared, verify_key, progress)
+    source = _as_certified(open_table(table), document)
+    check = _Check(source, document, declared, verify_key, progress)
     return check.done(original)
 
 
@@ -183,6 +184,21 @@ def read_certificate(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]
             hint="Give what `aegis apply --certificate` wrote.",
         )
     return document
+
+
+def _as_certified(source: Source, document: Mapping[str, Any]) -> Source:
+    """Return the table; a text file is read again if its certificate names texts that look like
+    numbers or dates, such as codes.
+    """
+    stated = names_in(document["output"].get("text")) or []
+    texts = [name for name in stated if name in {*source.columns} - {*texts_of(source)}]
+    if source.dialect is None or not source.files or not texts:
+        return source
+    said = source.reading or Reading()
+    numbers = tuple(name for name in said.numbers if name not in texts)
+    return open_table(
+        source.origin, reading=replace(said, text=(*said.text, *texts), numbers=numbers)
+    )
 
 
 class _Check:
@@ -298,6 +314,14 @@ class _Check:
     def _file(self) -> None:
         self._digest("output", self.source)
         self._differs("output.rows", self.document["output"].get("rows"), self.source.rows)
+        if self.source.dialect is not None:
+            self._texts(self.document["output"].get("text"))
+
+    def _texts(self, stated: Any) -> None:
+        if stated is None:
+            self.unchecked.append("output.text: earlier certificates do not state it")
+        else:
+            self._differs("output.text", stated, texts_of(self.source))
 
     def _digest(self, what: str, source: Source) -> None:
         """Compare the digest of `what` (input or output) with that of a table, if comparable."""

@@ -326,6 +326,7 @@ def certify(
             "file": None if release.path is None else Path(release.path).name,
             "rows": release.released_rows,
             **_digest(output),
+            **({} if output.dialect is None else {"text": texts_of(output)}),
         },
         "policy": {"sha256": policy_digest(policy), **policy_mapping(policy)},
         **how,
@@ -342,6 +343,11 @@ def _stated(release: Released) -> dict[str, Any]:
         "utility": jsonable(release.utility),
         "privacy": jsonable(release.audit),
     }
+
+
+def texts_of(source: Source) -> list[str]:
+    """Return the columns of a table that contain texts."""
+    return [name for name, dtype in source.table.schema().items() if dtype.is_string()]
 
 
 def _digest(source: Source) -> dict[str, str]:

@@ -162,7 +162,7 @@ def _table(advice: Advice) -> dict[str, Any]:
     return {
         "each_column": Need.COLUMNS in MEASURES.get(advice.measure).needs,
         "rows": rows(summary["rows"]),
-        "label": clean(predicted(summary), limit=HEADLINE_LIMIT),
+        "label": clean(_labels(summary), limit=HEADLINE_LIMIT),
         "classes": label_words(summary),
         "attributes": counted(len(summary["attributes"]), "attribute"),
     }
@@ -422,6 +422,17 @@ def _differences(ranked: Ranked, first: Ranked) -> str:
     """
     changed = (f"{name}: {mask_words(mask)}" for name, mask in _changed(ranked, first).items())
     return clean("; ".join(changed), limit=400)
+
+
+def _labels(summary: Mapping[str, Any]) -> str:
+    """Return the names of the labels; if these are too long for a headline, the first and the
+    number of others.
+    """
+    first, *others = summary.get("labels") or [""]
+    names = predicted(summary)
+    if not others or len(names) <= HEADLINE_LIMIT:
+        return names
+    return f"{first} and {counted(len(others), 'other label')}"
 
 
 def _label(ranked: Ranked, first: Ranked) -> str:

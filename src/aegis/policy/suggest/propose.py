@@ -9,7 +9,7 @@ from typing import Any
 
 from aegis.errors import DataError, PolicyError
 from aegis.files import SILENT, Progress, check_output, write_text
-from aegis.masks import parse_mask
+from aegis.masks import Kind, parse_mask
 from aegis.measures import LabelKind
 from aegis.options import checks_types
 from aegis.policy.labels import ANY_LABEL, MUCH_IN_ONE_ROW, Label, LabelTask, several_labels
@@ -33,7 +33,13 @@ from aegis.policy.suggest.roles import (
     warn_of,
     warn_of_label,
 )
-from aegis.policy.suggest.yaml_text import declared_weight, render, show
+from aegis.policy.suggest.yaml_text import (
+    ASKED_OF_WEIGHT,
+    declared_weight,
+    likely_weight,
+    render,
+    show,
+)
 from aegis.privacy import PrivacyRule
 from aegis.sources import Reading, Source, open_proposing
 from aegis.words import joined, percent
@@ -126,7 +132,11 @@ class ProposedPolicy:
                 if profile.warning
             }
         )
-        return (*by_column, self.identifying) if self.identifying else by_column
+        weight = None
+        if self.policy.weight is None:
+            weight = likely_weight(profile.facts for profile in self.profiles.values())
+        of_weight = () if weight is None else (f"{show(weight)!r}: {ASKED_OF_WEIGHT}",)
+        return (*by_column, *of_weight, *([self.identifying] * bool(self.identifying)))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the YAML of the policy to a file. An existing file is overwritten only if `force`
@@ -407,7 +417,9 @@ def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
     if facts.distinct > MOST_CLASSES:
         raise DataError(
             f"The label {facts.name!r} has {facts.distinct:,} different values; at most {MOST_CLASSES} classes are allowed.",
-            hint="Choose another label, or group its values before.",
+            hint="Choose another label, or group its values before."
+            + " If they should be numbers, correct the values that are none, such as `inf` or `?`."
+            * (facts.kind is Kind.TEXT),
         )
     question = ""
     if facts.kind.numeric and facts.distinct > 2 and not facts.coded:

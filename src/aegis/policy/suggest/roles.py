@@ -22,7 +22,7 @@ from aegis.policy.suggest.names import (
     numbers_person,
     word_list,
 )
-from aegis.words import percent
+from aegis.words import counted, percent
 
 FEWEST_FOR_UNIQUE = 20
 """If there are fewer values than this, it means nothing that all of them differ."""
@@ -64,6 +64,8 @@ KEY_ROUND = 0.2
 """Largest share of multiples of ten among record numbers. It is about 0.1 for serial numbers, and
 much larger for amounts that people state.
 """
+REPEATED = 0.02
+"""Smallest share of rows with a number of another row from which the proposed rule counts persons."""
 GIVEN = 0.3
 """Texts count as names of persons if at least this share of values contain a common given name."""
 CODED = 0.9
@@ -148,8 +150,15 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
 
     Some columns may be identifiers, so you should not release them unnoticed: texts that
     distinguish rows, numbers that occur once at each time, and values in the form of persons' names
-    or record numbers.
+    or record numbers. Other columns show that a few persons have several rows, although the
+    proposed rule counts rows.
     """
+    doubled = facts.values - facts.distinct
+    if role is Role.IDENTIFIER and _numbers_rows(facts) and 0 < doubled < REPEATED * facts.values:
+        return (
+            f"in {counted(doubled, 'row')}, the value is that of another row, but the rule counts rows: "
+            f"delete rows that are doubled, or count persons (`person: {facts.name}`)"
+        )
     if facts.once_each is not None and role is Role.FEATURE:
         often = f"each of its {facts.distinct:,} values comes once with one {facts.once_each}"
         return f"{often}, as those do who are followed: {_CHECK}"
@@ -162,6 +171,15 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
     if _tells_apart(facts):
         return f"{facts.distinct:,} different texts in {facts.values:,} rows: {_CHECK}"
     return ""
+
+
+def _numbers_rows(facts: ColumnFacts) -> bool:
+    """Return whether a column's name says that it numbers persons or records, and every row has a
+    number.
+    """
+    concept = facts.concept
+    named = concept is not None and concept.role is Role.IDENTIFIER and concept.name != PERSON_NAME
+    return named and facts.exact and not facts.nulls
 
 
 def warn_of_label(facts: ColumnFacts) -> str:
@@ -488,7 +506,7 @@ def person_evidence(facts: ColumnFacts) -> PersonEvidence:
     """Return how certain Aegis is that an identifier identifies persons. If it is certain, the rule
     can count persons by this identifier.
     """
-    repeats = 2 <= facts.distinct <= 0.98 * facts.values
+    repeats = 2 <= facts.distinct <= (1 - REPEATED) * facts.values
     if not repeats or facts.nulls:
         return PersonEvidence.NONE
     concept = facts.concept

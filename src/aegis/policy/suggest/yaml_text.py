@@ -35,6 +35,11 @@ MOST_KILOGRAMS = 400
 """If the median is at most this, a column called weight may contain weights of bodies, in
 kilograms.
 """
+ASKED_OF_WEIGHT = (
+    "does this column say how many people a row represents, as in a survey? Then uncomment the line "
+    "`weight`, and give the column the role ignore"
+)
+"""The question about a column that looks like survey weights."""
 
 
 def declared_weight(facts: ColumnFacts) -> ColumnProfile:

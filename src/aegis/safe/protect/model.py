@@ -692,7 +692,7 @@ def note_on_rounding(label: Label) -> str:
     """Return a note for readers of a summary whose label was rounded to its bounds."""
     low, high = (f"{bound:,}" for bound in label.bounds or ())
     return (
-        f"{label.column} is a number: each row's was rounded at random to one of its declared bounds, {low} or "
-        f"{high}, so that the mean of many rows is kept. Scores say how well masks predict the rounded number; they "
+        f"{label.column} was rounded at random, in each row, to one of its declared bounds, {low} or {high}: "
+        "the mean of many rows is kept. Scores say how well masks predict the rounded number; they "
         "rank masks nearly as R2 does, and are smaller"
     )

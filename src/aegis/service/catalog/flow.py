@@ -43,7 +43,9 @@ def ask_summary(
         The policy is not valid.
     """
     data_set = data_sets.seen(session, by, Action.UPLOAD_SUMMARY, data_set_id)
-    policy = dump_policy(policy_of(policy))
+    asked = policy_of(policy)
+    asked.refuse_weight("A protected summary")
+    policy = dump_policy(asked)
     task: dict[str, Any] = {"policy": policy, "source": data_set.source, "protect": protect}
     task |= {"epsilon": epsilon, "delta": delta} if protect == "noise" else {"threshold": threshold}
     job = jobs.enqueue(session, "summarize", jobs.AGENT, data_set_id, task=task)

@@ -234,14 +234,16 @@ def register(client: Client, given: RegisterCommand) -> None:
     from aegis.policy import dump_policy, load_policy
     from aegis.signing import load_public_key
 
-    text = dump_policy(load_policy(given.policy))
+    policy = load_policy(given.policy)
+    policy.refuse_several("The service")
+    policy.refuse_weight("A protected summary")
     client.register(
         given.data_set,
         source=given.source,
         public_key=load_public_key(given.key).text,
         **vars(given.about),
     )
-    client.ask_summary(given.data_set, text, **vars(given.summary))
+    client.ask_summary(given.data_set, dump_policy(policy), **vars(given.summary))
     Output().say(f"Registered {given.data_set}; its agent was asked for a summary")
 
 
