@@ -169,7 +169,9 @@ class TaskBuilder(HeldBuilder):
         self.several = True
 
     def _known(self, attribute: AttributeSummary) -> bool:
-        """Return whether the builder of the whole table has found the atoms of an attribute's rows."""
+        """Return whether the builder of the whole table already has the atom (set of values) of
+        each row for an attribute.
+        """
         dealt = self.whole.dealt
         return dealt is not None and dealt[0].get(attribute.name, (None,))[0] is attribute.atoms
 
@@ -187,8 +189,9 @@ class TaskBuilder(HeldBuilder):
     def _content(
         self, dealer: Dealer, attributes: Mapping[str, AttributeSummary], atoms: Sequence[Integers]
     ) -> tuple[Ints, Ints]:
-        """Return the sums of the labelled rows' atoms: those of the whole table, less the terms of
-        attributes from which this label is not predicted.
+        """Return, for each labelled row, the two sums over its atoms (sets of values) from which
+        its fold is computed: the sums of the whole table, less the terms of attributes from which
+        this label is not predicted.
         """
         if self.whole.dealt is None or not all(map(self._known, attributes.values())):
             return super()._content(dealer, attributes, atoms)
@@ -238,9 +241,9 @@ def summarize(
 ) -> Summary:
     """Reduce a table to the counts from which Aegis can give advice.
 
-    Aegis counts values by label, and the cells of the frequency table, on all rows. If the table
-    has more than `sample_rows` rows, Aegis counts pairs of values on a uniform sample, unless you
-    set `exact`.
+    Aegis counts values by label, and the combinations of values that the privacy rule checks, on
+    all rows. If the table has more than `sample_rows` rows, Aegis counts pairs of values on a
+    uniform sample, unless you set `exact`.
 
     Parameters
     ----------
@@ -358,7 +361,7 @@ def declared_policy(summary: Summary) -> Policy:
 
 
 def _label(summary: Summary) -> Label:
-    """Return the label of a summary, several labels, or none."""
+    """Return the label as a policy declares it, from a summary: one label, several labels, or none."""
     label, several = summary.label, summary.several
     if several is None:
         return Label(label.column, kind=label.kind) if label.there else NO_LABEL

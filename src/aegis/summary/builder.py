@@ -642,7 +642,8 @@ class Builder:
     def _content(
         self, dealer: Dealer, attributes: Mapping[str, AttributeSummary], atoms: Sequence[Integers]
     ) -> tuple[Ints, Ints]:
-        """Return the sums of the labelled rows' atoms from which their folds are computed.
+        """Return, for each labelled row, the two sums over its atoms from which its fold is
+        computed.
 
         `atoms` has the atom (set of values) of each of these rows for each attribute. If the policy
         has several labels, atoms and sums are kept for their builders.

@@ -227,8 +227,8 @@ def read_rows(source: Source, names: Sequence[str], rows: int | None = None) -> 
     """Read columns of all rows, which all get the same class; None if the engine should count the
     rows instead.
 
-    The engine should count if there are too many columns or rows, or if no mask accepts the type of
-    a column. `rows` is the number of rows, if it is already known.
+    The engine should count if there are too many columns or rows, or if a column has a type that no
+    mask accepts. `rows` is the number of rows, if it is already known.
     """
     schema = source.table.schema()
     if any(name not in schema or Kind.of(schema[name]) is None for name in names):
@@ -399,9 +399,9 @@ def grouping(source: Source, names: Iterable[str]) -> Iterator[None]:
     """Make a server group the rows of a table by the columns `names` once, and store the groups as
     long as the context lasts. `count_by` then counts these columns from the groups.
 
-    Nothing is stored if the engine runs in this process, if most rows of the trial query have a
-    combination of values that no other row has, or if groups of the table are stored already. Other
-    threads do not use the groups, because their counts may last longer.
+    Nothing is stored if the engine runs in this process, if most of the first rows (which a trial
+    query reads) have a combination of values that no other row has, or if groups of the table are
+    stored already. Other threads do not use the groups, because their counts may last longer.
     """
     schema = source.table.schema()
     columns = [n for n in dict.fromkeys(names) if n in schema and Kind.of(schema[n]) is not None]

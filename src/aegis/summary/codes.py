@@ -369,8 +369,8 @@ class _RowNumbers:
 
 
 def _factors(kind: str, name: str, seed: int) -> tuple[int, int]:
-    """Return two pseudo-random factors from 1 to P - 1, for the prime P, that depend on the kind,
-    the name (such as an attribute's) and the seed.
+    """Return two pseudo-random factors from 1 to P - 1, for the prime P, that depend on the seed
+    and on what they hash: its kind (attribute, label, weight, ...) and its name.
     """
     digest = blake2b(f"{seed}\0{kind}\0{name}".encode(), digest_size=16).digest()
     first, second = (int.from_bytes(half) % (PRIME - 1) + 1 for half in (digest[:8], digest[8:]))

@@ -245,8 +245,8 @@ def _read_by_context(summaries: Sequence[Summary]) -> tuple[str, ...] | None:
 
 
 def _terms(summaries: Sequence[Summary]) -> Terms | None:
-    """Return the policy of the merged summary. It is locked or binding if the policy of any part
-    is.
+    """Return the policy of the merged summary. If the policy of any part is locked (weaker rules
+    are refused) or binding (a different rule must be confirmed), so is this policy.
     """
     said = [s.terms for s in summaries if s.terms is not None]
     if not said:
