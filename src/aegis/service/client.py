@@ -428,7 +428,9 @@ class Client:
         self._post(f"/jobs/{job}/failed", attempt=attempt, reason=reason[:2000], **told)
 
     def checked(self, job: str, attempt: int, answer: Mapping[str, Any]) -> None:
-        """Report the answer of a check: which configuration meets the rule, with the verdicts."""
+        """Report the answer of a check: the configuration, and whether it meets the rule, alone and
+        together with earlier releases.
+        """
         self._post(f"/jobs/{job}/checked", attempt=attempt, answer=dict(answer))
 
     def upload(

@@ -52,7 +52,9 @@ class BenchOpening:
     _error: Exception | None = None
 
     def start(self, make: Callable[[Progress], str]) -> None:
-        """Open the table in a thread by calling `make`, which returns the identifier of its bench."""
+        """Open the table in a thread by calling `make`, which returns the identifier of the opened
+        table in the workbench.
+        """
         threading.Thread(target=self._run, args=(make,), daemon=True).start()
 
     def _run(self, make: Callable[[Progress], str]) -> None:
@@ -94,7 +96,9 @@ class BenchOpening:
 
 
 class Openings:
-    """The tables that are being opened; each is added to `benches` once it is open."""
+    """The tables that are being opened in threads; each is added to `benches` (the open tables of
+    the workbench) once it is open.
+    """
 
     def __init__(self, benches: Benches) -> None:
         self._benches = benches

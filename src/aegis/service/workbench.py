@@ -147,7 +147,7 @@ class _Known:
         return self.prepared.searcher.scorer
 
     def verdict(self, place: int, plan: PrivacyPlan) -> Verdict:
-        """Check the rule on the shown configuration number `place`.
+        """Check the rule of `plan` on the shown configuration number `place`.
 
         Equivalence classes depend on the rule only through the columns whose values are counted in
         each class. If only k or the suppression limit changes, the cached classes are checked
@@ -281,8 +281,8 @@ class Bench:
     def view(self) -> View:
         """Return costs of masks and a few ranked configurations under the current policy.
 
-        Scores do not depend on the rule and are cached. If the rule changes, only verdicts are
-        computed again.
+        Scores do not depend on the rule and are cached. If the rule changes, Aegis only checks
+        again which configurations meet it.
         """
         with self.lock:
             study, known = self.study, self._remembered()
@@ -471,7 +471,8 @@ def _of_sensitive(
 
 @dataclass
 class Benches:
-    """The tables of a folder, and the benches of the open tables.
+    """The tables of a folder, and those that are open in the workbench, each with its policy (a
+    `Bench`).
 
     Attributes
     ----------
@@ -538,7 +539,9 @@ class Benches:
             self._open.pop(identifier, None)
 
     def get(self, identifier: str) -> Bench:
-        """Return an open bench and mark it as just used; raise `NotThere` if the bench is closed."""
+        """Return an open table with its policy (a `Bench`), and mark it as just used; raise
+        `NotThere` if it is closed.
+        """
         with self._lock:
             if identifier not in self._open:
                 raise NotThere("This table is not open any more.", hint="Open it again.")

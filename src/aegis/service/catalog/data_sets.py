@@ -76,7 +76,7 @@ def register(
     Parameters
     ----------
     session
-        A writing session.
+        A database session that may write.
     by
         The provider.
     identifier
@@ -174,7 +174,7 @@ def rotate(session: Session, by: Actor, given: Mapping[str, Any]) -> int:
     Parameters
     ----------
     session, by
-        A writing session, and the provider.
+        A database session that may write, and the provider.
     given
         The public keys `old` and `new` in hexadecimal, and `signatures`, in which both keys sign
         the bytes of `rotation_of`.

@@ -100,7 +100,8 @@ def summary(
 def checked(
     session: Session, by: Actor, job_id: str, attempt: int, answer: Mapping[str, Any]
 ) -> Request:
-    """Store the configuration that the agent has checked, with the verdicts.
+    """Store the configuration that the agent has checked, and whether it meets the rule, alone and
+    together with earlier releases.
 
     If the request is no longer in review, the job is cancelled, so that no agent repeats it.
 

@@ -117,7 +117,9 @@ def ask_check(
 def _enqueue(
     session: Session, request: Request, kind: str, place: str, task: Mapping[str, Any]
 ) -> Job:
-    """Create a job for a request."""
+    """Create a job of this `kind` for a request, to be done by a program at `place`: an agent or a
+    worker.
+    """
     return jobs.enqueue(session, kind, place, request.data_set_id, request_id=request.id, task=task)
 
 
@@ -182,7 +184,9 @@ def give_up(session: Session, by: Actor, job: Job, reason: str, *, spent: bool =
 
 
 def _make_nothing(session: Session, by: Actor, job: Job, reason: str) -> None:
-    """Refund the reservation of a job that ended without output, and fail the release of its request."""
+    """Refund the epsilon that was reserved for a job that ended without output, and mark the
+    release of its request as failed.
+    """
     budget.give_back(session, job.id)
     request = None if job.request_id is None else session.get(Request, job.request_id)
     if job.kind == "release" and request is not None and request.state == RequestState.RUNNING:

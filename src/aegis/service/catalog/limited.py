@@ -265,7 +265,7 @@ class Lines(SeldomTold):
         self._out = out
 
     def send(self, told: dict[str, Any]) -> None:
-        """Write the progress of a step as a line."""
+        """Write the progress of a step (`told`) to the parent process, as a line of JSON."""
         self.write({"told": told})
 
     def say(self, text: str) -> None:

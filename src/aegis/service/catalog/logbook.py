@@ -65,7 +65,7 @@ def listed(
 
 
 def actions(session: Session, by: Actor) -> Sequence[str]:
-    """Return the kinds of entries that the actor may read, sorted by name."""
+    """Return the distinct actions in the log entries that the actor may read, sorted by name."""
     query = select(LogEntry.action).where(_readable(by)).distinct().order_by(LogEntry.action)
     return session.scalars(query).all()
 

@@ -109,7 +109,7 @@ def statement_of(
     Parameters
     ----------
     frozen
-        Digests of the content to release, as frozen by `requests.approve`.
+        Digests of the content to release, which `requests.approve` stores at the last approval.
     request, source
         Number of the request, and name of the table in the agent's file.
     until

@@ -273,5 +273,7 @@ def _other_configuration(
 
 
 def _fits(mask: Mask | None, declared: Mask) -> bool:
-    """Whether a mask equals the declared mask, or is the declared mask after fitting."""
+    """Return whether a mask equals the declared mask, or is the declared mask after fitting to
+    data.
+    """
     return mask == declared or (type(mask) is type(declared) and not declared.fitted)

@@ -12,7 +12,9 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the table of the last contact with each program, and delete unsalted recovery codes."""
+    """Add the table with the last time that the service heard from each program, and delete
+    unsalted recovery codes.
+    """
     op.create_table(
         "signs",
         sa.Column("place", sa.String(10), primary_key=True),
