@@ -392,7 +392,9 @@ class _MaskedPlan(ReleasePlan[Release]):
         )
 
     def _values(self, *, masked: bool) -> dict[str, int]:
-        """Return how many values each attribute that the rule protects has, masked or as it is."""
+        """Return how many distinct values each attribute that the rule protects has, in its masked
+        or in its original form.
+        """
         sizes = {}
         for name in self.policy.privacy.sensitive:
             table = masked_table(self.source, {name: self.masks[name]}) if masked else None
@@ -457,7 +459,9 @@ class _MaskedPlan(ReleasePlan[Release]):
         return masked_batches(self.source, self.table, self.masks, self.checked)
 
     def describe(self, **common: Any) -> Release:
-        """Return the release; `common` has the fields that all kinds of releases share."""
+        """Return the release as an object; `common` has the fields that all kinds of releases
+        share.
+        """
         return Release(
             configuration=self.configuration,
             noised_quasi_identifiers=self._noised(),
@@ -468,7 +472,9 @@ class _MaskedPlan(ReleasePlan[Release]):
         )
 
     def how(self, release: Release) -> Mapping[str, Any]:
-        """Return the configuration and its consequences, for the certificate."""
+        """Return what the certificate says about how the release was made: its configuration and
+        what follows from it.
+        """
         masks = release.configuration.spec()
         return {
             "configuration": {"name": release.configuration.name, "masks": masks},

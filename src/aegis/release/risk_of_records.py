@@ -236,7 +236,9 @@ def record_risk(
 
 
 def _completed(request: RiskRequest, source: Source) -> RiskRequest:
-    """Return the request, with quasi-identifiers and weight of its policy if it names none."""
+    """Return the request; if it names no quasi-identifiers or no weight, these come from its
+    policy.
+    """
     if request.policy is None:
         return request
     policy = as_policy(request.policy)

@@ -169,7 +169,7 @@ class Counter:
         self._record_start = self._at + int(ends[-1]) + 1
 
     def result(self) -> FileRecords:
-        """Return the numbers of records and line ends in all chunks together."""
+        """Return the numbers of records and line ends in all chunks that were added."""
         number, empty, windows = map(int, self._counts)
         rest = self._at - self._record_start
         return FileRecords(

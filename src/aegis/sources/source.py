@@ -301,7 +301,9 @@ class Source:
         return np.sort(self.collect(drawn)[ROW_NUMBER].to_numpy())
 
     def _threshold(self, rows: int) -> int:
-        """Return the number below which the hashes of `rows` rows are expected."""
+        """Return the threshold below which the hashes of about `rows` rows of the table are, so
+        that these rows form a sample.
+        """
         return int(BUCKETS * rows / self.rows)
 
     def _samples_itself(self) -> bool:
@@ -311,7 +313,9 @@ class Source:
 
     @property
     def digest_of(self) -> str:
-        """The content from which `digest` is computed: one of `DIGESTED`."""
+        """The content from which `digest` is computed: files, rows in their order, or rows in any
+        order.
+        """
         return DIGESTED[0] if self.files else DIGESTED[2 if self.engine.rows_stay else 1]
 
     def digest(self) -> str:

@@ -251,7 +251,9 @@ def _unreadable(error: Exception, given: str) -> DataError | EngineError:
 
 
 def _condition(error: Exception) -> str:
-    """Return Spark's name for an error."""
+    """Return the name that Spark gives to the kind of an error, such as TABLE_OR_VIEW_NOT_FOUND;
+    empty if it gives none.
+    """
     name = getattr(error, "getCondition", lambda: None)()
     return str(name or "").partition(".")[0]
 

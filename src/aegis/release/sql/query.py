@@ -72,8 +72,9 @@ among the rows of the person, from 1.
 
 
 def limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool, person: bool) -> str:
-    """Return the query that counts rows or (if `person`) persons of the whole table, from the step
-    `before`. A later step checks the limits of the rule on these counts.
+    """Return the query that adds, to the columns `listed` of the step `before`, the numbers of all
+    and of suppressed rows or (if `person`) persons and, if `unseen`, of rows with unknown values. A
+    later step checks the limits of the rule on these counts.
     """
     carried = list(listed)
     added = []

@@ -72,7 +72,7 @@ def rule_query(rule: PrivacyRule, quasi: Sequence[str], quote: Quote) -> RuleQue
 
 
 class _CriteriaWriter:
-    """Collects the expressions that the criteria need, without duplicates."""
+    """Collects the SQL expressions that the criteria of a privacy rule need, without duplicates."""
 
     def __init__(self, quasi: Sequence[str], quote: Quote) -> None:
         self.quote = quote
@@ -148,7 +148,7 @@ class _CriteriaWriter:
 
 
 class _PersonWriter(_CriteriaWriter):
-    """Collects the expressions of a rule that counts distinct persons.
+    """Collects the SQL expressions of a privacy rule that counts distinct persons.
 
     Not every dialect has COUNT(DISTINCT ...) as a window function. The largest dense rank by person
     gives the same number, in the next step of the query; rows without a person share a rank.

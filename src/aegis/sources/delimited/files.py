@@ -366,7 +366,10 @@ def _read(
 
 @contextmanager
 def _first_rows(scan: str, columns: int, counted: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the name of a table of the first rows as texts, its number of rows, and their limit."""
+    """Yield the name of a temporary table with the first rows as texts, its number of rows, and the
+    largest number that it could have. `scan` is the SQL that reads the file, whose rows are
+    `counted`.
+    """
     limit = max(_FIRST_ROWS, min(SAMPLE, _SAMPLE_CELLS // columns))
     if counted <= 2 * limit:  # to read half of the rows twice takes longer than to read all once
         limit = 2 * limit + 1
@@ -427,7 +430,9 @@ def _scan(parts: Sequence[_CsvPart], names: Sequence[str], dialect: TextDialect)
 
 
 def _typed(scan: str, columns: Sequence[CsvColumn]) -> ir.Table:
-    """Parse the files into a table once."""
+    """Store the rows of text files, which the SQL `scan` reads, in a table of the engine, with the
+    types in `columns`.
+    """
     return stored(f"SELECT {', '.join(column.select() for column in columns)} FROM {scan}")
 
 
@@ -471,7 +476,7 @@ def _refuse_mixed(parts: Sequence[_CsvPart]) -> None:
 
 
 def _count_lines(parts: Sequence[_CsvPart], dialect: TextDialect, columns: int) -> int:
-    """Count the rows with a second reader; raise an error for a line that it cannot read."""
+    """Count the rows with Python's own CSV reader; raise an error for a line that it cannot read."""
     rows = 0
     for part in parts:
         with text_of(part.file, dialect) as text:
