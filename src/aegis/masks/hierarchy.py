@@ -665,8 +665,8 @@ class Joined:
     lookups: Mapping[str, Lookup]
 
     def masked(self, name: str, mask: Mask | None) -> ir.Value:
-        """Return the expression of a masked column of `table`; if `mask` is None, the column
-        itself.
+        """Return the expression for the column `name` of `table` after masking; if `mask` is None,
+        the column itself.
         """
         column = self.table[name]
         if name in self.lookups:

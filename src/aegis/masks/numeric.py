@@ -207,8 +207,8 @@ def _number(text: str) -> Fraction | None:
 
 
 def _on_grid(number: Fraction, grid: Grid) -> int | None:
-    """Return an interval bound in units of the last decimal place; None if no interval of the grid
-    starts at `number`.
+    """Return `number` in units of 10**-digits (the last decimal place of the grid) if an interval
+    of the grid starts there; otherwise None.
     """
     scaled = number * grid.scale
     whole = scaled.denominator == 1 and (int(scaled) - grid.origin) % grid.width == 0
@@ -216,7 +216,9 @@ def _on_grid(number: Fraction, grid: Grid) -> int | None:
 
 
 def _outer(grid: Grid, cells: int) -> tuple[int, int]:
-    """Return the bounds that are `cells` intervals below and above the origin, in scaled units."""
+    """Return the bounds that are `cells` intervals below and above the origin of `grid`, as
+    integers in units of 10**-digits (the last decimal place of the grid).
+    """
     return -cells * grid.width + grid.origin, cells * grid.width + grid.origin
 
 
@@ -316,7 +318,9 @@ class EqualWidth(_Cuts):
     learns: ClassVar[str | None] = LEARNS
 
     def _learn(self, data: ValueCounts) -> EqualWidth:
-        """Return the mask with the cut points of `data`."""
+        """Return the mask with the cut points that divide the range of `data` into intervals of
+        equal width.
+        """
         values, counts = _finite(data)
         if len(values) < 2:
             return EqualWidth(self.count, ())
@@ -356,7 +360,9 @@ class Quantiles(_Cuts):
     )
 
     def _learn(self, data: ValueCounts) -> Quantiles:
-        """Compute the cut points of `data`."""
+        """Return the mask with the cut points of `data`, so that each interval has about equally
+        many rows.
+        """
         values, counts = _finite(data)
         below, total = np.cumsum(counts) - counts, int(counts.sum())
         if len(values) < 2:
@@ -431,7 +437,9 @@ class Round(Mask):
             base.whole(self.name, "digits", self.digits, at_least=1, at_most=15)
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`, or a number if whole numbers are rounded to a fractional step."""
+        """Return `kind`, the kind of the original column; or the kind `number` if `step` has a
+        fraction.
+        """
         whole = self.step is None or base.decimals(self.step) == 0
         return kind if whole else Kind.NUMBER
 
@@ -526,7 +534,9 @@ def _significant_float(value: ir.FloatingValue, digits: int) -> ir.FloatingValue
 
 @dataclass(frozen=True)
 class _Coding(Mask):
-    """Base class of top and bottom coding."""
+    """Base class of the masks that replace all numbers beyond a bound by the bound: top and bottom
+    coding.
+    """
 
     at: int | float = described("the bound")
 

@@ -247,7 +247,9 @@ class Truncate(Mask):
 
     @property
     def idempotent(self) -> bool:  # type: ignore[override]
-        """Whether the mask shows dates."""
+        """Whether masking a masked value again leaves it unchanged, which is so if the mask shows
+        dates.
+        """
         return self.show == "date"
 
     def shows(self, text: str) -> bool | None:

@@ -107,7 +107,9 @@ def _attribute_entry(attribute: Attribute) -> dict[str, Any]:
 
 
 def _several_entries(several: SeveralLabels) -> dict[str, Any]:
-    """Return the policy's keys for several labels, without keys that have their default value."""
+    """Return the entries of a policy file that state several labels, without entries with default
+    values.
+    """
     return _stated(
         labels="any" if several.any_column else [_task_entry(task) for task in several.tasks],
         serve=None if several.serve is Serve.MEAN else str(several.serve),
@@ -373,8 +375,8 @@ def dump_configurations(
 
 
 def choice(source: str | Path | Located) -> dict[str, Any]:
-    """Return what a file of configurations or a recipe says; nothing for a bare {attribute: mask}
-    mapping, which may well have attributes of any name.
+    """Return the entries of a file that has `configurations` or is a recipe (`method`); an empty
+    mapping for a file that is just {attribute: mask}, because its keys are names of attributes.
     """
     data = read_mapping(source, "configuration")
     return data if {"configurations", "method"} & data.keys() else {}
@@ -601,7 +603,9 @@ class _Loader:
     def _kind(
         self, entry: AttributeEntry, path: tuple[str, str]
     ) -> tuple[AttributeKind | None, tuple[Any, ...]]:
-        """Return kind and order of an attribute; an order makes it ordinal."""
+        """Return how methods compare the values of an attribute (`kind`), and the order of its
+        values, if stated; an order makes the attribute ordinal.
+        """
         key = "kind" if entry.order is None else "order"
         if (entry.kind or entry.order) and entry.role is not Role.QUASI_IDENTIFIER:
             raise PolicyError(

@@ -396,7 +396,8 @@ class ClassTable:
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
         earlier: Ints | None = None,
     ) -> ClassTable:
-        """Build the table of classes from cells, several of which may belong to one class.
+        """Build the table of classes from cells (combinations of values with their numbers of
+        rows), several of which may belong to one class.
 
         Parameters
         ----------
@@ -413,8 +414,9 @@ class ClassTable:
         hierarchies
             For each sensitive attribute, the groups of its values: see `SensitiveCounts.levels`.
         earlier
-            A number for each cell, shape (n,), that cells share if no earlier release distinguishes
-            them; 0 if none shows the cell. It must be the same for all cells of a class.
+            A number for each cell, shape (n,): two cells have the same number if every earlier
+            release shows them in the same way, and 0 if no earlier release shows the cell. It must
+            be the same for all cells of a class.
 
         Raises
         ------
@@ -517,8 +519,8 @@ class ClassTable:
         )
 
     def as_shown_earlier(self) -> ClassTable:
-        """Return a table in which classes that no earlier release distinguishes are merged into one
-        class.
+        """Return a table in which all classes that earlier releases show in the same way are merged
+        into one class.
 
         Its `ids` are the numbers in `earlier`.
 

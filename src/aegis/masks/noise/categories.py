@@ -212,7 +212,9 @@ class RandomisedResponse(CategoryNoise):
         return self.epsilon is not None
 
     def _learn(self, data: ValueCounts) -> Mask:
-        """Take the list of values from the data, and mark it as learnt if epsilon is given."""
+        """Return the mask with the values of the data as its list; if `epsilon` is given, the list
+        is marked as learnt from the data.
+        """
         values, _ = _distinct(self.name, data)
         return replace(self, values=values, learnt=self.epsilon is not None)
 
@@ -321,7 +323,7 @@ class Pram(CategoryNoise):
         object.__setattr__(self, "matrix", rows)
 
     def _learn(self, data: ValueCounts) -> Mask:
-        """Take the distinct values and their shares from the data."""
+        """Return the mask with the distinct values of the data and their shares."""
         values, counts = _distinct(self.name, data)
         shares = counts / counts.sum()
         return replace(self, values=values, shares=tuple(shares.tolist()))

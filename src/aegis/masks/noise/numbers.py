@@ -207,7 +207,9 @@ class Laplace(BoundedNoise):
             self.grid()
 
     def _learn(self, data: ValueCounts) -> Mask:
-        """Choose the resolution, which depends only on the bounds and the kind of column."""
+        """Return the mask with its `resolution` (the step between the numbers that it can show),
+        which depends only on the bounds and the kind of column.
+        """
         step = nice_step((self.upper - self.lower) / STEPS)
         if data.kind is Kind.INTEGER:
             step = max(step, base.as_fraction(1))
@@ -601,7 +603,9 @@ def _noisy(make: str, numbers: Floats | Ints, scale: float, **kind: Any) -> list
 
 
 def randomised_response(codes: Ints, size: int, keep: float) -> Ints:
-    """Keep each code with probability `keep`; otherwise draw another code in 0..size - 1 uniformly."""
+    """Keep each code with probability `keep`; otherwise draw another of the codes 0..size - 1, all
+    with the same probability.
+    """
     if not len(codes):
         return codes.astype(np.int64)
     dp = library()

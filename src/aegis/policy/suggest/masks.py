@@ -101,7 +101,9 @@ def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
 
 
 def _outside_the_rule(facts: ColumnFacts, masks: Sequence[Mask]) -> Candidates:
-    """Return `identity` for a column outside the rule, or coarser masks if it is nearly a key."""
+    """Return only `identity` as the mask of a column outside the rule, or coarser masks if nearly
+    every row has a different value.
+    """
     identity = parse_mask("identity")
     rounded = _rounded(facts)
     if _risky(facts) and is_amount(facts):
@@ -330,7 +332,9 @@ def _widths(facts: ColumnFacts) -> list[int | float]:
 
 
 def _ladder(rung: int) -> int | float:
-    """Return entry `rung` of the series 1, 2, 5, 10, ...; entry 0 is 1, and entry -1 is 0.5."""
+    """Return the number at position `rung` of the series ..., 0.5, 1, 2, 5, 10, ..., in which 1 has
+    the position 0.
+    """
     power, step = divmod(rung, 3)
     digit = (1, 2, 5)[step]
     return digit * 10**power if power >= 0 else float(f"{digit}e{power}")

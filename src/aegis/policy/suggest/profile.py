@@ -436,7 +436,9 @@ def _ranged(facts: ColumnFacts) -> bool:
 
 
 def _repeats(facts: ColumnFacts) -> bool:
-    """Return whether to measure how values of the column repeat: all columns except measured numbers."""
+    """Return whether Aegis counts how often each value of a column occurs. It does so for all
+    columns except those of measured numbers.
+    """
     return _countable(facts) or facts.kind in (Kind.INTEGER, Kind.DATE)
 
 
