@@ -396,8 +396,7 @@ class ClassTable:
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
         earlier: Ints | None = None,
     ) -> ClassTable:
-        """Build the table of classes from cells (combinations of values with their numbers of
-        rows), several of which may belong to one class.
+        """Build the table from cells (combinations of values), several of which may form a class.
 
         Parameters
         ----------
@@ -414,9 +413,8 @@ class ClassTable:
         hierarchies
             For each sensitive attribute, the groups of its values: see `SensitiveCounts.levels`.
         earlier
-            A number for each cell, shape (n,): two cells have the same number if every earlier
-            release shows them in the same way, and 0 if no earlier release shows the cell. It must
-            be the same for all cells of a class.
+            A number for each cell, shape (n,), equal if all earlier releases show two cells alike;
+            0 if none shows the cell. It must be the same for all cells of a class.
 
         Raises
         ------
