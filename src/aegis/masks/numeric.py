@@ -271,7 +271,9 @@ def _labels(edges: tuple[int | float, ...]) -> Iterator[str]:
 
 
 def _edge(column: ir.NumericValue, edge: float) -> ir.Value:
-    """Return a cut point as a literal; for an integer column as an integer, so that no digits are lost."""
+    """Return the cut point `edge` as a literal to compare with a column; for an integer column, it
+    is rounded up to an integer, so that no digits are lost.
+    """
     if column.type().is_integer():
         low, high = arithmetic.limits(column.type())
         if low <= ceil(edge) <= high:
@@ -549,7 +551,9 @@ class _Coding(Mask):
         base.number(self.name, "at", self.at)
 
     def check(self, kind: Kind, attribute: str) -> None:
-        """Raise `PolicyError` if the mask does not fit, or would turn whole numbers into fractions."""
+        """Raise `PolicyError`, which names the attribute, if the mask does not accept columns of
+        this kind, or if its bound would turn whole numbers into fractions.
+        """
         super().check(kind, attribute)
         if kind is Kind.INTEGER and base.decimals(self.at):
             raise PolicyError(

@@ -250,7 +250,9 @@ def read_document(path: str | Path, what: str) -> Located:
 def _refuse_other_documents(
     file: Path, data: Mapping[str, Any], attributes: Mapping[str, Attribute]
 ) -> None:
-    """Raise an error if a file of configurations is a recipe, a certificate or a policy."""
+    """Raise an error if a file of configurations, whose content is `data`, is a recipe, a
+    certificate or a policy.
+    """
     if "method" in data and "method" not in attributes:
         raise PolicyError(
             f"{file} holds the recipe of a record-level release, not masking configurations.",
@@ -485,7 +487,9 @@ class _Loader:
             return several_labels(tasks, serve, known=known)
 
     def _check_weight(self, name: str | None, attributes: Mapping[str, Attribute]) -> None:
-        """Raise `PolicyError` if the weight would be released unmasked, because it can identify persons."""
+        """Raise `PolicyError` if the column of weights, `name`, would be released unmasked, because
+        it can identify persons.
+        """
         own = None if name is None else attributes.get(name)
         if own is not None and any(isinstance(mask, Identity) for mask in own.masks):
             raise PolicyError(
@@ -632,7 +636,9 @@ class _Loader:
             seen.add(str(value))
 
     def _methods(self, entries: list[str | dict[str, dict[str, Any]]]) -> tuple[MethodChoice, ...]:
-        """Return the record-level methods; repeated names get a number."""
+        """Return the record-level methods that a policy lists (`entries`); methods with the same
+        name get a number.
+        """
         choices: list[MethodChoice] = []
         for index, entry in enumerate(entries):
             if isinstance(entry, dict) and len(entry) != 1:
@@ -675,7 +681,9 @@ def _configuration(
     located: Located,
     path: tuple[str | int, ...],
 ) -> Configuration:
-    """Return one configuration; attributes that it leaves out keep their default mask."""
+    """Return the configuration `name` from its `masks` as written in a file; attributes that it
+    leaves out get their only candidate mask or, if they have several, `identity`.
+    """
     if not isinstance(masks, dict):
         raise PolicyError(
             f"{located.where(*path)}: configuration {name!r} is {masks!r}.",

@@ -171,7 +171,9 @@ class Terms:
 
     @classmethod
     def of(cls, policy: Policy, *, locked: bool = False) -> Terms:
-        """Return the terms that a policy sets for its summaries."""
+        """Return the terms that a policy sets for its summaries; `locked` says that they may not be
+        used with a weaker rule.
+        """
         return cls(canonical_policy(policy), locked)
 
     @property

@@ -600,8 +600,9 @@ def check_levels(levels: npt.NDArray[np.generic], values: int) -> None:
 
 
 def _of_each_class(index: Ints, values: Ints, classes: int) -> Ints:
-    """Return one value for each class, shape (classes,), from the class and the value of each cell.
-    All cells of a class must have the same value.
+    """Return one value for each class, shape (classes,). `index` has the class of each cell
+    (combination of values), and `values` its value, which must be the same for all cells of a
+    class.
     """
     shown = np.zeros(classes, dtype=np.int64)
     shown[index] = values

@@ -304,7 +304,9 @@ class _MaskedPlan(ReleasePlan[Release]):
         check_noise(policy, self.masks)
 
     def _draw(self, seed: int | None) -> DrawnTable | None:
-        """Return the table after drawing the noise of its masks; None if no mask adds noise."""
+        """Return the table after drawing the noise of its masks, from `seed` if it is not None;
+        return None if no mask adds noise.
+        """
         if not noise_of(self.masks):
             return None
         self.source.engine.require_here(

@@ -380,7 +380,9 @@ class Agent:
     def _hand_in(
         self, job: PinnedJob, kind: str, key: str, output: MadeOutput, file: tuple[str, str]
     ) -> None:
-        """Sign an output and upload it; `file` has the field of its content and the file's name."""
+        """Sign the output of a job and upload it as a result of this `kind`. `key` identifies the
+        output in the ledger; `file` has the form field for its content, and the file's name.
+        """
         field, name = file
         signed: dict[str, str | bytes] = {**output.fields, field: output.content}
         digests = {each: digest(content) for each, content in signed.items()}

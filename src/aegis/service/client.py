@@ -436,7 +436,9 @@ class Client:
     def upload(
         self, job: str, kind: str, fields: Mapping[str, Any], name: str, file: tuple[str, bytes]
     ) -> dict[str, Any]:
-        """Upload a job's result: text `fields`, and a `file` (its name and content) as field `name`."""
+        """Upload a job's result of this `kind`: text `fields`, and a `file` (its name and content)
+        as field `name`.
+        """
         form = {k: v if isinstance(v, str) else json.dumps(v) for k, v in fields.items()}
         return _json(self._answer("POST", f"/uploads/{job}/{kind}", data=form, files={name: file}))
 

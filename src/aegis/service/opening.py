@@ -90,7 +90,9 @@ class BenchOpening:
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Start a named step of opening the table."""
+        """Start the step `title` of opening the table, which takes `total` units of work (None:
+        unknown).
+        """
         self.told = {"step": title, "done": 0.0, "total": total}
         yield ToldStep(self.told)
 
@@ -106,7 +108,9 @@ class Openings:
         self._lock = threading.Lock()
 
     def begin(self, name: str, label: str | None, part: str | None) -> BenchOpening:
-        """Start opening a file, or its sheet or table `part`; raise `DataError` if there is no file."""
+        """Start opening the file `name`, or its sheet or table `part`, to predict the column
+        `label` (None: no label); raise `DataError` if there is no such file.
+        """
         opening = BenchOpening(self._benches.title_of(name, part))
         with self._lock:
             self._known[opening.identifier] = opening

@@ -258,8 +258,8 @@ class Approvers:
             )
 
     def _signer(self, given: object, expected: Mapping[str, Any]) -> tuple[str, str]:
-        """Return the signer's name and why the signature does not count; the reason is empty if it
-        counts.
+        """Return the signer's name and why a signed statement (`given`) does not count, if so: for
+        example, it differs from `expected` or has expired. The reason is empty if it counts.
         """
         try:
             signed = SignedStatement.of(given)

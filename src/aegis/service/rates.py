@@ -59,7 +59,7 @@ class Rates:
 
     def _find(self, key: bytes, moment: float) -> tuple[int, float, float]:
         """Return the offset of a caller's bucket in the file, the calls left in it, and when it was
-        last used.
+        last used. `key` identifies the caller, and `moment` is the present time.
 
         A caller without a bucket gets a full one.
         """

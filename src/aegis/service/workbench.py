@@ -456,7 +456,9 @@ def edited(
 def _of_sensitive(
     privacy: Mapping[str, Any], attributes: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the rule without criteria on columns whose role in `attributes` is not sensitive."""
+    """Return the rule (the mapping `privacy` of a policy) without criteria on columns whose role in
+    `attributes` is not sensitive.
+    """
     others = {name for name, entry in attributes.items() if entry["role"] != Role.SENSITIVE}
     kept_rule: dict[str, Any] = {}
     for model, asked in privacy.items():

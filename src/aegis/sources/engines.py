@@ -190,7 +190,7 @@ class DuckDB(Engine):
     in_process = True
 
     def turn(self, *, stream: bool = False) -> AbstractContextManager[None]:
-        """Keep all other threads from using the connection while the context lasts."""
+        """Keep all other threads from using the connection to DuckDB while the context lasts."""
         return turn(stream=stream)
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value:
@@ -475,7 +475,9 @@ def is_frame(table: Any) -> bool:
 
 
 def is_of_spark(given: Any, name: str) -> bool:
-    """Return whether an object has Spark's class of that name; raise `PolicyError` for Spark Connect."""
+    """Return whether the object `given` has Spark's class called `name`; raise `PolicyError` for an
+    object of Spark Connect.
+    """
     kind = next((k for k in type(given).__mro__ if k.__module__.split(".")[0] == SPARK), object)
     if kind.__name__ != name:
         return False

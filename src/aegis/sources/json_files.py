@@ -73,7 +73,9 @@ def _holds_doubles(kind: dt.DataType) -> bool:
 
 
 def _merges(paths: str, table: ir.Table, column: str, given: str) -> bool:
-    """Return whether a double of the column differs from the number in the document."""
+    """Return whether a number in the column, read as a double, differs from the number that the
+    JSON documents have. `paths` is the SQL list of the documents.
+    """
     text = quoted(column)
     nested = table[column].type().is_nested()
     # What is not a whole number has no HUGEINT, and neither has what is beyond 128 bits.

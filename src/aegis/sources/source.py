@@ -223,7 +223,9 @@ class Source:
             raise DataError.other_table(self.origin, missing, len(named), self.columns)
 
     def with_copies(self, added: Mapping[str, str]) -> Source:
-        """Return the source with a copy of columns under new names: the column by the new name."""
+        """Return the source with copies of some columns under new names; `added` has the column to
+        copy by the new name.
+        """
 
         def copied(table: ir.Table) -> ir.Table:
             return table.mutate(**{new: table[name] for new, name in added.items()})

@@ -170,7 +170,9 @@ def _csv_options(kind: str) -> str:
 
 
 def _copy(source: Source, table: ir.Table, path: Path, options: str) -> None:
-    """Write the file with DuckDB: from the source's own connection, or from a stream of its rows."""
+    """Write the result of the query `table` to a file with DuckDB: by the source's own connection,
+    or from a stream of rows. `options` are those of the SQL statement COPY.
+    """
     target = literal(str(path))
     if source.engine.in_process:
         with turn():

@@ -328,7 +328,8 @@ def assemble(
     pooled: Sequence[Int32s],
     ranges: Sequence[Int32s | None],
 ) -> AttributeSummary:
-    """Build the summary of an attribute from the groups into which each mask divides its values.
+    """Build the summary of an attribute, with its name, role and weight in the policy, from the
+    groups into which each mask divides its values.
 
     `data` has the values and their counts, and `joint` the rows by value and class. `masks`,
     `groupings`, `pooled` (the level of each value: its group, or the level that rare groups share)

@@ -318,7 +318,9 @@ def summarize_rows(
 
 
 def _with_tasks(whole: Builder, summary: Summary, sample_rows: int | None) -> Summary:
-    """Add to the summary of a table one summary for each of its several labels, from the same rows."""
+    """Return the summary of a table after adding a summary for each of its several labels, from the
+    same rows. Pairs of values are counted on a sample of `sample_rows` rows (None: all).
+    """
     policy, likes = whole.policy, None if whole.like is None else whole.like.several
     assert policy.label.several is not None
     started, tasks = time.perf_counter(), []

@@ -53,7 +53,8 @@ from aegis.summary.weights import RowWeights, TableWeights, WeightSums, refuse_t
 
 
 def add_classes(classes: pa.Array, counts: Ints, model: LabelSummary) -> tuple[pa.Array, Ints]:
-    """Add those classes of `model` that do not occur in a part of the data, with 0 rows each.
+    """Return the classes in a part of the data and their `counts` of rows, after adding those
+    classes of `model` that do not occur in the part, with 0 rows each.
 
     Raises
     ------
@@ -355,7 +356,9 @@ class Builder:
         return label, classes
 
     def _label_mask(self, column: ir.Column, values: pa.Array, counts: Ints) -> Mask:
-        """Return the mask that turns label values into classes: bins, or the only candidate mask."""
+        """Return the mask that turns the label's `values`, of which each has `counts` rows, into
+        classes: declared bins, or the only candidate mask of the label.
+        """
         declared, mask = self.policy.label, self.policy.label_mask
         if mask is None:
             return label_bins(column, values, counts, declared)

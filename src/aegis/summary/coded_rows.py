@@ -98,7 +98,9 @@ class CodedRows:
         return replace(self, values=values, codes={**self.codes, copy: self.codes[name]})
 
     def with_constants(self, names: Sequence[str], value: str) -> CodedRows:
-        """Return the rows with more columns, in each of which all rows have the value `value`."""
+        """Return the rows with further columns, called `names`, in each of which all rows have the
+        value `value`.
+        """
         same = np.zeros(len(self.label), dtype=np.uint8)
         values = {**self.values, **dict.fromkeys(names, pa.array([value]))}
         return replace(self, values=values, codes={**self.codes, **dict.fromkeys(names, same)})
@@ -294,7 +296,9 @@ def stored_rows(source: Source, names: Sequence[str]) -> CodedRows | None:
 
 
 def _repeat(source: Source, names: Sequence[str]) -> bool:
-    """Return whether the values of each column repeat in the first rows of a Parquet file."""
+    """Return whether, in each of the columns `names`, values repeat in the first rows of a Parquet
+    file.
+    """
     try:
         batches = stored_batches(source, names, rows=_FIRST)
         first = None if batches is None else next(batches, None)
@@ -305,8 +309,8 @@ def _repeat(source: Source, names: Sequence[str]) -> bool:
 
 
 def _parts(source: Source, table: ir.Table, names: Sequence[str]) -> list[list[Part]]:
-    """Run a query, and return its columns as codes in batches of rows: for each column, the code of
-    each row and the value of each code, by batch.
+    """Run the query `table`, and return its columns `names` as codes in batches of rows: for each
+    column, the code of each row and the value of each code, by batch.
     """
     return [
         [stored_codes(column) for column in batch.columns]
@@ -315,9 +319,9 @@ def _parts(source: Source, table: ir.Table, names: Sequence[str]) -> list[list[P
 
 
 def _stored(source: Source, names: Sequence[str]) -> list[list[Part]]:
-    """Read columns as Parquet files store them, and return them as codes in batches of rows: for
-    each column, the code of each row and the value of each code, by batch. The list is empty if
-    that is not possible.
+    """Read the columns `names` as Parquet files store them, and return them as codes in batches of
+    rows: for each column, the code of each row and the value of each code, by batch. The list is
+    empty if that is not possible.
     """
     try:
         batches = stored_batches(source, tuple(dict.fromkeys(names)), rows=_at_a_time(names))
@@ -458,9 +462,9 @@ def count_by(source: Source, table: ir.Table, keys: Mapping[str, ir.Value]) -> i
 def _once(
     source: Source, base: ir.Table, keys: Mapping[str, ops.Value], columns: list[str]
 ) -> Groups | None:
-    """Return the rows of a table grouped by columns that include `columns`; None if few
-    combinations occur more than once, or if all `keys` are plain columns, so that grouping twice
-    would not pay.
+    """Return the rows of the table `base` grouped by columns that include `columns`, from which
+    rows can then be counted by `keys`. Return None if few combinations occur more than once, or if
+    all `keys` are plain columns, so that grouping twice would not pay.
 
     If the groups are stored, or if the table is stored as Parquet and can be read as codes, no
     trial query is needed.
@@ -489,7 +493,9 @@ def _once(
 
 
 def _grouped(table: ir.Table, columns: list[str]) -> ir.Table:
-    """Return a query for the combinations of the columns and the number of rows of each."""
+    """Return a query for the combinations of values in `columns` of a table, and the number of rows
+    with each.
+    """
     keys = {f"c{i}": table[name] for i, name in enumerate(columns)}
     return table.group_by(**keys).aggregate(aegis_n=table.count())
 
@@ -519,8 +525,8 @@ def _columns(
 
 
 def _first_rows(source: Source, base: ir.Table, columns: list[str]) -> tuple[int, int, int]:
-    """Return, for the first rows of a table, the number of rows, of combinations of the columns,
-    and of rows whose combination no other of these rows has.
+    """Return three numbers for the first rows of the table `base`: rows, different combinations of
+    values in `columns`, and rows whose combination no other of these rows has.
     """
     groups = _grouped(base.select(*columns).limit(TRIAL_ROWS), columns)
     size = groups["aegis_n"]

@@ -419,8 +419,8 @@ def check_label(column: ir.Column) -> None:
 
 
 def label_bins(column: ir.Column, values: pa.Array, counts: Ints, label: Label) -> Mask:
-    """Return the mask that cuts a numeric label into ranges, at the declared cut points or at
-    quantiles of its `values`.
+    """Return the mask that cuts a numeric label into ranges, at the cut points that the policy
+    declares or at quantiles of its `values`, of which each has `counts` rows.
     """
     kind = Kind.of(column.type())
     bins = label.bins or len(label.cuts) + 1
@@ -433,7 +433,9 @@ def label_bins(column: ir.Column, values: pa.Array, counts: Ints, label: Label) 
 
 
 def check_values(name: str, values: int, most: int) -> None:
-    """Raise `DataError` if an attribute has more than `most` distinct values."""
+    """Raise `DataError` if the attribute `name` has more than `most` distinct values; `values` is
+    their number.
+    """
     if values > most:
         raise DataError(
             f"Attribute {name!r} has more than {most:,} distinct values.",

@@ -345,7 +345,9 @@ class _Merger:
     def _attribute(
         self, parts: Sequence[AttributeSummary], label: LabelSummary | None = None
     ) -> AttributeSummary:
-        """Merge one attribute; `label` is given if it is the label's entry."""
+        """Merge one attribute from its summaries in all `parts` of a table; `label` is given if the
+        attribute is the label.
+        """
         first = parts[0]
         _check_parts(parts)
         codes, values = encode(pa.concat_arrays([part.values for part in parts]))
@@ -487,9 +489,9 @@ class _Merger:
     def _keys(
         self, name: str, attribute: AttributeSummary, tables: Sequence[FrequencyTable]
     ) -> tuple[Int32s, Int32s]:
-        """Return the codes of a column for the frequency tables of all parts, joined one after the
-        other. The first array has the code of each cell, and the second one a value (index) for
-        each code.
+        """Return the codes of the column `name` in the frequency tables of all parts, joined one
+        after the other. The first array has the code of each cell, and the second one a value
+        (index) for each code.
 
         Codes stand for the same groups or values as if the whole table were counted at once. If a
         part does not distinguish all values, a code stands for a set of values that no candidate

@@ -188,7 +188,9 @@ def _counted(
 
 
 def _sizes(table: ir.Table, columns: Sequence[str]) -> ir.Table:
-    """Return a query for three numbers: rows, rows unique in these columns, and combinations of values."""
+    """Return a query for three numbers of a table: its rows, its rows whose values in `columns` no
+    other row has, and the different combinations of these values.
+    """
     if PERSON in table.columns:
         sizes = count_persons(table, {name: table[name] for name in columns}, PERSON)
         alone = sizes["p"] == 1

@@ -188,8 +188,8 @@ class _Part:
         return cls(members, code, whole, np.concatenate(shown).astype(np.float64))
 
     def added(self, counted: Array) -> Floats:
-        """Return the number of rows of each atom (set of values) of the attributes, from the number
-        of rows of each combination of atoms.
+        """Return the number of rows with each atom (set of values) of the attributes, from
+        `counted`, the number of rows with each combination of atoms.
         """
         rows: Floats = np.asarray(counted, dtype=np.float64)
         return rows if self.shown is None else self.shown @ rows

@@ -251,8 +251,9 @@ def refuse_text_weights(source: Source, name: str) -> None:
 
 
 def _checked(column: ir.Column, values: pa.Array, counts: Ints) -> Floats:
-    """Return the distinct weights of a column as floats; raise `DataError` if one of them is not a
-    valid weight.
+    """Return the distinct weights of a column, `values`, as floats; `counts` has the rows with
+    each. Raise `DataError` if the column is not numeric, a weight is missing, negative or infinite,
+    or none is above 0.
     """
     name, kind = column.get_name(), Kind.of(column.type())
     if kind is None or not kind.numeric:

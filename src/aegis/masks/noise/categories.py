@@ -59,7 +59,9 @@ class CategoryNoise(NoiseMask):
         """
 
     def check(self, kind: Kind, attribute: str) -> None:
-        """Raise `PolicyError` if the mask or its list of values does not fit the column."""
+        """Raise `PolicyError`, which names the attribute, if the mask does not accept columns of
+        this kind, or its list of values has another type.
+        """
         super().check(kind, attribute)
         if self.fitted and type(self.categories()[0]) is not _TYPES[kind]:
             raise PolicyError(
@@ -75,7 +77,9 @@ class CategoryNoise(NoiseMask):
         return among(text, {*map(str, self.categories()), SUPPRESSED})
 
     def known(self, column: Any) -> Any:
-        """Return the Ibis condition that a value is null or among the categories."""
+        """Return the Ibis condition that a value of `column` is null or one of the values that the
+        mask can show.
+        """
         import ibis
 
         covered = {str(text_of(value)): True for value in self.categories()}

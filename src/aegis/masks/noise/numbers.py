@@ -547,7 +547,9 @@ _EPOCH = date(1970, 1, 1)
 
 
 def _day(mask: str, parameter: str, given: object) -> int:
-    """Return the number of days from 1970-01-01 to a day written in ISO 8601."""
+    """Return the number of days from 1970-01-01 to `given`, a day written in ISO 8601; raise
+    `PolicyError`, which names the mask and the parameter, for anything else.
+    """
     try:
         return (date.fromisoformat(str(given)) - _EPOCH).days
     except ValueError:

@@ -205,14 +205,16 @@ def _dates(facts: ColumnFacts) -> tuple[list[Spec], str]:
 
 
 def _day(value: Any) -> date | None:
-    """Return the day of a date or moment, in UTC as the mask reads it."""
+    """Return the day of `value`, a date or a time; a time is read in UTC, as masks do."""
     if isinstance(value, datetime):
         return (value if value.tzinfo is None else value.astimezone(UTC)).date()
     return value if isinstance(value, date) else None
 
 
 def _period(day: date, unit: str) -> tuple[int, ...]:
-    """Return an identifier of the period that contains a day; different periods have different ones."""
+    """Return numbers that identify the day, week, month, quarter or year (`unit`) that contains a
+    day; they differ for different periods.
+    """
     return {
         "day": (day.toordinal(),),
         "week": day.isocalendar()[:2],

@@ -297,7 +297,10 @@ def _find_values(
 
 
 def _repetition(grouped: ir.Table, texts: Sequence[str]) -> dict[str, ir.Value]:
-    """Return aggregations over the values (with `n` rows each) of a column; forms only for `texts`."""
+    """Return aggregations over the table `grouped`, which has each value of a column with its
+    number of rows `n`: how often values repeat and, for the columns `texts`, the forms of the
+    values.
+    """
     size, value = grouped["n"].cast("float64"), grouped["value"]
     rows = size.sum()
     wanted: dict[str, ir.Value] = {

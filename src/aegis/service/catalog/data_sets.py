@@ -210,7 +210,7 @@ def rotate(session: Session, by: Actor, given: Mapping[str, Any]) -> int:
 
 
 def rotation_of(old: str, new: str) -> bytes:
-    """Return the bytes that both keys sign in a rotation."""
+    """Return the bytes that both keys of an agent sign when the key `new` replaces the key `old`."""
     return canonical({"kind": "rotation", "old": old, "new": new})
 
 

@@ -62,7 +62,7 @@ def count(session: Session, key: str) -> bool:
 
 
 def forget(session: Session, key: str) -> None:
-    """Delete the count of a caller who gave the right password."""
+    """Delete the count of wrong passwords of a caller (`key`) who gave the right password."""
     session.execute(delete(Guess).where(Guess.key == key))
 
 

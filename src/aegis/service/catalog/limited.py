@@ -242,7 +242,7 @@ class SeldomTold(ABC):
 
     @abstractmethod
     def send(self, told: dict[str, Any]) -> None:
-        """Send the name and the progress of the current step."""
+        """Send the name and the progress of the current step to the receiver; `told` has them."""
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:

@@ -275,7 +275,9 @@ def _forms(name: str, first: Sequence[str | None], dialect: TextDialect) -> list
 
 
 def _is_written(value: str, form: str) -> bool:
-    """Return whether a text is a date in this form; days need no leading zero."""
+    """Return whether the text `value` is a date in the form `form`, such as %d-%b-%Y; days need no
+    leading zero.
+    """
     try:
         datetime.strptime(value, form)
     except ValueError:
@@ -299,14 +301,18 @@ def _named_dates(text: str, form: str) -> Iterator[_Form]:
 
 
 def _without(value: str, unit: str, before: bool) -> str | None:
-    """Return a number without the unit before or after it; None if it has no such unit."""
+    """Return the number `value` without the unit before (if `before`) or after it; None if it has
+    no such unit.
+    """
     pattern = _unit_before(unit) if before else _unit_behind(unit)
     stripped, replaced = re.subn(pattern, r"\1" if before else "", value)
     return stripped if replaced else None
 
 
 def _bare(text: str, unit: str, before: bool) -> str:
-    """Return the SQL of a text without the unit before or after it; NULL if it has no such unit."""
+    """Return SQL that removes the unit before (if `before`) or after a text, which is the SQL
+    `text`; the result is NULL if the text has no such unit.
+    """
     pattern = literal(_unit_before(unit) if before else _unit_behind(unit))
     sign = literal("\\1" if before else "")
     stripped = f"regexp_replace({text}, {pattern}, {sign})"
@@ -382,8 +388,8 @@ def _dates(text: str, order: str, day: str) -> list[_Form]:
 
 
 def _plain_number(text: str, dialect: TextDialect) -> str:
-    """Return the SQL of a number as the engine writes it: with a decimal point, without thousands
-    separators.
+    """Return SQL that converts a text (the SQL `text`) to a number as the engine writes it: with a
+    decimal point, without thousands separators.
     """
     if not dialect.thousands and dialect.decimal == ".":
         return text
@@ -435,7 +441,9 @@ def _merged(name: str) -> CsvColumn:
 
 
 def _merging(forms: Mapping[str, _Form], dialect: TextDialect, ask: Ask) -> list[str]:
-    """Return the columns in which two texts would become one number; the sign of zero does not count."""
+    """Return the columns in which two texts would become the same number if they are read as the
+    types `forms`; the sign of zero does not count.
+    """
     asked = []
     for name, form in forms.items():
         text = _plain_number(_trimmed(name), dialect)

@@ -138,7 +138,7 @@ def with_names(header: Sequence[str], name: str) -> tuple[list[str], list[str]]:
 
 
 def _free(names: Iterable[str], taken: Collection[str]) -> str:
-    """Return the first name that no column has."""
+    """Return the first of `names` that no column has; `taken` are the names of the columns."""
     return next(name for name in names if name.lower() not in taken)
 
 
@@ -444,7 +444,9 @@ def _rows(table: ir.Table) -> int:
 
 
 def _prepared(file: Path, dialect: TextDialect, target: Path, columns: int) -> _CsvPart:
-    """Return a file in the form that the engine reads; if needed, write a copy under `target`."""
+    """Return a text file in the form that the engine reads: UTF-8, with one kind of line end. If
+    needed, write a copy under `target`.
+    """
     path = file
     if dialect.encoding != "utf-8" or dialect.skip:
         path = target.with_suffix(".csv")

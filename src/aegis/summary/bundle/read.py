@@ -612,7 +612,7 @@ def _responses_from(
 
 def _large(columns: Columns, name: str, length: int | None = None) -> Array:
     """Return the array `name` of integers of more than 64 bits, which are stored as upper and lower
-    bits.
+    bits; raise `ValueError` unless it has `length` entries (None: any number).
     """
     high = columns.whole(name, np.int64, length)
     return joined_halves(high, columns.whole(f"{name}_low", np.int64, len(high)))
