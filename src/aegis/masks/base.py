@@ -184,8 +184,8 @@ class Mask(ABC):
         """
 
     def told_apart(self, column: ir.Column) -> ir.Value:
-        """Return an expression that has the same result for two values of `column` if and only if
-        the mask merges them.
+        """Return an expression that has the same result for two values of `column` if the mask
+        shows both as the same value, and different results otherwise.
 
         This is the masked value, unless the mask draws the masked value at random.
         """

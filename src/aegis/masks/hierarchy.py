@@ -700,9 +700,9 @@ def join_lookups(source: Source, table: ir.Table, masks: Mapping[str, Mask | Non
 def joined_with(
     table: ir.Table, lookups: Mapping[str, Lookup], handed: Mapping[str, ir.Table]
 ) -> Joined:
-    """Return a table joined with lookup tables, one for each column in `handed`; `lookups` has
-    their contents. The join adds the columns aegis_v0 (values), aegis_g0 (masked texts), aegis_v1,
-    ...
+    """Return a table joined with lookup tables (values and masked texts). For each column, `handed`
+    has its lookup table in the engine, and `lookups` the contents. The join adds the columns
+    aegis_v0 (values), aegis_g0 (masked texts), aegis_v1, ...
     """
     for place, (name, small) in enumerate(handed.items()):
         table = table.left_join(small, table[name] == small[f"aegis_v{place}"])

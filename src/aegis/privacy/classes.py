@@ -317,9 +317,9 @@ class ClassTable:
         For each class, the share of the quasi-identifiers' information (in bits) that the masks
         hide, from 0 to 1, shape (n_classes,). None if it was not computed.
     earlier
-        A number for each class, shape (n_classes,): two classes have the same number if no earlier
-        release distinguishes them, and 0 if no earlier release shows the class. None if there are
-        no earlier releases.
+        A number for each class, shape (n_classes,): two classes have the same number if all earlier
+        releases show them in the same way, and 0 if no earlier release shows the class. None if
+        there are no earlier releases.
 
     Raises
     ------

@@ -150,7 +150,7 @@ class Criterion:
     attribute
         The sensitive attribute; None for models of identity disclosure.
     reference
-        If the model compares the distribution of a class with other rows, which rows these are.
+        The rows with which a class is compared, if the model compares distributions of values.
     """
 
     model: PrivacyModel

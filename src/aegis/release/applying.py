@@ -493,11 +493,12 @@ class _MaskedPlan(ReleasePlan[Release]):
         }
 
     def _verifiable(self, output: Source, checked: Audit) -> Audit:
-        """Return the audit `checked` of `output`, without criteria that noise makes unverifiable.
+        """Return the audit `checked` of `output`, without criteria that cannot be verified because
+        of noise.
 
-        Classes of noisy values are random, so the plan formed classes by the true values, which the
-        output does not show. Classes by all other quasi-identifiers are unions of the planned
-        classes, so the monotone criteria can be verified on them.
+        Classes of noisy values are random, so the rule was checked on classes by the true values,
+        which the output does not show. Classes by all other quasi-identifiers are unions of those
+        classes, so criteria that merged classes never break can be verified on them.
         """
         noised = self._noised()
         if not noised:

@@ -302,7 +302,9 @@ class _Check:
         self._differs("output.rows", self.document["output"].get("rows"), self.source.rows)
 
     def _digest(self, what: str, source: Source) -> None:
-        """Record if a table does not have the certified digest of `what` (input or output)."""
+        """Record if a table does not have the digest that the certificate states for `what` (input
+        or output).
+        """
         if reason := incomparable(self.document[what], source):
             self.unchecked.append(f"{what}.sha256: {reason}")
         else:
@@ -759,7 +761,7 @@ class _Check:
         self.unchecked.append("input.origin: files may be renamed")
 
     def _rest(self) -> None:
-        """Record fields that nothing can check, and fields that are missing."""
+        """Record fields of the certificate that nothing can check, and fields that it lacks."""
         made = [key for key in ("configuration", "anonymizer") if key in self.document]
         if len(made) != 1:
             self._differs("configuration", " and ".join(made) or NOTHING, "what made the release")

@@ -23,7 +23,8 @@ class Rates:
     """A rate limiter of calls, with one token bucket per caller. Several processes can share it.
 
     The number of buckets is fixed. If all buckets that a caller could use are taken, the bucket
-    that was idle longest is reused. If a process is killed, its lock of the file ends.
+    that was idle longest is reused. If a process is killed, its lock on the file of buckets is
+    released.
 
     Parameters
     ----------

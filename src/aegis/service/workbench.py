@@ -334,7 +334,9 @@ class Bench:
             return self._found
 
     def front(self, span: str, seconds: float) -> Any:
-        """Return the best configuration for each value in `span`, such as `k=2,3,5`."""
+        """Search, for about `seconds`, for the best configuration under each rule in `span`:
+        `k=2,3,5` stands for the rules with k = 2, 3 and 5.
+        """
         with self.lock:
             return self.study.front(span, time_limit=seconds)
 

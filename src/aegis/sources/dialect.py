@@ -125,17 +125,17 @@ class Reading:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the statements as a mapping, without the fields that are None."""
+        """Return the fields as a mapping, without those that are None."""
         said = {k: v for k, v in json_fields(self).items() if v is not None and v != []}
         return said | ({"quote": "none"} if said.get("quote") == "" else {})
 
     def stated(self) -> Reading | None:
-        """Return these statements; None if nothing is stated."""
+        """Return this object; None if all its fields are None, so that the user states nothing."""
         return None if self == Reading() else self
 
     def over(self, other: Reading | None) -> Reading:
-        """Return these statements, after filling each field that is None with the value of the same
-        field in `other`.
+        """Return a copy in which each field that is None has the value of the same field in
+        `other`.
         """
         return self if other is None else Reading(**{**_said(other), **_said(self)})
 

@@ -52,8 +52,8 @@ def read_records(files: Sequence[Path], given: str) -> ir.Table:
 
 
 def _doubtful(table: ir.Table) -> list[str]:
-    """Return the columns of doubles that may be large integers in the document, and nested columns
-    with doubles.
+    """Return the columns of doubles whose values may be large integers in the JSON document, and
+    the nested columns with doubles.
     """
     doubles = [name for name, kind in table.schema().items() if kind.is_floating()]
     nested = [n for n, kind in table.schema().items() if kind.is_nested() and _holds_doubles(kind)]

@@ -59,7 +59,7 @@ from aegis.summary.row_pairs import RowPairCounts
 
 
 class HeldBuilder(Builder):
-    """Carries out the steps of `summarize` on rows that have already been read into memory.
+    """Makes the summary of a table whose rows have already been read into memory.
 
     Parameters
     ----------
@@ -132,9 +132,8 @@ def summarize_stored(source: Source, policy: Policy, held: CodedRows) -> Summary
 
 
 class _StoredBuilder(HeldBuilder):
-    """Carries out the steps of `summarize` on a large table whose rows are in memory. To save
-    memory, classes are stored as 32-bit integers, and the deviations of a numeric label from its
-    mean are not stored.
+    """Makes the summary of a large table whose rows are in memory. To save memory, classes are
+    stored as 32-bit integers, and the deviations of a numeric label from its mean are not stored.
     """
 
     label_type = np.int32
@@ -142,8 +141,8 @@ class _StoredBuilder(HeldBuilder):
 
 
 class TaskBuilder(HeldBuilder):
-    """Carries out the steps of `summarize` for one of several labels. The rows were read once for
-    all labels.
+    """Makes the summary of a table for one of several labels. The rows were read once for all
+    labels.
 
     Parameters
     ----------

@@ -177,8 +177,8 @@ class NumberColumn:
 
 
 class Builder:
-    """Carries out the steps of `summarize` one after the other, and holds the results that they
-    share.
+    """Makes the summary of a table in several steps (as `summarize` does), and holds the results
+    that the steps share.
     """
 
     def __init__(

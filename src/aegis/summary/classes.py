@@ -115,7 +115,7 @@ class PersonClasses:
 
     @cached_property
     def _order(self) -> Ints:
-        """The index of each class among the rows of `classes`, shape (n_classes,)."""
+        """The row of `classes` in which each class is, shape (n_classes,)."""
         return np.argsort(self._ids[0])
 
     @cached_property
@@ -408,6 +408,8 @@ class CountedClasses:
 
         The people of the population are added as combinations of values without rows of the table.
         All people of a class are counted in one of its combinations, so that nobody counts twice.
+        `counts` has the rows of each combination; `sensitive` and `levels` have the codes of its
+        sensitive values and of their groups.
         """
         known, others = self.cells.num_rows, population.num_rows
         padding = np.zeros(others, dtype=np.int64)

@@ -226,8 +226,8 @@ def fits(source: Source, rows: int, columns: int) -> bool:
 
 
 def read_rows(source: Source, names: Sequence[str], rows: int | None = None) -> CodedRows | None:
-    """Read columns of all rows, which all get the same class; None if the engine should count the
-    rows instead.
+    """Read columns of all rows as codes, without a label: all rows get the same class. Return None
+    if the engine should count the rows instead.
 
     The engine should count if there are too many columns or rows, or if a column has a type that no
     mask accepts. `rows` is the number of rows, if it is already known.

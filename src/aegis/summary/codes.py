@@ -168,8 +168,8 @@ class Dealer:
     seed
         With another seed, rows get other folds.
     divisor
-        Greatest common divisor of the weights of the rows. Because of it, rows with equal weights
-        get the same folds as rows without weights.
+        Greatest common divisor of the weights of the rows. Weights are divided by it, so rows with
+        equal weights get the same folds as rows without weights.
     """
 
     def __init__(self, names: Sequence[str], folds: int, seed: int, divisor: int = 1) -> None:

@@ -180,9 +180,9 @@ class Laplace(BoundedNoise):
 
     A value beyond a bound is replaced by the bound. The bounds do not depend on the data. With the
     default sensitivity, upper - lower, each row is epsilon-locally differentially private: for any
-    two values, the probabilities of any report differ at most by a factor of e^epsilon. With a
-    smaller sensitivity, epsilon holds only for values that differ by at most the sensitivity. The
-    stated privacy loss of a row is then epsilon * (upper - lower) / sensitivity.
+    two values, the probabilities of showing any number differ at most by a factor of e^epsilon.
+    With a smaller sensitivity, epsilon holds only for values that differ by at most the
+    sensitivity. The stated privacy loss of a row is then epsilon * (upper - lower) / sensitivity.
 
     References: Dwork, McSherry, Nissim and Smith, TCC 2006; Kasiviswanathan et al., SIAM Journal
     on Computing 40, 2011 (local model).
@@ -336,7 +336,7 @@ class UniformNoise(GridNoise):
         """Return the mask with about 100 evenly spaced numbers to show, from the smallest to the
         largest possible noisy number.
 
-        The ends of the data range are bounds that enough rows share (`shared_range`).
+        The ends of the data range are bounds that at least `data.shared_rows` rows share.
         """
         numbers = floats(data.values)
         finite = np.isfinite(numbers)
@@ -491,7 +491,7 @@ class DateNoise(NoiseMask):
 
     def _learn(self, data: ValueCounts) -> Mask:
         """Return the mask with bounds that span all moved dates. Each bound comes from a date that
-        enough rows share.
+        at least `data.shared_rows` rows share.
         """
         present = ~is_null(data.values)
         days, place = np.unique(_day_numbers(data.values)[present], return_inverse=True)

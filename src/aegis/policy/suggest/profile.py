@@ -374,9 +374,9 @@ def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: i
 
 
 def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
-    """Return the facts, completed by the lifelong traits of persons that a column determines (on a
-    sample if the table is large), and by a column of times in which no value of the column occurs
-    twice at the same time.
+    """Return the facts after adding, for each column that may identify persons: the columns of
+    lifelong traits that it determines (tested on a sample if the table is large), and a column of
+    times such that none of its values occurs twice at the same time.
     """
     traits = [
         Trait(column.name, column.distinct, column.peak)

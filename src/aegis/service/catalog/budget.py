@@ -77,7 +77,7 @@ def reserve(session: Session, data_set: DataSet, job_id: str, epsilon: float) ->
     Raises
     ------
     WrongState
-        The reservation would exceed the ceiling.
+        The reservation would exceed the largest epsilon that the provider allows (the ceiling).
     NotAllowed
         The population belongs to another provider, who has not given consent.
     """

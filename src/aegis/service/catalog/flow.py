@@ -258,7 +258,9 @@ def policy_of(text: str) -> Policy:
 
 
 def policy_in(data: Mapping[str, Any]) -> Policy:
-    """Return the policy in a mapping, with the checks of `policy_of`."""
+    """Return the policy in a mapping (`data`); raise an error if it is not valid or refers to files
+    or variables of this machine.
+    """
     _require_self_contained(data)
     if data.get("population") is not None:
         raise CatalogError(

@@ -228,7 +228,7 @@ class ToldStep:
         self.tell(self.told)
 
     def note(self, text: str) -> None:
-        """Report a text next to the current step."""
+        """Report a text that is shown next to the name of the current step."""
         self.told["note"] = text
         self.tell(self.told)
 

@@ -74,7 +74,7 @@ def verify(session: Session, by: Actor, noted: str | None = None) -> LogCheck:
     """Check the whole chain of the log; everybody may do so, even those who may not read all
     entries.
 
-    `noted` is a head that was stored elsewhere; it must still be in the chain.
+    `noted` is the hash of an entry that somebody stored elsewhere; it must still be in the chain.
     """
     data_sets.authorise_some(by, Action.SEE_LOG)
     entries = session.scalars(select(LogEntry).order_by(LogEntry.number)).yield_per(1000)

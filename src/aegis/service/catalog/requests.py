@@ -506,8 +506,8 @@ def _require_known(request: Request, given: statements.SignedStatement) -> None:
 def _is_signed_anew(
     session: Session, request: Request, approval: Approval, signed: Mapping[str, Any]
 ) -> bool:
-    """Return whether an approval of the content as it is now has no signature yet, an expired one,
-    or one by another key.
+    """Return whether `signed`, a signed statement, should be added to an approval: the approval is
+    of the present content, and has no signature yet, an expired one, or one by another key.
     """
     if request.frozen is None and approval.digest != _digest_of(_frozen(session, request)):
         return False
@@ -716,7 +716,7 @@ def _outdated(session: Session, request: Request) -> bool:
 
 
 def _other_terms(request: Request) -> bool:
-    """Return whether the terms have changed since the request was submitted.
+    """Return whether the provider's terms have changed since the request was submitted.
 
     For requests of earlier versions of Aegis, only the terms that they stored are compared.
     """

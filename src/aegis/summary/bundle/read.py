@@ -121,7 +121,9 @@ class AttributeShape(BundleMapping):
 
 
 class WeightSumsShape(BundleMapping):
-    """The entry in a summary file's manifest for sums of the weights of some rows, in units."""
+    """The entry in a summary file's manifest for sums of the weights of some rows, as multiples of
+    the unit of weight.
+    """
 
     total: Large
     squares: Large
@@ -284,8 +286,8 @@ class Columns:
         return numbers(self.array(name, length), dtype)
 
     def finish(self) -> None:
-        """Raise `ValueError` if an array was not read, because the summary then has no use for
-        it.
+        """Raise `ValueError` if an array was not read: a valid file has only arrays that the
+        summary needs.
         """
         if self._arrays:
             refuse(f"member {self._member!r} has the column {next(iter(self._arrays))!r}")
