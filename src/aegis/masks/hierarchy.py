@@ -433,9 +433,7 @@ def _shown(row: Row) -> str:
 
 
 def _check_nested(rows: tuple[Row, ...], lower: int, upper: int, name: str) -> None:
-    """Raise `DataError`, which names the hierarchy, if its level `upper` splits a group of its
-    level `lower`.
-    """
+    """Raise `DataError` if level `upper` of the hierarchy `name` splits a group of level `lower`."""
     first: dict[str | None, Row] = {}
     for row in rows:
         other = first.setdefault(row[lower], row)

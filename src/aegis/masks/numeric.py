@@ -320,9 +320,7 @@ class EqualWidth(_Cuts):
     learns: ClassVar[str | None] = LEARNS
 
     def _learn(self, data: ValueCounts) -> EqualWidth:
-        """Return the mask with the cut points that divide the range of `data` into intervals of
-        equal width.
-        """
+        """Return the mask with cut points that divide the range of `data` into equal widths."""
         values, counts = _finite(data)
         if len(values) < 2:
             return EqualWidth(self.count, ())
@@ -362,9 +360,7 @@ class Quantiles(_Cuts):
     )
 
     def _learn(self, data: ValueCounts) -> Quantiles:
-        """Return the mask with the cut points of `data`, so that each interval has about equally
-        many rows.
-        """
+        """Return the mask with cut points between about equally many rows of `data`."""
         values, counts = _finite(data)
         below, total = np.cumsum(counts) - counts, int(counts.sum())
         if len(values) < 2:
@@ -439,9 +435,7 @@ class Round(Mask):
             base.whole(self.name, "digits", self.digits, at_least=1, at_most=15)
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`, the kind of the original column; or the kind `number` if `step` has a
-        fraction.
-        """
+        """Return `kind` (of the original column), or the kind `number` if `step` has a fraction."""
         whole = self.step is None or base.decimals(self.step) == 0
         return kind if whole else Kind.NUMBER
 
@@ -536,9 +530,7 @@ def _significant_float(value: ir.FloatingValue, digits: int) -> ir.FloatingValue
 
 @dataclass(frozen=True)
 class _Coding(Mask):
-    """Base class of the masks that replace all numbers beyond a bound by the bound: top and bottom
-    coding.
-    """
+    """Base class of masks that replace numbers beyond a bound by it: top and bottom coding."""
 
     at: int | float = described("the bound")
 

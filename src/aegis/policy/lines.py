@@ -357,9 +357,7 @@ class _Reader:
         return _ReadValue(value(event.value.lower()), place)
 
     def _resolved(self, event: yaml.ScalarEvent) -> str:
-        """Return the YAML tag (type) of a scalar, judging by its form; a quoted scalar is always a
-        text.
-        """
+        """Return the YAML tag (type) of a scalar, by its form; a quoted scalar is always a text."""
         if event.tag == "!":
             return _TAG + "str"
         return str(self.loader.resolve(yaml.ScalarNode, event.value, event.implicit))
@@ -396,9 +394,7 @@ def _column(value: Any) -> Any:
 
 
 def _label(value: Any) -> Any:
-    """Return `{column: NAME}` if a policy states only the name of a column; other values stay
-    unchanged.
-    """
+    """Return `{column: NAME}` for a bare name of a column; other values stay unchanged."""
     return {"column": value} if isinstance(value, str | int) else value
 
 

@@ -107,9 +107,7 @@ def _attribute_entry(attribute: Attribute) -> dict[str, Any]:
 
 
 def _several_entries(several: SeveralLabels) -> dict[str, Any]:
-    """Return the entries of a policy file that state several labels, without entries with default
-    values.
-    """
+    """Return the entries of a policy file that state several labels, without default values."""
     return _stated(
         labels="any" if several.any_column else [_task_entry(task) for task in several.tasks],
         serve=None if several.serve is Serve.MEAN else str(several.serve),
@@ -250,9 +248,7 @@ def read_document(path: str | Path, what: str) -> Located:
 def _refuse_other_documents(
     file: Path, data: Mapping[str, Any], attributes: Mapping[str, Attribute]
 ) -> None:
-    """Raise an error if a file of configurations, whose content is `data`, is a recipe, a
-    certificate or a policy.
-    """
+    """Raise an error if a file with the content `data` is a recipe, certificate or policy."""
     if "method" in data and "method" not in attributes:
         raise PolicyError(
             f"{file} holds the recipe of a record-level release, not masking configurations.",
@@ -636,9 +632,7 @@ class _Loader:
             seen.add(str(value))
 
     def _methods(self, entries: list[str | dict[str, dict[str, Any]]]) -> tuple[MethodChoice, ...]:
-        """Return the record-level methods that a policy lists (`entries`); methods with the same
-        name get a number.
-        """
+        """Return the record-level methods in `entries` of a policy; equal names get a number."""
         choices: list[MethodChoice] = []
         for index, entry in enumerate(entries):
             if isinstance(entry, dict) and len(entry) != 1:

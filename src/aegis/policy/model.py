@@ -772,9 +772,7 @@ class Policy:
 
 
 def _check_number_masks(label: Attribute) -> None:
-    """Raise `PolicyError` unless a numeric label has the role `feature` and exactly one mask, which
-    shows a number.
-    """
+    """Raise `PolicyError` unless a numeric label is a feature with one mask that shows a number."""
     name, masks = label.name, label.masks
     ranges = (
         "To release ranges, leave `kind` out: they are classes, with one mask such as "

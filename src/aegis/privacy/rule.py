@@ -357,9 +357,7 @@ class PrivacyRule:
 
     @cached_property
     def sizes_only(self) -> bool:
-        """Whether the rule requires nothing of an equivalence class except a size of at least
-        `minimum_size`.
-        """
+        """Whether the rule requires nothing of a class except a size of at least `minimum_size`."""
         return all(criterion.model.least_size is not None for criterion in self.criteria)
 
     def allowed_rows(self, rows: int) -> int:

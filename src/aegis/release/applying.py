@@ -461,9 +461,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         return masked_batches(self.source, self.table, self.masks, self.checked)
 
     def describe(self, **common: Any) -> Release:
-        """Return the release as an object; `common` has the fields that all kinds of releases
-        share.
-        """
+        """Return the release object; `common` has the fields that all kinds of releases share."""
         return Release(
             configuration=self.configuration,
             noised_quasi_identifiers=self._noised(),
@@ -474,9 +472,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         )
 
     def how(self, release: Release) -> Mapping[str, Any]:
-        """Return what the certificate says about how the release was made: its configuration and
-        what follows from it.
-        """
+        """Return the certificate's entries on the configuration and what follows from it."""
         masks = release.configuration.spec()
         return {
             "configuration": {"name": release.configuration.name, "masks": masks},

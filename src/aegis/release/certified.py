@@ -302,9 +302,7 @@ class _Check:
         self._differs("output.rows", self.document["output"].get("rows"), self.source.rows)
 
     def _digest(self, what: str, source: Source) -> None:
-        """Record if a table does not have the digest that the certificate states for `what` (input
-        or output).
-        """
+        """Record if a table does not have the certified digest of `what` (input or output)."""
         if reason := incomparable(self.document[what], source):
             self.unchecked.append(f"{what}.sha256: {reason}")
         else:
@@ -703,9 +701,7 @@ class _Check:
             self._compared(said, value, chosen, scorer)
 
     def _utility_of_labels(self, said: Any) -> None:
-        """Measure the utility of each label, and record differences from the certified one
-        (`said`).
-        """
+        """Measure the utility of each label; record differences from the certified one (`said`)."""
         assert self.declared is not None
         whole = self.document.get("suppressed_rows") == 0
         try:

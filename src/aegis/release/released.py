@@ -112,9 +112,7 @@ def _utility_of_labels(
 
 
 def _nothing(source: Source, policy: Policy, measure: str | None) -> UtilityFigure:
-    """Return the utility, by `measure`, of a release of `source` that shows only one class of the
-    label.
-    """
+    """Return the utility, by `measure`, of a release that shows only one class of the label."""
     before = Scorer(summarize(source, as_it_is(policy, original=True)))
     chosen, _ = measure_for(before.summary, measure)
     reference = before.value(before.unmasked, chosen)

@@ -236,9 +236,7 @@ def record_risk(
 
 
 def _completed(request: RiskRequest, source: Source) -> RiskRequest:
-    """Return the request; if it names no quasi-identifiers or no weight, these come from its
-    policy.
-    """
+    """Return the request; quasi-identifiers or a weight that it lacks come from its policy."""
     if request.policy is None:
         return request
     policy = as_policy(request.policy)

@@ -361,9 +361,7 @@ class Client:
         yield from self._paged("/log", "entries", **chosen)
 
     def verify_log(self, head: str | None = None) -> dict[str, Any]:
-        """Check that the log is unbroken and still contains an entry hash (`head`) that you noted
-        earlier.
-        """
+        """Check that the log is unbroken and still contains a hash (`head`) noted earlier."""
         return self._post("/log/verify" if head is None else f"/log/verify?head={_part(head)}")
 
     def job(self, job: str) -> dict[str, Any]:

@@ -90,9 +90,7 @@ class BenchOpening:
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Start the step `title` of opening the table, which takes `total` units of work (None:
-        unknown).
-        """
+        """Start the step `title`, which takes `total` units of work (None: unknown)."""
         self.told = {"step": title, "done": 0.0, "total": total}
         yield ToldStep(self.told)
 

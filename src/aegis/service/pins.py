@@ -452,9 +452,7 @@ def _below_floor(policy: Policy, floor: Floor) -> list[str]:
 
 
 def _differing(policy: Policy, pinned_policy: Policy) -> list[str]:
-    """Return one line for each protection in which a policy differs from the policy that the
-    provider allows.
-    """
+    """Return one line for each protection in which a policy differs from the allowed policy."""
     wrong = []
     if policy.privacy != pinned_policy.privacy:
         wrong.append(f"its rule is {policy.privacy}, and the pinned one {pinned_policy.privacy}")

@@ -526,9 +526,7 @@ def _full(error: Exception, first: str, origin: str) -> ResourceError:
 
 
 def _used(first: str) -> str:
-    """Return the words "(... used)" from `first`, an engine's message on memory; empty if it has
-    none.
-    """
+    """Return the words "(... used)" of an engine's message on memory (`first`), or an empty text."""
     used = re.search(r" \([^()]* used\)", first)
     return used[0] if used else ""
 

@@ -253,9 +253,7 @@ def _numbers(values: list[Any]) -> list[Any]:
 
 
 def _rounded(values: list[Any]) -> bool:
-    """Return whether some of the numbers `values` are whole and so large that a workbook has
-    rounded them.
-    """
+    """Return whether some numbers are whole and so large that a workbook has rounded them."""
     numbers = (value for value in values if isinstance(value, int | float))
     return any(abs(value) >= _EXACT and float(value).is_integer() for value in numbers)
 

@@ -315,9 +315,7 @@ class Source:
 
     @property
     def digest_of(self) -> str:
-        """The content from which `digest` is computed: files, rows in their order, or rows in any
-        order.
-        """
+        """What `digest` is computed from: files, rows in their order, or rows in any order."""
         return DIGESTED[0] if self.files else DIGESTED[2 if self.engine.rows_stay else 1]
 
     def digest(self) -> str:

@@ -318,9 +318,7 @@ class CountedClasses:
 
     @cached_property
     def _ids(self) -> Ints:
-        """The number of the equivalence class of each row of `cells` (combination of values), shape
-        (cells,).
-        """
+        """The class of each row of `cells`, that is, of each combination of values, shape (cells,)."""
         if self.population is not None:
             return self._ids_beside(self.population)[: self.cells.num_rows]
         if not self.sensitive and self.quasi:
@@ -339,9 +337,7 @@ class CountedClasses:
 
     @property
     def _counts(self) -> Ints:
-        """The number of the table's rows with each combination of values in `cells`, shape
-        (cells,).
-        """
+        """The number of rows with each combination of values in `cells`, shape (cells,)."""
         rows: Ints = self.cells["n"].to_numpy().astype(np.int64)
         return rows
 

@@ -98,9 +98,7 @@ class CodedRows:
         return replace(self, values=values, codes={**self.codes, copy: self.codes[name]})
 
     def with_constants(self, names: Sequence[str], value: str) -> CodedRows:
-        """Return the rows with further columns, called `names`, in each of which all rows have the
-        value `value`.
-        """
+        """Return the rows with further columns `names`, in which all rows have the value `value`."""
         same = np.zeros(len(self.label), dtype=np.uint8)
         values = {**self.values, **dict.fromkeys(names, pa.array([value]))}
         return replace(self, values=values, codes={**self.codes, **dict.fromkeys(names, same)})
@@ -296,9 +294,7 @@ def stored_rows(source: Source, names: Sequence[str]) -> CodedRows | None:
 
 
 def _repeat(source: Source, names: Sequence[str]) -> bool:
-    """Return whether, in each of the columns `names`, values repeat in the first rows of a Parquet
-    file.
-    """
+    """Return whether values repeat in each column in the first rows of a Parquet file."""
     try:
         batches = stored_batches(source, names, rows=_FIRST)
         first = None if batches is None else next(batches, None)
@@ -493,9 +489,7 @@ def _once(
 
 
 def _grouped(table: ir.Table, columns: list[str]) -> ir.Table:
-    """Return a query for the combinations of values in `columns` of a table, and the number of rows
-    with each.
-    """
+    """Return a query for the combinations of values in `columns`, and the rows with each."""
     keys = {f"c{i}": table[name] for i, name in enumerate(columns)}
     return table.group_by(**keys).aggregate(aegis_n=table.count())
 

@@ -433,9 +433,7 @@ def label_bins(column: ir.Column, values: pa.Array, counts: Ints, label: Label) 
 
 
 def check_values(name: str, values: int, most: int) -> None:
-    """Raise `DataError` if the attribute `name` has more than `most` distinct values; `values` is
-    their number.
-    """
+    """Raise `DataError` if the number of distinct `values` of an attribute is above `most`."""
     if values > most:
         raise DataError(
             f"Attribute {name!r} has more than {most:,} distinct values.",

@@ -426,9 +426,7 @@ def apart(
 
 
 def as_entries(counts: Ints) -> Array:
-    """Return counts as 32-bit integers if they fit, else as 64-bit integers, which sums of weights
-    may need.
-    """
+    """Return counts as 32-bit integers if they fit, else as 64-bit ones (sums of weights)."""
     return counts.astype(np.int32) if int(counts.max(initial=0)) < 2**31 else counts
 
 

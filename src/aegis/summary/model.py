@@ -48,9 +48,7 @@ class Information(StrEnum):
 
     @classmethod
     def of(cls, know: Information | str) -> Information:
-        """Return the member of this enumeration that `know` names; raise `PolicyError` if there is
-        none.
-        """
+        """Return the member of this class that `know` names; raise `PolicyError` if there is none."""
         return member(cls, know, "information setting")
 
 

@@ -77,9 +77,7 @@ class CategoryNoise(NoiseMask):
         return among(text, {*map(str, self.categories()), SUPPRESSED})
 
     def known(self, column: Any) -> Any:
-        """Return the Ibis condition that a value of `column` is null or one of the values that the
-        mask can show.
-        """
+        """Return the Ibis condition that a value is null or one that the mask can show."""
         import ibis
 
         covered = {str(text_of(value)): True for value in self.categories()}

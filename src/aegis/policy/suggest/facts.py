@@ -312,9 +312,7 @@ def merged(ranges: Sequence[str], size: int) -> dict[str, Any]:
 
 
 def _name(group: Sequence[str]) -> str:
-    """Return a name for a `group` of ranges that are merged: from the start of the first to the end
-    of the last.
-    """
+    """Return a name for ranges that are merged: from the start of the first to the end of the last."""
     first, last = _BOTH.fullmatch(group[0].strip()), _BOTH.fullmatch(group[-1].strip())
     if first is not None and last is not None:
         return f"{first[1]}{first[2]}{first[3]}{last[4]}{last[5]}"

@@ -334,9 +334,7 @@ def _widths(facts: ColumnFacts) -> list[int | float]:
 
 
 def _ladder(rung: int) -> int | float:
-    """Return the number at position `rung` of the series ..., 0.5, 1, 2, 5, 10, ..., in which 1 has
-    the position 0.
-    """
+    """Return number `rung` of the series ..., 0.5, 1, 2, 5, 10, ..., in which 1 is number 0."""
     power, step = divmod(rung, 3)
     digit = (1, 2, 5)[step]
     return digit * 10**power if power >= 0 else float(f"{digit}e{power}")

@@ -284,9 +284,7 @@ def _opened(table: Any, labels: Sequence[str], weight: str | None) -> Source:
 def _profiles(
     facts: Mapping[str, ColumnFacts], labels: Sequence[str], weight: str | None
 ) -> dict[str, ColumnProfile]:
-    """Return the proposal (role and masks) for every column except the labels, from the `facts` on
-    each.
-    """
+    """Return role and masks to propose for every column except the labels, from its `facts`."""
     return {
         name: declared_weight(column) if name == weight else _propose(column)
         for name, column in facts.items()

@@ -314,9 +314,7 @@ def count_alone(source: Source, columns: Sequence[str], person: str | None) -> i
 
 
 def _collect(source: Source, facts: Sequence[ColumnFacts], most: int) -> dict[str, pa.Array]:
-    """Fetch the columns of `facts` for all rows, or for a sample of about `most` rows, in one
-    query.
-    """
+    """Fetch the columns of `facts`, all rows or a sample of about `most` rows, in one query."""
     table = source.table if source.rows <= most else source.sample(most, seed=0)
     selected = table.select(**{f"c{i}": table[own.name] for i, own in enumerate(facts)})
     collected = source.collect(selected)

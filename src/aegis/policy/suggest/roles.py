@@ -186,9 +186,7 @@ def warn_of_label(facts: ColumnFacts) -> str:
 
 
 def _speaks(facts: ColumnFacts) -> bool:
-    """Return whether the name of a column says that it is a quasi-identifier or a sensitive
-    attribute.
-    """
+    """Return whether a column's name says that it is a quasi-identifier or sensitive."""
     concept = facts.concept
     return concept is not None and concept.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE)
 

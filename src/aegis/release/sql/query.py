@@ -401,9 +401,7 @@ class _QueryWriter:
         self.quasi = [a.name for a in policy.quasi_identifiers if a.name in columns]
 
     def select(self, place: tuple[str, ...]) -> str:
-        """Return the query on the table with the name `place`, given in parts: catalog, database
-        and table.
-        """
+        """Return the query on the table `place`, given as catalog, database and table."""
         quote = partial(_quoted, dialect=self.dialect)
         rule = rule_query(self.policy.privacy, self.quasi, quote)
         unseen = self.policy.unseen is Unseen.ERROR and any(
@@ -452,9 +450,7 @@ class _QueryWriter:
         return _compiled(table.select(shown), self.dialect)
 
     def _check_partitions(self, shown: Mapping[str, ir.Value]) -> None:
-        """Raise an error if the SQL dialect cannot group by the masked columns, whose expressions
-        are `shown`.
-        """
+        """Raise an error if the SQL dialect cannot group by the masked columns (`shown`)."""
         if self.dialect is not Dialect.BIGQUERY:
             return
         person = [] if self.policy.person is None else [PERSON]

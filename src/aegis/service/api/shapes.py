@@ -69,9 +69,7 @@ class Sent(BaseModel):
 
 
 class OfProgram(Sent):
-    """A request body from a program. A value that does not have the type of its field is refused,
-    not converted.
-    """
+    """A request body from a program: values with another type than their field are refused."""
 
     model_config = ConfigDict(strict=True)
 

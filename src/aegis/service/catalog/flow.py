@@ -117,9 +117,7 @@ def ask_check(
 def _enqueue(
     session: Session, request: Request, kind: str, place: str, task: Mapping[str, Any]
 ) -> Job:
-    """Create a job of this `kind` for a request, to be done by a program at `place`: an agent or a
-    worker.
-    """
+    """Create a job of this `kind` for a request; `place` says who does it, agent or worker."""
     return jobs.enqueue(session, kind, place, request.data_set_id, request_id=request.id, task=task)
 
 

@@ -162,9 +162,7 @@ def candidates(
 
 
 def leak(bundle: bytes, *, progress: Progress = SILENT) -> dict[str, Any]:
-    """Audit how much a protected summary reveals, and compare the result with the protection that
-    the summary states.
-    """
+    """Audit how much a protected summary reveals, compared with the protection that it states."""
     with progress.step("Looking for what the summary gives away"):
         return audit_leak(read(bundle)).to_dict()
 

@@ -276,7 +276,5 @@ def _other_configuration(
 
 
 def _fits(mask: Mask | None, declared: Mask) -> bool:
-    """Return whether a mask equals the declared mask, or is the declared mask after fitting to
-    data.
-    """
+    """Return whether a mask equals the declared mask, or is the declared mask after fitting."""
     return mask == declared or (type(mask) is type(declared) and not declared.fitted)

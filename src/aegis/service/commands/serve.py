@@ -228,9 +228,7 @@ def _check(local: Path | None, host: str) -> None:
 
 
 def _require_several(processes: int, local: Path | None, port: int) -> None:
-    """Raise an error if the options allow only one process: with a workbench (`local`), on Windows,
-    and with port 0.
-    """
+    """Raise an error for a workbench (`local`), Windows or port 0: they allow only one process."""
     if local is not None:
         raise PolicyError(
             f"A workbench cannot run {processes} processes: its open tables are in the memory of one.",
@@ -259,9 +257,7 @@ def _proxies(given: list[str] | None) -> tuple[str, ...] | None:
 
 
 def _roles(text: str) -> dict[str, str]:
-    """Return the role that each value of an identity provider's claim gives, from a text
-    `VALUE=ROLE,...`.
-    """
+    """Return the role for each value of an identity provider's claim, from `VALUE=ROLE,...`."""
     pairs = [pair.rpartition("=") for pair in text.split(",") if pair.strip()]
     if not all(value.strip() and role.strip() for value, _, role in pairs):
         raise PolicyError(

@@ -40,9 +40,7 @@ _FILES = ("masked.parquet", "certificate.json", "report.html", "configuration.ya
 
 
 def benches_of(call: CallOf) -> Benches:
-    """Return the open tables of the workbench and the folder of this service, after identifying the
-    caller.
-    """
+    """Return the tables that are open in the workbench, after identifying the caller."""
     return cast(Benches, call.request.app.state.benches)
 
 

@@ -175,9 +175,7 @@ def types_of(
 
 
 def _open(forms: Sequence[_Form]) -> bool:
-    """Return whether the types (`forms`) that fit a column's first rows leave open how the column
-    is to be read.
-    """
+    """Return whether the types (`forms`) that fit the first rows leave open how to read a column."""
     return forms[0].doubtful or len({form.order for form in forms if form.order}) > 1
 
 
@@ -275,9 +273,7 @@ def _forms(name: str, first: Sequence[str | None], dialect: TextDialect) -> list
 
 
 def _is_written(value: str, form: str) -> bool:
-    """Return whether the text `value` is a date in the form `form`, such as %d-%b-%Y; days need no
-    leading zero.
-    """
+    """Return whether a text is a date in a form such as %d-%b-%Y; days need no leading zero."""
     try:
         datetime.strptime(value, form)
     except ValueError:
@@ -301,9 +297,7 @@ def _named_dates(text: str, form: str) -> Iterator[_Form]:
 
 
 def _without(value: str, unit: str, before: bool) -> str | None:
-    """Return the number `value` without the unit before (if `before`) or after it; None if it has
-    no such unit.
-    """
+    """Return a number without the unit `before` or after it; None if it has no such unit."""
     pattern = _unit_before(unit) if before else _unit_behind(unit)
     stripped, replaced = re.subn(pattern, r"\1" if before else "", value)
     return stripped if replaced else None
@@ -420,9 +414,7 @@ def _settled(name: str, met: Sequence[_Form], dialect: TextDialect) -> CsvColumn
 
 
 def _by_context(form: _Form, dialect: TextDialect) -> bool:
-    """Return whether the meaning of a value depends on other values of the column, as the order of
-    day and month does.
-    """
+    """Return whether other values of the column decide what a value means, as for day and month."""
     if form.order:
         return form.order != "year-first" and "%d.%m.%Y" not in form.value
     if form.type not in ("BIGINT", "DOUBLE"):

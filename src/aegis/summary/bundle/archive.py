@@ -142,9 +142,7 @@ def write_archive(
 
 
 def _version(content: Mapping[str, Any]) -> int:
-    """Return the lowest format version with which readers understand a bundle with the manifest
-    `content`.
-    """
+    """Return the lowest format version with which readers understand the manifest of a bundle."""
     if "labels" in content or "weights" in content:
         return VERSION
     return OF_NUMBER if "unit" in content.get("label", {}) else OF_CLASSES
@@ -352,9 +350,7 @@ def _manifest(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> d
 
 
 def _inflate(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytearray:
-    """Decompress a member of a ZIP file, up to its declared size; memory is allocated only as bytes
-    arrive.
-    """
+    """Decompress a file in a ZIP, up to its declared size; memory is allocated as bytes arrive."""
     if entry.compress_type not in _METHODS:
         raise zipfile.BadZipFile(f"member {entry.filename!r} has an unknown compression")
     data = bytearray()

@@ -63,9 +63,7 @@ MaskSpec = str | dict[str, Any]
 
 
 class BundleMapping(BaseModel):
-    """A mapping in the manifest (JSON) of a summary file. It allows only the keys that are fields
-    of its class.
-    """
+    """A mapping in the manifest (JSON) of a summary file; it allows only the fields of its class."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -131,9 +129,7 @@ class WeightSumsShape(BundleMapping):
 
 
 class WeightsShape(BundleMapping):
-    """The entry in a summary file's manifest for the weights of the rows: their column, their unit
-    and their sums.
-    """
+    """The entry in a summary file's manifest for weights of rows: their column, unit and sums."""
 
     column: str
     unit: UnitShape
@@ -182,9 +178,7 @@ class DialectShape(BundleMapping):
 
 
 class TermsShape(BundleMapping):
-    """The entry in a summary file's manifest for the policy under which the summary was made, as a
-    JSON text.
-    """
+    """The entry in a summary file's manifest for the policy of the summary, as a JSON text."""
 
     policy: str
     locked: bool

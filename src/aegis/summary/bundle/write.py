@@ -110,9 +110,7 @@ def _label_to(label: LabelSummary) -> dict[str, Any]:
 
 
 def _weights_to(weights: TableWeights | None) -> dict[str, Any]:
-    """Return the weights of the rows as an entry in a summary file's manifest; empty if each row
-    counts once.
-    """
+    """Return the weights as an entry in a file's manifest; empty if each row counts once."""
     if weights is None:
         return {}
     said = {
@@ -131,9 +129,7 @@ def _sums_to(sums: WeightSums) -> dict[str, str]:
 
 
 def _unit_to(unit: NumberUnit | None) -> dict[str, Any]:
-    """Return the unit of a numeric label as an entry in a summary file's manifest; empty for a
-    label with classes.
-    """
+    """Return a label's unit as an entry in a file's manifest; empty for a label with classes."""
     return {} if unit is None else {"unit": json_fields(unit)}
 
 

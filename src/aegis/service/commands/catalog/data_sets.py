@@ -375,9 +375,7 @@ def admit(
 
 
 def _check_head(head: str | None, *, check: bool) -> None:
-    """Raise `PolicyError` if the hash of a log entry (`head`) is malformed, or is given without
-    `--verify` (`check`).
-    """
+    """Raise `PolicyError` if a log entry's hash (`head`) is malformed, or given without `check`."""
     if head is not None and not check:
         raise PolicyError("--head works only with --verify.", hint="Give both.")
     if head is not None and not _HEAD.fullmatch(head):
