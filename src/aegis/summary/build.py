@@ -175,7 +175,7 @@ class TaskBuilder(HeldBuilder):
         return dealt is not None and dealt[0].get(attribute.name, (None,))[0] is attribute.atoms
 
     def _labelled(self, of_rows: Array) -> Array:
-        """Return those entries of an array with one entry per row whose rows have the label."""
+        """Return the entries of `of_rows` (one per row) for those rows that have the label."""
         assert self.coded is not None
         labelled = self.coded.labelled
         return of_rows if labelled.all() else of_rows[labelled]

@@ -221,8 +221,8 @@ def _check(summaries: Sequence[Summary]) -> None:
 
 
 def _base(summary: Summary) -> tuple[int, int | None] | None:
-    """Return the base and exponent of a numeric label's unit as far as all parts must share them;
-    None if the label has classes.
+    """Return what all parts must share of a numeric label's unit, its base and its exponent; None
+    if the label has classes.
 
     The exponent is None for base 10, because decimal units can be converted.
     """
@@ -267,7 +267,9 @@ class _PartCodes:
 
 
 class _Merger:
-    """The steps of `merge`, with the translation of codes from the parts to the merged summary."""
+    """Merges summaries of the parts of a table, and translates codes of the parts to codes of the
+    merged summary.
+    """
 
     def __init__(self, summaries: Sequence[Summary]) -> None:
         self.summaries = summaries
