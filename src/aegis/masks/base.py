@@ -184,8 +184,8 @@ class Mask(ABC):
         """
 
     def told_apart(self, column: ir.Column) -> ir.Value:
-        """Return an expression that has the same result for two values of `column` if and only if
-        the mask merges them.
+        """Return an expression that has the same result for two values of `column` if the mask
+        shows both as the same value, and different results otherwise.
 
         This is the masked value, unless the mask draws the masked value at random.
         """
@@ -338,8 +338,8 @@ def number(mask: str, parameter: str, given: object, *, positive: bool = False) 
 
 
 def exact(mask: str, parameter: str, given: object, *, positive: bool = False) -> int | float:
-    """Return `given`, the value of a mask's parameter, if it is a number with so few decimal places
-    that interval bounds are exact; otherwise raise `PolicyError`.
+    """Return `given`, the value of a mask's parameter, if it is a number (above 0 if `positive`)
+    with so few decimal places that interval bounds are exact; otherwise raise `PolicyError`.
     """
     checked = number(mask, parameter, given, positive=positive)
     digits = decimals(checked)
@@ -399,7 +399,7 @@ def text(mask: str, parameter: str, given: object) -> str:
 
 def edges(mask: str, given: object) -> tuple[int | float, ...]:
     """Return `given` if it is a list of cut points, that is, finite numbers in strictly ascending
-    order; otherwise raise `PolicyError`.
+    order; otherwise raise `PolicyError`, which names `mask`.
     """
     allowed = "a list of numbers in ascending order, none twice"
     if isinstance(given, str) or not isinstance(given, Iterable):

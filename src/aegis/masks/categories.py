@@ -301,7 +301,9 @@ def _values(mask: str, parameter: str, given: object) -> tuple[Value, ...]:
 
 
 def _groups(mask: str, given: object) -> tuple[tuple[str, tuple[Value, ...]], ...]:
-    """Normalise groups and sort them by name; raise an error if a value is in two groups."""
+    """Return the groups that a policy states (values by name of the group), sorted by name; raise
+    an error if a value is in two groups.
+    """
     pairs = tuple(given.items()) if isinstance(given, Mapping) else given
     if not isinstance(pairs, tuple) or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
         raise parameters.wrong(

@@ -309,7 +309,9 @@ class Compose(Mask):
         return f"{self.name}({', '.join(map(str, self.masks))})"
 
     def check(self, kind: Kind, attribute: str) -> None:
-        """Raise `PolicyError` if a mask does not fit the kind of data that the previous mask shows."""
+        """Raise `PolicyError`, which names the attribute, if one of the masks does not accept the
+        kind of data that the previous mask shows.
+        """
         for mask in self.masks:
             mask.check(kind, attribute)
             kind = mask.output_kind(kind)

@@ -303,8 +303,8 @@ def _comparable(value: object) -> object:
 
 
 def _split(text: str, name: str) -> list[list[str]]:
-    """Return the rows of a hierarchy file, split at the first separator with which all rows have
-    equally many columns.
+    """Return the rows in the `text` of a hierarchy file, split at the first separator with which
+    all rows have equally many columns.
     """
     best: list[list[str]] = []
     wrong: csv.Error | None = None
@@ -356,7 +356,8 @@ def _trimmed(row: list[str]) -> list[str] | None:
 
 
 def _require_even(rows: list[list[str]], name: str) -> None:
-    """Raise `DataError` unless all rows of a file have equally many levels, at least one.
+    """Raise `DataError` unless all rows of the hierarchy file `name` have equally many levels, at
+    least one.
 
     The message quotes no value, because the file may contain data instead of a hierarchy.
     """
@@ -371,7 +372,9 @@ def _require_even(rows: list[list[str]], name: str) -> None:
 
 
 def _check_rows(rows: tuple[Row, ...], name: str) -> None:
-    """Raise `DataError` unless `rows` are equally long, unique by value and nested."""
+    """Raise `DataError`, which names the hierarchy, unless its `rows` (a value and its groups) have
+    the same length and different values, and the groups of each level lie within those of the next.
+    """
     if not rows:
         raise DataError(f"Hierarchy {name} is empty.", hint="Give one row per value.")
     seen: dict[str | None, Row] = {}
@@ -430,7 +433,7 @@ def _shown(row: Row) -> str:
 
 
 def _check_nested(rows: tuple[Row, ...], lower: int, upper: int, name: str) -> None:
-    """Raise `DataError` if level `upper` splits a group of level `lower`."""
+    """Raise `DataError` if level `upper` of the hierarchy `name` splits a group of level `lower`."""
     first: dict[str | None, Row] = {}
     for row in rows:
         other = first.setdefault(row[lower], row)
@@ -665,8 +668,8 @@ class Joined:
     lookups: Mapping[str, Lookup]
 
     def masked(self, name: str, mask: Mask | None) -> ir.Value:
-        """Return the expression of a masked column of `table`; if `mask` is None, the column
-        itself.
+        """Return the expression for the column `name` of `table` after masking; if `mask` is None,
+        the column itself.
         """
         column = self.table[name]
         if name in self.lookups:
@@ -695,9 +698,9 @@ def join_lookups(source: Source, table: ir.Table, masks: Mapping[str, Mask | Non
 def joined_with(
     table: ir.Table, lookups: Mapping[str, Lookup], handed: Mapping[str, ir.Table]
 ) -> Joined:
-    """Return a table joined with lookup tables, one for each column in `handed`; `lookups` has
-    their contents. The join adds the columns aegis_v0 (values), aegis_g0 (masked texts), aegis_v1,
-    ...
+    """Return a table joined with lookup tables (values and masked texts). For each column, `handed`
+    has its lookup table in the engine, and `lookups` the contents. The join adds the columns
+    aegis_v0 (values), aegis_g0 (masked texts), aegis_v1, ...
     """
     for place, (name, small) in enumerate(handed.items()):
         table = table.left_join(small, table[name] == small[f"aegis_v{place}"])

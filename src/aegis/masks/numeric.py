@@ -207,8 +207,8 @@ def _number(text: str) -> Fraction | None:
 
 
 def _on_grid(number: Fraction, grid: Grid) -> int | None:
-    """Return an interval bound in units of the last decimal place; None if no interval of the grid
-    starts at `number`.
+    """Return `number` in units of 10**-digits (the last decimal place of the grid) if an interval
+    of the grid starts there; otherwise None.
     """
     scaled = number * grid.scale
     whole = scaled.denominator == 1 and (int(scaled) - grid.origin) % grid.width == 0
@@ -216,7 +216,9 @@ def _on_grid(number: Fraction, grid: Grid) -> int | None:
 
 
 def _outer(grid: Grid, cells: int) -> tuple[int, int]:
-    """Return the bounds that are `cells` intervals below and above the origin, in scaled units."""
+    """Return the bounds that are `cells` intervals below and above the origin of `grid`, as
+    integers in units of 10**-digits (the last decimal place of the grid).
+    """
     return -cells * grid.width + grid.origin, cells * grid.width + grid.origin
 
 
@@ -269,7 +271,9 @@ def _labels(edges: tuple[int | float, ...]) -> Iterator[str]:
 
 
 def _edge(column: ir.NumericValue, edge: float) -> ir.Value:
-    """Return a cut point as a literal; for an integer column as an integer, so that no digits are lost."""
+    """Return the cut point `edge` as a literal to compare with a column; for an integer column, it
+    is rounded up to an integer, so that no digits are lost.
+    """
     if column.type().is_integer():
         low, high = arithmetic.limits(column.type())
         if low <= ceil(edge) <= high:
@@ -316,7 +320,7 @@ class EqualWidth(_Cuts):
     learns: ClassVar[str | None] = LEARNS
 
     def _learn(self, data: ValueCounts) -> EqualWidth:
-        """Return the mask with the cut points of `data`."""
+        """Return the mask with cut points that divide the range of `data` into equal widths."""
         values, counts = _finite(data)
         if len(values) < 2:
             return EqualWidth(self.count, ())
@@ -356,7 +360,7 @@ class Quantiles(_Cuts):
     )
 
     def _learn(self, data: ValueCounts) -> Quantiles:
-        """Compute the cut points of `data`."""
+        """Return the mask with cut points between about equally many rows of `data`."""
         values, counts = _finite(data)
         below, total = np.cumsum(counts) - counts, int(counts.sum())
         if len(values) < 2:
@@ -431,7 +435,7 @@ class Round(Mask):
             base.whole(self.name, "digits", self.digits, at_least=1, at_most=15)
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`, or a number if whole numbers are rounded to a fractional step."""
+        """Return `kind` (of the original column), or the kind `number` if `step` has a fraction."""
         whole = self.step is None or base.decimals(self.step) == 0
         return kind if whole else Kind.NUMBER
 
@@ -526,7 +530,7 @@ def _significant_float(value: ir.FloatingValue, digits: int) -> ir.FloatingValue
 
 @dataclass(frozen=True)
 class _Coding(Mask):
-    """Base class of top and bottom coding."""
+    """Base class of masks that replace numbers beyond a bound by it: top and bottom coding."""
 
     at: int | float = described("the bound")
 
@@ -539,7 +543,9 @@ class _Coding(Mask):
         base.number(self.name, "at", self.at)
 
     def check(self, kind: Kind, attribute: str) -> None:
-        """Raise `PolicyError` if the mask does not fit, or would turn whole numbers into fractions."""
+        """Raise `PolicyError`, which names the attribute, if the mask does not accept columns of
+        this kind, or if its bound would turn whole numbers into fractions.
+        """
         super().check(kind, attribute)
         if kind is Kind.INTEGER and base.decimals(self.at):
             raise PolicyError(

@@ -247,7 +247,7 @@ class Truncate(Mask):
 
     @property
     def idempotent(self) -> bool:  # type: ignore[override]
-        """Whether the mask shows dates."""
+        """Whether masking a value again leaves it unchanged, as it does if the mask shows dates."""
         return self.show == "date"
 
     def shows(self, text: str) -> bool | None:

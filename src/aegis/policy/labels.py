@@ -39,7 +39,8 @@ class Label:
     kind
         Whether the label is a class or a number.
     several
-        The labels, if there are several, and `column` is empty; None if there is one label or none.
+        All labels if there are several, in which case `column` is empty; None if there is one label
+        or none.
     bounds
         Smallest and largest value of a numeric label that a protected summary counts; None if the
         policy does not declare them.

@@ -357,7 +357,7 @@ class _Reader:
         return _ReadValue(value(event.value.lower()), place)
 
     def _resolved(self, event: yaml.ScalarEvent) -> str:
-        """Return the tag of a scalar, by its form; a quoted scalar is always a text."""
+        """Return the YAML tag (type) of a scalar, by its form; a quoted scalar is always a text."""
         if event.tag == "!":
             return _TAG + "str"
         return str(self.loader.resolve(yaml.ScalarNode, event.value, event.implicit))
@@ -389,17 +389,17 @@ ByValue = Field(strict=False)
 
 
 def _column(value: Any) -> Any:
-    """Convert an integer to text, because a column may be called 2024."""
+    """Return an integer as text, because a column may be called 2024; other values stay unchanged."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _label(value: Any) -> Any:
-    """Accept a bare column name for `{column: NAME}`."""
+    """Return `{column: NAME}` for a bare name of a column; other values stay unchanged."""
     return {"column": value} if isinstance(value, str | int) else value
 
 
 def _day(value: Any) -> Any:
-    """Convert a date that YAML has parsed to text."""
+    """Return a date that YAML has parsed as text; other values stay unchanged."""
     return value.isoformat() if isinstance(value, date) else value
 
 

@@ -107,7 +107,7 @@ def _attribute_entry(attribute: Attribute) -> dict[str, Any]:
 
 
 def _several_entries(several: SeveralLabels) -> dict[str, Any]:
-    """Return the policy's keys for several labels, without keys that have their default value."""
+    """Return the entries of a policy file that state several labels, without default values."""
     return _stated(
         labels="any" if several.any_column else [_task_entry(task) for task in several.tasks],
         serve=None if several.serve is Serve.MEAN else str(several.serve),
@@ -248,7 +248,7 @@ def read_document(path: str | Path, what: str) -> Located:
 def _refuse_other_documents(
     file: Path, data: Mapping[str, Any], attributes: Mapping[str, Attribute]
 ) -> None:
-    """Raise an error if a file of configurations is a recipe, a certificate or a policy."""
+    """Raise an error if a file with the content `data` is a recipe, certificate or policy."""
     if "method" in data and "method" not in attributes:
         raise PolicyError(
             f"{file} holds the recipe of a record-level release, not masking configurations.",
@@ -373,8 +373,8 @@ def dump_configurations(
 
 
 def choice(source: str | Path | Located) -> dict[str, Any]:
-    """Return what a file of configurations or a recipe says; nothing for a bare {attribute: mask}
-    mapping, which may well have attributes of any name.
+    """Return the entries of a file that has `configurations` or is a recipe (`method`); an empty
+    mapping for a file that is just {attribute: mask}, because its keys are names of attributes.
     """
     data = read_mapping(source, "configuration")
     return data if {"configurations", "method"} & data.keys() else {}
@@ -483,7 +483,9 @@ class _Loader:
             return several_labels(tasks, serve, known=known)
 
     def _check_weight(self, name: str | None, attributes: Mapping[str, Attribute]) -> None:
-        """Raise `PolicyError` if the weight would be released unmasked, because it can identify persons."""
+        """Raise `PolicyError` if the column of weights, `name`, would be released unmasked, because
+        it can identify persons.
+        """
         own = None if name is None else attributes.get(name)
         if own is not None and any(isinstance(mask, Identity) for mask in own.masks):
             raise PolicyError(
@@ -601,7 +603,9 @@ class _Loader:
     def _kind(
         self, entry: AttributeEntry, path: tuple[str, str]
     ) -> tuple[AttributeKind | None, tuple[Any, ...]]:
-        """Return kind and order of an attribute; an order makes it ordinal."""
+        """Return how methods compare the values of an attribute (`kind`), and the order of its
+        values, if stated; an order makes the attribute ordinal.
+        """
         key = "kind" if entry.order is None else "order"
         if (entry.kind or entry.order) and entry.role is not Role.QUASI_IDENTIFIER:
             raise PolicyError(
@@ -628,7 +632,7 @@ class _Loader:
             seen.add(str(value))
 
     def _methods(self, entries: list[str | dict[str, dict[str, Any]]]) -> tuple[MethodChoice, ...]:
-        """Return the record-level methods; repeated names get a number."""
+        """Return the record-level methods in `entries` of a policy; equal names get a number."""
         choices: list[MethodChoice] = []
         for index, entry in enumerate(entries):
             if isinstance(entry, dict) and len(entry) != 1:
@@ -671,7 +675,9 @@ def _configuration(
     located: Located,
     path: tuple[str | int, ...],
 ) -> Configuration:
-    """Return one configuration; attributes that it leaves out keep their default mask."""
+    """Return the configuration `name` from its `masks` as written in a file; attributes that it
+    leaves out get their only candidate mask or, if they have several, `identity`.
+    """
     if not isinstance(masks, dict):
         raise PolicyError(
             f"{located.where(*path)}: configuration {name!r} is {masks!r}.",

@@ -201,8 +201,7 @@ def required_mask(configuration: Configuration, attribute: str) -> Mask:
 
 
 def listed_configurations(given: object) -> tuple[Configuration, ...]:
-    """Return configurations as a list, whether they are given as a mapping by name or as a
-    sequence.
+    """Return configurations as a list; they may be given as a mapping by name or as a sequence.
 
     Raises
     ------
@@ -552,8 +551,8 @@ class Policy:
             )
 
     def _check_bins(self) -> None:
-        """Raise `PolicyError` if a binned label is masked or protected, because its bins are not
-        released.
+        """Raise `PolicyError` if a label that the policy cuts into bins is masked or protected,
+        because its bins are not released.
         """
         name = self.label.column
         scored = self.label_attribute is not None and self.label_attribute.scored
@@ -564,7 +563,7 @@ class Policy:
             )
 
     def _check_number(self) -> None:
-        """Raise `PolicyError` if a numeric label forms classes, or is not masked as one number."""
+        """Raise `PolicyError` if the rule protects a numeric label, or its mask shows no number."""
         name, own = self.label.column, self.label_attribute
         if not self.label.is_number:
             return

@@ -112,7 +112,7 @@ class RuleOverride:
     Attributes
     ----------
     owner
-        The rule under which the summary was made.
+        The rule under which the owner of the table made the summary.
     used
         The rule that is used instead.
     lacks
@@ -171,7 +171,9 @@ class Terms:
 
     @classmethod
     def of(cls, policy: Policy, *, locked: bool = False) -> Terms:
-        """Return the terms that a policy sets for its summaries."""
+        """Return the terms that a policy sets for its summaries; `locked` says that they may not be
+        used with a weaker rule.
+        """
         return cls(canonical_policy(policy), locked)
 
     @property
@@ -301,7 +303,9 @@ def made_after(releases: Sequence[Configuration]) -> tuple[frozenset[int], ...]:
 def _place(
     earlier: Mapping[str, Any], before: Sequence[Configuration], release: Configuration
 ) -> int:
-    """Return the index in `before` of a release that the certificate of `release` names."""
+    """Return the index in `before` of the release that the certificate of `release` describes by
+    `earlier`; raise `PolicyError` if it is not there.
+    """
     digest = earlier.get("certificate")
     for place, known in enumerate(before):
         same = known.spec() == earlier.get("masks")

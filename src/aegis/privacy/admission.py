@@ -15,8 +15,8 @@ from aegis.privacy.rule import PrivacyRule
 
 
 def admits(rule: PrivacyRule, table: ClassTable, room: int | None = None) -> bool:
-    """Return whether a table meets `rule` after suppression, without computing the full verdict of
-    `rule.check`.
+    """Return whether a table meets `rule` after suppression, without computing everything that
+    `rule.check` returns.
 
     The check drops failing classes, and returns False as soon as it has dropped more than `room`
     rows.

@@ -317,9 +317,9 @@ class ClassTable:
         For each class, the share of the quasi-identifiers' information (in bits) that the masks
         hide, from 0 to 1, shape (n_classes,). None if it was not computed.
     earlier
-        A number for each class, shape (n_classes,): two classes have the same number if no earlier
-        release distinguishes them, and 0 if no earlier release shows the class. None if there are
-        no earlier releases.
+        A number for each class, shape (n_classes,): two classes have the same number if all earlier
+        releases show them in the same way, and 0 if no earlier release shows the class. None if
+        there are no earlier releases.
 
     Raises
     ------
@@ -396,7 +396,7 @@ class ClassTable:
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
         earlier: Ints | None = None,
     ) -> ClassTable:
-        """Build the table of classes from cells, several of which may belong to one class.
+        """Build the table from cells (combinations of values), several of which may form a class.
 
         Parameters
         ----------
@@ -413,8 +413,8 @@ class ClassTable:
         hierarchies
             For each sensitive attribute, the groups of its values: see `SensitiveCounts.levels`.
         earlier
-            A number for each cell, shape (n,), that cells share if no earlier release distinguishes
-            them; 0 if none shows the cell. It must be the same for all cells of a class.
+            A number for each cell, shape (n,), equal if all earlier releases show two cells alike;
+            0 if none shows the cell. It must be the same for all cells of a class.
 
         Raises
         ------
@@ -517,8 +517,8 @@ class ClassTable:
         )
 
     def as_shown_earlier(self) -> ClassTable:
-        """Return a table in which classes that no earlier release distinguishes are merged into one
-        class.
+        """Return a table in which all classes that earlier releases show in the same way are merged
+        into one class.
 
         Its `ids` are the numbers in `earlier`.
 
@@ -600,8 +600,9 @@ def check_levels(levels: npt.NDArray[np.generic], values: int) -> None:
 
 
 def _of_each_class(index: Ints, values: Ints, classes: int) -> Ints:
-    """Return one value for each class, shape (classes,), from the class and the value of each cell.
-    All cells of a class must have the same value.
+    """Return one value for each class, shape (classes,). `index` has the class of each cell
+    (combination of values), and `values` its value, which must be the same for all cells of a
+    class.
     """
     shown = np.zeros(classes, dtype=np.int64)
     shown[index] = values

@@ -169,9 +169,9 @@ def ordered_distance(counts: SensitiveCounts) -> Floats:
 
 
 def _steps(counts: SensitiveCounts, below: Floats, area: Floats, first: Ints, last: Ints) -> Floats:
-    """Return, for each cell, the sum of |Q - P_i| over the steps i in [first, last). Q is the
-    cumulative share of values in the class up to the cell, and P_i the cumulative share in the
-    table up to step i.
+    """Return, for each cell (class and value), the sum of |Q - P_i| over the steps i in [first,
+    last) between values. Q is the cumulative share of values in the class up to the cell, and P_i
+    the cumulative share in the table up to step i.
 
     P is sorted, so the step where P exceeds Q splits the range in two, and prefix sums give both
     sums. `below` is P, and `area` has the prefix sums of P.

@@ -366,8 +366,9 @@ class ShareCaps:
         return stays
 
     def _within_caps(self, counts: Floats, sizes: Floats) -> Floats:
-        """Return, for each class, the largest n with sum_g min(counts_g, n caps_g) >= demand n, or
-        a little more. `counts` has the rows by class and group, and `sizes` the rows by class.
+        """Return, for each class, the largest n (or a little more) with sum_g min(counts_g, n
+        caps_g) >= demand n over the groups g of values. `counts` has the rows by class and group,
+        and `sizes` the rows by class.
 
         The difference is concave in n and 0 at 0, so Newton steps from above never go below the
         solution.

@@ -66,7 +66,9 @@ def key_counts(codes: Ints, weights: Floats, missing: Flags | None = None) -> tu
 
 
 def row_keys(codes: Ints) -> Ints:
-    """Return a number for each row, shape (N,), equal for equal rows."""
+    """Return a number for each of the N rows of `codes`, shape (N,): rows with the same codes in
+    all columns have the same number.
+    """
     keys = np.zeros(len(codes), dtype=np.int64)
     for column in codes.T:
         keys = number(keys * (int(column.max(initial=0)) + 1) + column)[1]

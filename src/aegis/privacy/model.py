@@ -91,8 +91,8 @@ class ModelParameter:
     larger_is_stronger
         Whether a larger number is a stronger requirement if all other parameters are equal. If
         None, the `direction` of the model answers this for the parameter that is its limit. For
-        other parameters, and for a model with `fails`, None means that different numbers cannot be
-        compared.
+        other parameters, and for a model that decides by its own function `fails`, None means that
+        different numbers cannot be compared.
     """
 
     name: str
@@ -150,7 +150,7 @@ class Criterion:
     attribute
         The sensitive attribute; None for models of identity disclosure.
     reference
-        If the model compares the distribution of a class with other rows, which rows these are.
+        The rows with which a class is compared, if the model compares distributions of values.
     """
 
     model: PrivacyModel

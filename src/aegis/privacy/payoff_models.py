@@ -95,7 +95,7 @@ def _taken(kind: str, table: ClassTable, criterion: Criterion) -> Floats:
 
 
 def _least_size(criterion: Criterion) -> int:
-    """Return the smallest class size at which an attack costs more than it is worth."""
+    """Return the smallest class size at which an attack costs more than its expected gain."""
     return math.floor(criterion["gain"] / (criterion["cost"] * (1 - TOLERANCE))) + 1
 
 

@@ -96,7 +96,7 @@ class Verdict:
     allowed_persons: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields of the verdict except `kept_classes` as JSON values."""
+        """Return all fields of the result except `kept_classes` as JSON values."""
         return json_fields(self, *(f.name for f in fields(self) if f.repr))
 
 
@@ -367,12 +367,12 @@ class PrivacyRule:
         return math.floor(self.suppression * rows + 1e-9)
 
     def check(self, table: ClassTable) -> Verdict:
-        """Return the verdict whether `table` meets the rule after suppression, and which criteria
-        it fails.
+        """Check whether `table` meets the rule after suppression; the result also says which
+        criteria it fails, and which classes are suppressed.
 
-        Classes that fail a criterion are suppressed, and the rule must then hold for the rest; the
-        docstring of the module explains this. If all criteria are on class sizes, a check takes
-        only a few passes over the sizes.
+        Classes that fail a criterion are suppressed. Criteria that compare a class with the whole
+        table are then checked again on the rest, until no class fails. If all criteria are on class
+        sizes, a check takes only a few passes over the sizes.
 
         Raises
         ------
@@ -420,8 +420,9 @@ class PrivacyRule:
             kept_classes[places[first]] = False
 
     def _settle(self, table: ClassTable, kept_classes: Flags, failed: list[Flags]) -> None:
-        """Drop classes whose values differ too much from those of all kept rows, until no class
-        does. `kept_classes`, and `failed` (the failing classes by criterion), are changed in place.
+        """Drop classes that fail a criterion when they are compared with all kept rows, and repeat
+        the comparison with the remaining rows until no class fails. `kept_classes`, and `failed`
+        (the failing classes by criterion), are changed in place.
         """
         compared = [
             (criterion, fails)
@@ -516,7 +517,9 @@ def _variants(key: str) -> list[PrivacyModel]:
 
 
 def _meanings() -> dict[str, str]:
-    """Return the keys of the models by their titles, and by the parameters that only one key has."""
+    """Return the policy's key of each privacy model, by the title of the model and by each
+    parameter that only models with this key have. It serves to suggest a key.
+    """
     keys = {model.title.lower(): model.key for model in MODELS}
     by_parameter: dict[str, set[str]] = {}
     for model in MODELS:

@@ -95,12 +95,13 @@ def draw_scheme(
     Parameters
     ----------
     heights
-        For each attribute, the number of its coarsest mask.
+        For each attribute, the number of its coarsest mask; masks are numbered from 0, the finest.
     score
         Function that returns the score of a scheme; higher is better. One record may change the
         score by at most 1.
     choose
-        The exponential mechanism: see `chooser`.
+        Function that draws an alternative by the exponential mechanism, from the scores and
+        epsilon; `chooser` returns it.
     steps
         Largest number of schemes that are drawn.
     epsilon
@@ -156,7 +157,7 @@ class SchemeCells:
         For each attribute and mask, whether the mask hides the attribute completely. It must not
         depend on the data.
     least
-        A class is kept if it has at least this many rows.
+        The smallest number of rows of a class that is kept; smaller classes are suppressed.
     beyond
         Number of rows that are in no cell, because every scheme suppresses them.
     targets

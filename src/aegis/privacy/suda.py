@@ -136,7 +136,9 @@ def _check_sets(columns: int, most: int) -> None:
 
 
 class _Alone:
-    """Finds the records that are unique in a set of columns. Call `minimal` for smaller sets first."""
+    """Finds the records that are unique in a set of columns but in no smaller set. Call `minimal`
+    for all smaller sets first.
+    """
 
     def __init__(self, codes: Ints, missing: Flags) -> None:
         self._codes = codes

@@ -20,16 +20,17 @@ from aegis.privacy.rule import PrivacyRule
 def joined(trace: Ints, shown: Ints) -> Ints:
     """Return a number for each cell of the frequency table, shape (cells,).
 
-    Two cells have the same number if earlier releases do not distinguish them (equal `trace`), and
-    the next release shows them in the same way (equal `shown`).
+    Two cells have the same number if all earlier releases show them in the same way (equal
+    `trace`), and so does the next release (equal `shown`).
     """
     dense = np.unique(shown, return_inverse=True)[1].astype(np.int64)
     return trace * (int(dense.max(initial=0)) + 1) + dense
 
 
 def extended(trace: Ints, classes: Ints, released: Flags) -> Ints:
-    """Return the trace of each cell after one more release, shape (cells,). Cells have the same
-    trace if no release distinguishes them; 0 means that no release shows the cell.
+    """Return the trace of each cell (combination of values) after one more release, shape (cells,):
+    a number that two cells share if all releases show them in the same way, and 0 if no release
+    shows the cell.
 
     Parameters
     ----------
@@ -84,8 +85,9 @@ def released_cells(
 
 
 def traces(releases: Iterable[Ints], released: Iterable[Flags], start: Ints) -> Ints:
-    """Return the trace of each cell after all releases, shape (cells,). Cells have the same trace
-    if no release distinguishes them; 0 means that no release shows the cell.
+    """Return the trace of each cell (combination of values) after all releases, shape (cells,): a
+    number that two cells share if all releases show them in the same way, and 0 if no release shows
+    the cell.
 
     For each release, `releases` has the group of each cell, and `released` whether the release
     shows the cell. `start` has the traces before the first release.

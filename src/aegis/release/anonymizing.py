@@ -275,7 +275,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         return checked
 
     def describe(self, **common: Any) -> AnonymizedRelease:
-        """Return the release; `common` has the fields that all kinds of releases share."""
+        """Return the release object; `common` has the fields that all kinds of releases share."""
         grouped = self.made.grouped
         return AnonymizedRelease(
             recipe=self.made.recipe,

@@ -304,7 +304,9 @@ class _MaskedPlan(ReleasePlan[Release]):
         check_noise(policy, self.masks)
 
     def _draw(self, seed: int | None) -> DrawnTable | None:
-        """Return the table after drawing the noise of its masks; None if no mask adds noise."""
+        """Return the table after drawing the noise of its masks, from `seed` if it is not None;
+        return None if no mask adds noise.
+        """
         if not noise_of(self.masks):
             return None
         self.source.engine.require_here(
@@ -392,7 +394,9 @@ class _MaskedPlan(ReleasePlan[Release]):
         )
 
     def _values(self, *, masked: bool) -> dict[str, int]:
-        """Return how many values each attribute that the rule protects has, masked or as it is."""
+        """Return how many distinct values each attribute that the rule protects has, in its masked
+        or in its original form.
+        """
         sizes = {}
         for name in self.policy.privacy.sensitive:
             table = masked_table(self.source, {name: self.masks[name]}) if masked else None
@@ -457,7 +461,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         return masked_batches(self.source, self.table, self.masks, self.checked)
 
     def describe(self, **common: Any) -> Release:
-        """Return the release; `common` has the fields that all kinds of releases share."""
+        """Return the release object; `common` has the fields that all kinds of releases share."""
         return Release(
             configuration=self.configuration,
             noised_quasi_identifiers=self._noised(),
@@ -468,7 +472,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         )
 
     def how(self, release: Release) -> Mapping[str, Any]:
-        """Return the configuration and its consequences, for the certificate."""
+        """Return the certificate's entries on the configuration and what follows from it."""
         masks = release.configuration.spec()
         return {
             "configuration": {"name": release.configuration.name, "masks": masks},
@@ -485,11 +489,12 @@ class _MaskedPlan(ReleasePlan[Release]):
         }
 
     def _verifiable(self, output: Source, checked: Audit) -> Audit:
-        """Return the audit `checked` of `output`, without criteria that noise makes unverifiable.
+        """Return the audit `checked` of `output`, without criteria that cannot be verified because
+        of noise.
 
-        Classes of noisy values are random, so the plan formed classes by the true values, which the
-        output does not show. Classes by all other quasi-identifiers are unions of the planned
-        classes, so the monotone criteria can be verified on them.
+        Classes of noisy values are random, so the rule was checked on classes by the true values,
+        which the output does not show. Classes by all other quasi-identifiers are unions of those
+        classes, so criteria that merged classes never break can be verified on them.
         """
         noised = self._noised()
         if not noised:

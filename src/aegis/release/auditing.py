@@ -228,7 +228,7 @@ def _audit(
     leaves: ShownLeaves | None,
     progress: Progress,
 ) -> Audit:
-    """Measure the figures of a table, and compare them with the rule."""
+    """Measure the privacy figures of a table, and check the rule on it, if there is one."""
     quasi, sensitive, person = columns
     if person is not None and population is not None:
         raise PolicyError(
@@ -329,7 +329,7 @@ def _rows_alone(person: str) -> str:
 
 
 def _nulls(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, int]:
-    """Count the nulls in each column that has noise."""
+    """Count the nulls of the table in each column whose mask adds noise."""
     noised = [name for name, mask in masks.items() if isinstance(mask, NoiseMask)]
     if not noised:
         return {}

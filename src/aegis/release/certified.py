@@ -202,7 +202,9 @@ def _as_certified(source: Source, document: Mapping[str, Any]) -> Source:
 
 
 class _Check:
-    """The steps of comparing a table with its certificate, which collect the differences."""
+    """The steps of comparing a table with its certificate. They record differences in `mismatches`,
+    and fields that cannot be checked in `unchecked`.
+    """
 
     def __init__(
         self,
@@ -238,7 +240,7 @@ class _Check:
         return CertificateCheck(tuple(self.mismatches), tuple(self.unchecked), audit_of_rule)
 
     def _content(self) -> Audit | None:
-        """Compare the certificate with the rows of the file; return the audit."""
+        """Record where certificate and file differ; return the audit, None if a column is missing."""
         self._counts()
         if self.declared is None or not self._has_columns():
             return None
@@ -273,7 +275,7 @@ class _Check:
         self.mismatches += [Mismatch(*three) for three in differing(certified, measured, what)]
 
     def _seal(self) -> None:
-        """Check the certificate's own digest and signature."""
+        """Record if the certificate's own digest or its signature is wrong."""
         version = self.document.get("certificate")
         if version == 1 and "digest" not in self.document:  # the first certificates have none
             self.unchecked.append("digest: certificates of version 1 have none")
@@ -324,14 +326,14 @@ class _Check:
             self._differs("output.text", stated, texts_of(self.source))
 
     def _digest(self, what: str, source: Source) -> None:
-        """Compare the digest of `what` (input or output) with that of a table, if comparable."""
+        """Record if a table does not have the certified digest of `what` (input or output)."""
         if reason := incomparable(self.document[what], source):
             self.unchecked.append(f"{what}.sha256: {reason}")
         else:
             self._differs(f"{what}.sha256", self.document[what].get("sha256"), source.digest())
 
     def _policy(self) -> None:
-        """Compare the certificate's policy with the given one, or else with its own digest."""
+        """Record differences from the user's policy or, without it, from the policy's digest."""
         if self.policy is None:
             self.unchecked.append("policy.sha256: needs your policy (--policy)")
             if names_hierarchies(self.document["policy"]) or self.declared is None:
@@ -356,7 +358,7 @@ class _Check:
             self._differences("policy", said, mapping)
 
     def _columns(self) -> None:
-        """Compare the columns of the file with those that the policy releases."""
+        """Record columns that the file has or lacks, contrary to the policy or the certificate."""
         dropped = names_in(self.document.get("dropped_columns"))
         columns = set(self.source.columns)
         if dropped is None:
@@ -382,7 +384,7 @@ class _Check:
                 self._differs(f"policy.attributes.{name}", "not released", "a column")
 
     def _configuration(self) -> None:
-        """Compare the values of each column with the values that its mask can show."""
+        """Record columns with values that their mask cannot show, and missing or wrong masks."""
         if "configuration" not in self.document:
             return
         said = self.document["configuration"]
@@ -428,7 +430,7 @@ class _Check:
             return None
 
     def _candidate(self, name: str, mask: Mask) -> None:
-        """Report a mask of the attribute `name` that is not among the policy's candidates."""
+        """Record a mask of the attribute `name` that is not among the policy's candidates."""
         attribute = None if self.declared is None else self.declared.attributes.get(name)
         if attribute is None or (
             self.policy is None and names_hierarchies(self.document["policy"])
@@ -439,7 +441,7 @@ class _Check:
             self.unchecked.append(f"configuration.masks.{name}: no candidate of the policy")
 
     def _shown(self, name: str, spec: Any, mask: Mask) -> None:
-        """Compare the values of a column with the values that its mask (`spec`) can show."""
+        """Record values of a column that its mask (`spec`, as certified) cannot show."""
         try:
             odd = odd_values(self.source, name, mask)
         except InternalError:  # a mask that is not fitted
@@ -453,7 +455,7 @@ class _Check:
             self.mismatches.append(Mismatch(f"configuration.masks.{name}", spec, odd))
 
     def _made_of_masks(self) -> None:
-        """Compare the certificate's statements about its masks with the masks themselves."""
+        """Record where statements on noise or learnt bounds do not follow from the stated masks."""
         if self.declared is None:
             return
         masks = self._certified_masks().masks
@@ -466,7 +468,7 @@ class _Check:
         self._differences("learnt_bounds", self.document.get("learnt_bounds", NOTHING), bounds)
 
     def _counts(self) -> None:
-        """Compare the counts of rows with each other, and with the rule's limit."""
+        """Record numbers of rows that contradict the file, each other, or the rule's limit."""
         rows, released = self.document["input"].get("rows"), self.source.rows
         suppressed = self.document.get("suppressed_rows")
         if not is_count(rows):
@@ -485,7 +487,9 @@ class _Check:
         self._persons()
 
     def _limit(self, what: str, rows: Any, suppressed: Any, *, persons: bool) -> None:
-        """Compare the number of suppressed rows or persons (field `what`) with the rule's limit."""
+        """Record a number of suppressed rows (or `persons`) above the rule's limit. `what` is its
+        field in the certificate, and `rows` the number of all rows or persons.
+        """
         if self.declared is None or persons != (self.declared.person is not None):
             return
         if not (is_count(rows) and is_count(suppressed)):
@@ -537,7 +541,7 @@ class _Check:
         return audited
 
     def _of_persons(self, said: Mapping[str, Any]) -> Audit:
-        """Audit rows though the rule counts persons: a class with fewer rows than k refutes the k."""
+        """Audit rows though the rule counts persons; record a class with fewer rows than the k."""
         person = str(said["person"])
         self._differs("privacy.violations", said.get("violations"), [])
         self._differs("privacy.passed", said.get("passed"), True)
@@ -552,7 +556,9 @@ class _Check:
         return audited
 
     def _needing_more(self) -> list[str]:
-        """Return patterns of fields that only more files could check, such as `privacy.notes*`."""
+        """Return patterns of fields (`privacy.notes*`) that only a population or a hierarchy could
+        check.
+        """
         patterns = ["privacy.outside.implied*"]
         self.unchecked.append(f"privacy.outside.implied: {_OF_EACH_ROW}")
         if self._crowd_unknown(rule_of(self.document["policy"].get("privacy"))):
@@ -563,7 +569,7 @@ class _Check:
         return patterns
 
     def _rule(self, said: Mapping[str, Any], audited: Audit) -> None:
-        """Compare the certificate's verdict on the rule (`said`) with the audit of the file."""
+        """Record if certificate (`said`) and audit of the file disagree on whether the rule is met."""
         noised = names_in(self.document.get("noised_quasi_identifiers"))
         violations = audited.violations
         planned: tuple[list[str], bool | None] = [], True
@@ -649,7 +655,7 @@ class _Check:
         return replace(rule, criteria=tuple(c for c in rule.criteria if c not in asked))
 
     def _drawn(self, said: Mapping[str, Any]) -> Configuration | None:
-        """Return the masks if `said` states differential privacy of their noise, else None."""
+        """Return the masks if the certificate (`said`) states differential privacy, else None."""
         return None if said.get("differential_privacy") is None else self._certified_masks()
 
     def _certified_masks(self) -> Configuration:
@@ -665,7 +671,7 @@ class _Check:
         return Configuration("certified", parsed)
 
     def _crowd_unknown(self, rule: PrivacyRule) -> bool:
-        """Whether the rule needs a population that the release used, but that is not given here."""
+        """Return whether the rule needs a population of the release that the user has not given."""
         counted = {"population", "weight"} & set(self.document["policy"])
         return rule.by_crowd and bool(counted) and self._population is None
 
@@ -674,7 +680,7 @@ class _Check:
         return certified_population(self.policy, self.original, self._certified_masks().masks)
 
     def _utility(self) -> None:
-        """Measure the utility of the released rows again."""
+        """Measure the utility of the released rows, and record differences from the certificate."""
         said = self.document.get("utility")
         if self.declared is None:
             return
@@ -704,7 +710,9 @@ class _Check:
         self._measured_again(said, chosen, summary)
 
     def _measured_again(self, said: Mapping[str, Any], chosen: Measure, summary: Summary) -> None:
-        """Compare the stated utility (`said`) with the utility measured on the released rows."""
+        """Record where the certified utility (`said`) differs from that of the released rows, which
+        the measure `chosen` computes from their `summary`.
+        """
         self.mismatches += impossible_losses(self.document, summary.label.classes)
         roles = stated_roles(said.get("columns"))
         scorer = Scorer(summary, (lambda: roles) if roles else None)
@@ -717,7 +725,7 @@ class _Check:
             self._compared(said, value, chosen, scorer)
 
     def _utility_of_labels(self, said: Any) -> None:
-        """Measure the utility for each of several labels again, and compare it with `said`."""
+        """Measure the utility of each label; record differences from the certified one (`said`)."""
         assert self.declared is not None
         whole = self.document.get("suppressed_rows") == 0
         try:
@@ -730,7 +738,7 @@ class _Check:
     def _compared(
         self, said: Mapping[str, Any], value: float, chosen: Measure, scorer: Scorer
     ) -> None:
-        """Compare the stated fields of the utility with those that follow from the measured `value`."""
+        """Record fields of the certified utility (`said`) that contradict the measured `value`."""
         reference = said.get("reference")
         self._differs("utility.measure", said.get("measure"), chosen.name)
         self._differs("utility.reference_name", said.get("reference_name"), Reference.UNMASKED)
@@ -761,7 +769,7 @@ class _Check:
         self.of_input = of_input
 
     def _original(self) -> None:
-        """Compare fields that only the original table shows; if it is missing, report them."""
+        """Record differences from the original table; without it, which fields stay unchecked."""
         if self.original is None:
             self.unchecked += [
                 f"{', '.join(('input', *self.of_input))}: {_OF_INPUT} (--original TABLE)"
@@ -773,7 +781,7 @@ class _Check:
         self.unchecked.append("input.origin: files may be renamed")
 
     def _rest(self) -> None:
-        """Report fields that cannot be checked, and fields that are missing."""
+        """Record fields of the certificate that nothing can check, and fields that it lacks."""
         made = [key for key in ("configuration", "anonymizer") if key in self.document]
         if len(made) != 1:
             self._differs("configuration", " and ".join(made) or NOTHING, "what made the release")

@@ -350,7 +350,7 @@ def impossible_losses(document: Mapping[str, Any], classes: Sequence[str]) -> It
 
 
 def _persons(document: Mapping[str, Any]) -> Iterator[Mismatch]:
-    """Yield numbers of persons that contradict each other, or the rule."""
+    """Yield each field on numbers of persons that contradicts another field or the rule."""
     persons, suppressed = document.get("persons"), document.get("suppressed_persons")
     if is_count(persons) and is_count(suppressed) and suppressed > persons:
         yield Mismatch("suppressed_persons", suppressed, f"at most {persons:,}", possible=True)

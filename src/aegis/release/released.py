@@ -112,7 +112,7 @@ def _utility_of_labels(
 
 
 def _nothing(source: Source, policy: Policy, measure: str | None) -> UtilityFigure:
-    """Return the utility of a release of `source` that shows only one class of the label."""
+    """Return the utility, by `measure`, of a release that shows only one class of the label."""
     before = Scorer(summarize(source, as_it_is(policy, original=True)))
     chosen, _ = measure_for(before.summary, measure)
     reference = before.value(before.unmasked, chosen)
@@ -390,5 +390,5 @@ def refuse_other_classes(
 
 
 def write_certificate(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a certificate as JSON."""
+    """Write a certificate (`document`) to a file as JSON."""
     path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

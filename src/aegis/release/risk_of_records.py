@@ -236,7 +236,7 @@ def record_risk(
 
 
 def _completed(request: RiskRequest, source: Source) -> RiskRequest:
-    """Return the request, with quasi-identifiers and weight of its policy if it names none."""
+    """Return the request; quasi-identifiers or a weight that it lacks come from its policy."""
     if request.policy is None:
         return request
     policy = as_policy(request.policy)

@@ -404,7 +404,7 @@ def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mas
 
 
 def hidden_columns(policy: Policy, masks: Mapping[str, Mask | None]) -> tuple[str, ...]:
-    """Return the columns that a release omits because their mask suppresses every value.
+    """Return the columns of `masks` that a release omits because their mask suppresses every value.
 
     The result is empty if the policy fills such columns with `*`. Columns that the rule protects
     are not omitted, because an audit measures them. If the release would have no other columns,

@@ -48,7 +48,8 @@ _SIGN_OF_LIFE, _WAIT_MOST = SIGN_OF_LIFE, LOOK_FOR_WORK
 
 @dataclass
 class Heartbeat:
-    """Keeps the lease of a job while the agent works on it, and reports the progress.
+    """Tells the service, while the agent works on a job, that it still does, so that no other agent
+    gets the job; also reports the progress.
 
     Attributes
     ----------
@@ -231,8 +232,8 @@ class Agent:
             self._give_up(job, InternalError(f"A bug of Aegis: {type(error).__name__}."))
 
     def _do(self, job: dict[str, Any], life: Progress) -> None:
-        """Do a job, reporting to `life`, after checking it against the pinned settings; record a
-        refusal in the agent's ledger.
+        """Do a job, reporting to `life`, after checking it against the settings in the agent's own
+        file; record a refusal in the agent's ledger.
         """
         require_shape(job)
         name = job["task"]["source"]
@@ -331,7 +332,9 @@ class Agent:
         self._hand_in(job, "release", key, output, ("file", "masked.parquet"))
 
     def _require_checked(self, job: PinnedJob, approved: str) -> None:
-        """Raise `RefusedError` unless this agent checked `approved` (a digest) with all releases."""
+        """Raise `RefusedError` unless this agent has checked the configuration with the digest
+        `approved` together with all releases of the table.
+        """
         own = {release["number"] for release in self.book.releases(job.name)}
         for note in self.book.noted(job.name, "checked"):
             same = (note["configuration"], note["policy"]) == (approved, policy_digest(job.policy))
@@ -377,7 +380,9 @@ class Agent:
     def _hand_in(
         self, job: PinnedJob, kind: str, key: str, output: MadeOutput, file: tuple[str, str]
     ) -> None:
-        """Sign an output and upload it; `file` has the field of its content and the file's name."""
+        """Sign the output of a job and upload it as a result of this `kind`. `key` identifies the
+        output in the ledger; `file` has the form field for its content, and the file's name.
+        """
         field, name = file
         signed: dict[str, str | bytes] = {**output.fields, field: output.content}
         digests = {each: digest(content) for each, content in signed.items()}
@@ -411,7 +416,7 @@ def do_given(
 
 @dataclass(frozen=True)
 class PinnedJob:
-    """A job of the service, with the pinned settings of its table.
+    """A job of the service, with the settings that the agent's own file has for the job's table.
 
     Attributes
     ----------
@@ -423,9 +428,9 @@ class PinnedJob:
     task
         The task of the job as JSON values: source, policy and options.
     source
-        The table with its pinned settings.
+        The table, with the policies and the minimum protection that the agent's file states.
     policy
-        The policy of the task, which is one of the pinned policies.
+        The policy of the task, which is one of the policies that the agent's file allows.
     """
 
     given: Mapping[str, Any]

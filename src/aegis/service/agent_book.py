@@ -49,7 +49,8 @@ class MadeOutput:
 
 
 class AgentBook:
-    """The ledger of an agent, and the outputs of this agent that are waiting to be uploaded.
+    """The ledger of an agent (its own record of all outputs and of the epsilon that they cost), and
+    the outputs that are waiting to be uploaded.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ class AgentBook:
         key
             Identifies the approved release; each key is released only once.
         floor
-            Limits the number of releases per day.
+            The provider's minimum protection, which limits the number of releases per day.
         detail
             Details to record.
         made
@@ -138,7 +139,9 @@ class AgentBook:
         self.ledger.list_release(source, note, digest(made.content))
 
     def require_release(self, source: str, floor: Floor) -> None:
-        """Raise `RefusedError` if a table has reached the daily limit of releases in `floor`."""
+        """Raise `RefusedError` if a table has reached the daily limit of releases, which `floor`
+        (the provider's minimum protection) states.
+        """
         since = datetime.now(UTC) - _DAY
         made = [r for r in self.releases(source) if datetime.fromisoformat(r["time"]) > since]
         if len(made) >= floor.releases_a_day:
@@ -185,8 +188,8 @@ class AgentBook:
         Raises
         ------
         RefusedError
-            The epsilon exceeds what `floor`, from the agent's own file, still allows for the table,
-            in total or per day.
+            The epsilon exceeds what `floor`, the minimum protection in the agent's own file, still
+            allows for the table, in total or per day.
         """
         waiting = self.waiting(source, key)
         if waiting is not None:

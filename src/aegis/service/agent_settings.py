@@ -34,8 +34,8 @@ class AgentSettings:
     key
         The agent's private key (PEM, Ed25519).
     sources
-        The tables by their names in the catalog, each with its pinned settings. The agent never
-        opens anything else.
+        The tables by their names in the catalog, each with the policies and the minimum protection
+        that the provider fixed. The agent never opens anything else.
     approvers
         Approvers whose signatures count, and how many signatures are needed.
     ledger
@@ -75,8 +75,8 @@ class AgentSettings:
         Raises
         ------
         PolicyError
-            A key is missing or unknown, a key or policy cannot be read, or a source has no pinned
-            settings.
+            A key is missing or unknown, a key or policy cannot be read, or a table has no policies
+            that the agent may use.
         """
         document = read_settings(path)
         folder = path.parent

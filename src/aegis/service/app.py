@@ -143,7 +143,9 @@ def _lifespan(
 
 
 def _field(place: Sequence[str | int]) -> str:
-    """Return the name of the invalid field of a call, for the error message."""
+    """Return the name of the invalid field of a call, for the error message. `place` is the path to
+    the field, as the validation reports it.
+    """
     return ".".join(map(str, place[1:])) or "the call"
 
 

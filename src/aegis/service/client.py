@@ -361,7 +361,7 @@ class Client:
         yield from self._paged("/log", "entries", **chosen)
 
     def verify_log(self, head: str | None = None) -> dict[str, Any]:
-        """Check that the log is unbroken and still contains a head that you stored earlier."""
+        """Check that the log is unbroken and still contains a hash (`head`) noted earlier."""
         return self._post("/log/verify" if head is None else f"/log/verify?head={_part(head)}")
 
     def job(self, job: str) -> dict[str, Any]:
@@ -428,13 +428,17 @@ class Client:
         self._post(f"/jobs/{job}/failed", attempt=attempt, reason=reason[:2000], **told)
 
     def checked(self, job: str, attempt: int, answer: Mapping[str, Any]) -> None:
-        """Report the answer of a check: which configuration meets the rule, with the verdicts."""
+        """Report the answer of a check: the configuration, and whether it meets the rule, alone and
+        together with earlier releases.
+        """
         self._post(f"/jobs/{job}/checked", attempt=attempt, answer=dict(answer))
 
     def upload(
         self, job: str, kind: str, fields: Mapping[str, Any], name: str, file: tuple[str, bytes]
     ) -> dict[str, Any]:
-        """Upload a job's result: text `fields`, and a `file` (its name and content) as field `name`."""
+        """Upload a job's result of this `kind`: text `fields`, and a `file` (its name and content)
+        as field `name`.
+        """
         form = {k: v if isinstance(v, str) else json.dumps(v) for k, v in fields.items()}
         return _json(self._answer("POST", f"/uploads/{job}/{kind}", data=form, files={name: file}))
 

@@ -79,7 +79,9 @@ def _complete(schema: dict[str, Any]) -> None:
 
 
 def _statuses(path: str, method: str, *, public: bool) -> Iterator[int]:
-    """Yield the HTTP status codes of the errors that a route can return."""
+    """Yield the HTTP status codes of the errors that the route with this path and method can
+    return. `public` says that it needs no sign-in.
+    """
     yield from (400, 421, 422, 429, 503)
     if not public:
         yield from (401, 403, 404)

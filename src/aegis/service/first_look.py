@@ -154,7 +154,7 @@ def _spread(facts: ColumnFacts) -> bool:
 
 
 def _bars(source: Source, sample: ir.Table, facts: ColumnFacts) -> tuple[float, ...]:
-    """Return the bar heights of a histogram of numbers, with equally wide intervals."""
+    """Return the heights of a histogram of numbers in `sample`, with equally wide intervals."""
     low, high = float(facts.low), float(facts.high)
     values = finite(sample[facts.name]).cast("float64")
     place = ((values - low) / (high - low) * _BARS).floor().clip(upper=_BARS - 1).cast("int64")

@@ -162,7 +162,9 @@ def _from_here(request: Request, settings: ServiceSettings) -> bool:
 
 
 def _seal(headers: MutableHeaders, path: str, settings: ServiceSettings) -> None:
-    """Set the security headers, for example those that forbid other sites to embed our pages."""
+    """Set the security headers of the answer to a call of `path`, for example those that forbid
+    other sites to embed our pages.
+    """
     headers.update(_HEADERS)
     if not path.startswith("/static/"):
         headers["Cache-Control"] = "no-store"

@@ -190,7 +190,9 @@ def person(provider: Provider, begun: Begun, back: str, *, code: str, state: str
 def _claims(
     provider: Provider, begun: Begun, token: str, keys: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Verify an ID token and return its claims (OpenID Connect Core 1.0, section 3.1.3.7)."""
+    """Verify an ID token with the provider's public `keys`, and return its claims (OpenID Connect
+    Core 1.0, section 3.1.3.7).
+    """
     read = jwt.decode(token, KeySet.import_key_set(keys), algorithms=ALGORITHMS)  # type: ignore[arg-type]
     required = jwt.JWTClaimsRegistry(
         leeway=_LEEWAY,
@@ -238,7 +240,9 @@ def _object(answer: httpx.Response) -> Mapping[str, Any]:
 def _exchanged(
     provider: Provider, endpoint: str, begun: Begun, back: str, code: str
 ) -> Mapping[str, Any]:
-    """Exchange an authorization code for tokens (RFC 6749, section 4.1.3; PKCE proof of RFC 7636)."""
+    """Exchange an authorization code for tokens at the provider's `endpoint` (RFC 6749, section
+    4.1.3; PKCE proof of RFC 7636). `back` is the URL to which the browser came back.
+    """
     form = {
         "grant_type": "authorization_code",
         "code": code,

@@ -52,7 +52,9 @@ class BenchOpening:
     _error: Exception | None = None
 
     def start(self, make: Callable[[Progress], str]) -> None:
-        """Open the table in a thread by calling `make`, which returns the identifier of its bench."""
+        """Open the table in a thread by calling `make`, which returns the identifier of the opened
+        table in the workbench.
+        """
         threading.Thread(target=self._run, args=(make,), daemon=True).start()
 
     def _run(self, make: Callable[[Progress], str]) -> None:
@@ -88,13 +90,15 @@ class BenchOpening:
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Start a named step of opening the table."""
+        """Start the step `title`, which takes `total` units of work (None: unknown)."""
         self.told = {"step": title, "done": 0.0, "total": total}
         yield ToldStep(self.told)
 
 
 class Openings:
-    """The tables that are being opened; each is added to `benches` once it is open."""
+    """The tables that are being opened in threads; each is added to `benches` (the open tables of
+    the workbench) once it is open.
+    """
 
     def __init__(self, benches: Benches) -> None:
         self._benches = benches
@@ -102,7 +106,9 @@ class Openings:
         self._lock = threading.Lock()
 
     def begin(self, name: str, label: str | None, part: str | None) -> BenchOpening:
-        """Start opening a file, or its sheet or table `part`; raise `DataError` if there is no file."""
+        """Start opening the file `name`, or its sheet or table `part`, to predict the column
+        `label` (None: no label); raise `DataError` if there is no such file.
+        """
         opening = BenchOpening(self._benches.title_of(name, part))
         with self._lock:
             self._known[opening.identifier] = opening

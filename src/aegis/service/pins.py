@@ -40,7 +40,7 @@ _NUMBERS = {"noise": ("epsilon", "delta"), "counts": ("threshold",)}
 
 
 class RefusedError(CatalogError):
-    """A job violates the pinned settings.
+    """A job asks for something that the provider's own file for the agent does not allow.
 
     The message contains no values of rows, so the agent may send it to the service.
     """
@@ -53,7 +53,7 @@ class Floor:
     Attributes
     ----------
     k
-        Smallest k of the rule.
+        Smallest k that the rule of a policy may have.
     suppression
         Largest share of the rows that the rule may suppress, in [0, 1].
     never
@@ -61,7 +61,8 @@ class Floor:
     roles
         Fixed roles, by attribute.
     masks
-        Allowed masks, by attribute; by default the candidates of the pinned policy.
+        Allowed masks, by attribute; by default the candidates in the policy that the provider
+        allows.
     threshold
         Smallest threshold of a summary that shows counts; None if no such summary is allowed.
     epsilon, epsilon_a_day
@@ -86,7 +87,8 @@ _FLOOR_KEYS = tuple(field.name for field in fields(Floor))
 
 @dataclass(frozen=True)
 class PinnedSource:
-    """A table that the agent may read, with its pinned settings.
+    """A table that the agent may read, with the policies and the minimum protection that the
+    provider fixed for it.
 
     Attributes
     ----------
@@ -95,7 +97,7 @@ class PinnedSource:
     policies
         The allowed policies, by digest; the value is None if only the digest is known.
     floor
-        The minimum protection.
+        The minimum protection of everything that the agent sends about the table.
     """
 
     table: str
@@ -103,12 +105,13 @@ class PinnedSource:
     floor: Floor = Floor()
 
     def require_policy(self, policy: Policy) -> None:
-        """Raise an error unless the policy is pinned and meets the floor.
+        """Raise an error unless the provider allows the policy, and it protects at least as much as
+        the floor (the provider's minimum protection) requires.
 
         Raises
         ------
         RefusedError
-            The policy is not pinned or is below the floor; the message names the difference.
+            The policy is not allowed or protects too little; the message names the difference.
         """
         wrong = _below_floor(policy, self.floor)
         if policy_digest(policy) not in self.policies:
@@ -131,7 +134,7 @@ class PinnedSource:
         configuration
             The configuration to release.
         policy
-            A pinned policy.
+            A policy that the provider allows for this table.
         seen
             For each attribute, the fitted masks (in written form) that this agent has earlier
             obtained from candidates.
@@ -168,7 +171,8 @@ class PinnedSource:
         return tuple(parse_mask(given, hierarchy=hierarchy) for given in self.floor.masks[name])
 
     def require_summary(self, task: Mapping[str, Any]) -> None:
-        """Raise an error unless the floor allows the protection that the job requests.
+        """Raise an error unless the protection that a job requests for a summary is at least the
+        floor (the provider's minimum protection).
 
         Raises
         ------
@@ -254,8 +258,8 @@ class Approvers:
             )
 
     def _signer(self, given: object, expected: Mapping[str, Any]) -> tuple[str, str]:
-        """Return the signer's name and why the signature does not count; the reason is empty if it
-        counts.
+        """Return the signer's name and why a signed statement (`given`) does not count, if so: for
+        example, it differs from `expected` or has expired. The reason is empty if it counts.
         """
         try:
             signed = SignedStatement.of(given)
@@ -326,12 +330,13 @@ def _malformed(what: str) -> RefusedError:
 
 
 def load_sources(given: object, folder: Path) -> dict[str, PinnedSource]:
-    """Read the tables with their pinned settings from an agent's file.
+    """Read the tables from an agent's file, each with its allowed policies and its minimum
+    protection.
 
     Raises
     ------
     PolicyError
-        A source has no pinned policy, or a key is unknown or out of range.
+        A table has no allowed policy, or a key of the file is unknown or out of range.
     """
     if not isinstance(given, Mapping) or not given:
         raise PolicyError(
@@ -447,7 +452,7 @@ def _below_floor(policy: Policy, floor: Floor) -> list[str]:
 
 
 def _differing(policy: Policy, pinned_policy: Policy) -> list[str]:
-    """Return one line for each protection in which a policy differs from the pinned policy."""
+    """Return one line for each protection in which a policy differs from the allowed policy."""
     wrong = []
     if policy.privacy != pinned_policy.privacy:
         wrong.append(f"its rule is {policy.privacy}, and the pinned one {pinned_policy.privacy}")

@@ -23,7 +23,8 @@ class Rates:
     """A rate limiter of calls, with one token bucket per caller. Several processes can share it.
 
     The number of buckets is fixed. If all buckets that a caller could use are taken, the bucket
-    that was idle longest is reused. If a process is killed, its lock of the file ends.
+    that was idle longest is reused. If a process is killed, its lock on the file of buckets is
+    released.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ class Rates:
 
     def _find(self, key: bytes, moment: float) -> tuple[int, float, float]:
         """Return the offset of a caller's bucket in the file, the calls left in it, and when it was
-        last used.
+        last used. `key` identifies the caller, and `moment` is the present time.
 
         A caller without a bucket gets a full one.
         """

@@ -58,7 +58,7 @@ class ServiceSettings:
     processes
         Number of processes that answer calls.
     shared
-        Files with the shared counts of calls, by caller and by address; None for one process.
+        Files in which all processes count calls, by caller and by address; None for one process.
     work
         Limits of one job of the worker, and of the check of an upload.
     operation

@@ -147,7 +147,7 @@ class _Known:
         return self.prepared.searcher.scorer
 
     def verdict(self, place: int, plan: PrivacyPlan) -> Verdict:
-        """Check the rule on the shown configuration number `place`.
+        """Check the rule of `plan` on the shown configuration number `place`.
 
         Equivalence classes depend on the rule only through the columns whose values are counted in
         each class. If only k or the suppression limit changes, the cached classes are checked
@@ -281,8 +281,8 @@ class Bench:
     def view(self) -> View:
         """Return costs of masks and a few ranked configurations under the current policy.
 
-        Scores do not depend on the rule and are cached. If the rule changes, only verdicts are
-        computed again.
+        Scores do not depend on the rule and are cached. If the rule changes, Aegis only checks
+        again which configurations meet it.
         """
         with self.lock:
             study, known = self.study, self._remembered()
@@ -334,7 +334,9 @@ class Bench:
             return self._found
 
     def front(self, span: str, seconds: float) -> Any:
-        """Return the best configuration for each value in `span`, such as `k=2,3,5`."""
+        """Search, for about `seconds`, for the best configuration under each rule in `span`:
+        `k=2,3,5` stands for the rules with k = 2, 3 and 5.
+        """
         with self.lock:
             return self.study.front(span, time_limit=seconds)
 
@@ -456,7 +458,9 @@ def edited(
 def _of_sensitive(
     privacy: Mapping[str, Any], attributes: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the rule without criteria on columns whose role in `attributes` is not sensitive."""
+    """Return the rule (the mapping `privacy` of a policy) without criteria on columns whose role in
+    `attributes` is not sensitive.
+    """
     others = {name for name, entry in attributes.items() if entry["role"] != Role.SENSITIVE}
     kept_rule: dict[str, Any] = {}
     for model, asked in privacy.items():
@@ -471,7 +475,8 @@ def _of_sensitive(
 
 @dataclass
 class Benches:
-    """The tables of a folder, and the benches of the open tables.
+    """The tables of a folder, and those that are open in the workbench, each with its policy (a
+    `Bench`).
 
     Attributes
     ----------
@@ -538,7 +543,9 @@ class Benches:
             self._open.pop(identifier, None)
 
     def get(self, identifier: str) -> Bench:
-        """Return an open bench and mark it as just used; raise `NotThere` if the bench is closed."""
+        """Return an open table with its policy (a `Bench`), and mark it as just used; raise
+        `NotThere` if it is closed.
+        """
         with self._lock:
             if identifier not in self._open:
                 raise NotThere("This table is not open any more.", hint="Open it again.")

@@ -142,7 +142,9 @@ class _EndingError(Exception):
 
 @dataclass
 class _Life(limited.SeldomTold):
-    """The progress of a job, which renews the job's lease and stops the work if the job was cancelled."""
+    """The progress of a job. Each report shows that the worker still does the job, and stops the
+    work if the job was cancelled.
+    """
 
     catalog: Catalog
     job: str
@@ -150,8 +152,8 @@ class _Life(limited.SeldomTold):
     over: threading.Event
 
     def send(self, told: Mapping[str, Any]) -> None:
-        """Renew the lease with this progress; raise an error if the job was cancelled or the worker
-        must end.
+        """Store the progress `told` of the job, which also extends the worker's claim on it; raise
+        an error if the job was cancelled or the worker must end.
         """
         if self.over.is_set():
             raise _EndingError

@@ -61,7 +61,9 @@ def open_database(url: str, table: str | None) -> Source:
 
 
 def open_named(connection: Any, table: str, origin: str) -> Source:
-    """Open a table through an existing connection, and return it as a `Source`."""
+    """Open a table through an existing connection, and return it as a `Source`. `origin` names the
+    database in messages.
+    """
     path = table_path(table)
     try:
         with engine_errors(origin):
@@ -151,7 +153,9 @@ def table_names(connection: Any, table: str) -> list[str]:
 
 
 def _missing(connection: Any, table: str, path: tuple[str, ...], origin: str) -> DataError:
-    """Return the error for a table that cannot be opened, which lists the tables that can be."""
+    """Return the error for a table that cannot be opened; its message lists the tables of the
+    database `origin` that can be opened.
+    """
     error = DataError.unknown_column(path[-1], table_names(connection, table))
     return DataError(f"No table {table!r} in the database ({origin}).", hint=error.hint)
 

@@ -125,17 +125,17 @@ class Reading:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the statements as a mapping, without the fields that are None."""
+        """Return the fields as a mapping, without those that are None."""
         said = {k: v for k, v in json_fields(self).items() if v is not None and v != []}
         return said | ({"quote": "none"} if said.get("quote") == "" else {})
 
     def stated(self) -> Reading | None:
-        """Return these statements; None if nothing is stated."""
+        """Return this object; None if all its fields are None, so that the user states nothing."""
         return None if self == Reading() else self
 
     def over(self, other: Reading | None) -> Reading:
-        """Return these statements, after filling each field that is None with the value of the same
-        field in `other`.
+        """Return a copy in which each field that is None has the value of the same field in
+        `other`.
         """
         return self if other is None else Reading(**{**_said(other), **_said(self)})
 
@@ -308,7 +308,7 @@ def csv_options(delimiter: str, quote: str, escape: str | None = None) -> dict[s
 
 
 def decoded(start: bytes, encoding: str, name: str) -> str:
-    """Return the first bytes of a file as text. The last character may be cut off."""
+    """Return the first bytes of the file `name` as text. The bytes may end within a character."""
     decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)()
     try:
         return decoder.decode(start)
@@ -343,7 +343,9 @@ def not_of_encoding(
 
 
 def _named_delimiter(text: str) -> tuple[str | None, int]:
-    """Return the delimiter that a line `sep=;` declares, and the number of lines to skip for it."""
+    """Return the delimiter that a first line such as `sep=;` declares (None: there is no such
+    line), and the number of lines to skip for it.
+    """
     first = text.split("\n", 1)[0].strip("\r").strip('"')
     if first.lower().startswith("sep=") and len(first) == 5:
         return first[4], 1
@@ -367,12 +369,16 @@ def _likely_delimiter(text: str, quote: str, whole: bool) -> str:
 
 
 def _whole_records(records: list[list[str]], whole: bool) -> list[list[str]]:
-    """Return the records of a sample without the last one, which may be incomplete."""
+    """Return the records of a sample of a file, without the last one if it may be incomplete;
+    `whole` says that the sample is the whole file.
+    """
     return records if whole or len(records) in (1, _SAMPLE_RECORDS) else records[:-1]
 
 
 def _preamble(text: str, delimiter: str, quote: str, whole: bool) -> int:
-    """Count the lines before the table: empty ones, and lines of one field if all others have more."""
+    """Count the lines before the table in the `text` of a file: empty ones, and lines of one field
+    if all others have more.
+    """
     lines = text.split("\n")
     empty = next((i for i, line in enumerate(lines) if line.strip("\r")), 0)
     records = _whole_records(_parsed(text, delimiter, quote), whole)

@@ -382,7 +382,9 @@ def memory_needed(files: Sequence[Path], *, processors: int | None = None) -> in
 
 
 def _threads(size: int, most: int) -> int:
-    """Return how many threads fit in a memory limit; each thread needs buffers, even for few rows."""
+    """Return how many threads, at most `most`, fit in a memory limit of `size` bytes; each thread
+    needs buffers, even for few rows.
+    """
     return max(1, min(most, (size - _BASE) // _PER_THREAD))
 
 
@@ -499,7 +501,9 @@ def translate(error: Exception, origin: str, files: Sequence[Path] = ()) -> Engi
 
 
 def _full(error: Exception, first: str, origin: str) -> ResourceError:
-    """Return the error for a full disk, which holds either temporary files or the output."""
+    """Return the error for a full disk. From the engine's message `first` it says whether temporary
+    files or the output filled it; `origin` names the table.
+    """
     if not isinstance(error, duckdb.Error):
         return ResourceError(
             f"The disk is full: {first}",
@@ -522,7 +526,7 @@ def _full(error: Exception, first: str, origin: str) -> ResourceError:
 
 
 def _used(first: str) -> str:
-    """Return the words "(... used)" of an engine's message on memory, or an empty text."""
+    """Return the words "(... used)" of an engine's message on memory (`first`), or an empty text."""
     used = re.search(r" \([^()]* used\)", first)
     return used[0] if used else ""
 

@@ -147,8 +147,8 @@ class Engine:
 
 
 def offset_of(seed: int) -> ir.Scalar:
-    """Return a number below 2**62 for a seed. It is very likely far from the numbers for all other
-    seeds.
+    """Return a number below 2**62 that stands for a seed of samples. It is very likely far from the
+    numbers for all other seeds.
     """
     number = int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:8]) >> 2
     return ibis.literal(number, type="int64")
@@ -190,7 +190,7 @@ class DuckDB(Engine):
     in_process = True
 
     def turn(self, *, stream: bool = False) -> AbstractContextManager[None]:
-        """Keep all other threads from using the connection while the context lasts."""
+        """Keep all other threads from using the connection to DuckDB while the context lasts."""
         return turn(stream=stream)
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value:
@@ -433,7 +433,9 @@ def _forget(session: Any, name: str) -> None:
 
 
 def _compared(node: Any, changed: dict[str, Any] | None) -> Any:
-    """Return a comparison for an `IsInf` node; any other node with its `changed` arguments."""
+    """Return a comparison in place of a node of a query that tests for infinity (`IsInf`); return
+    any other node, with its arguments replaced by those in `changed`.
+    """
     node = node.__recreate__(changed) if changed else node
     if not isinstance(node, ops.IsInf):
         return node
@@ -473,7 +475,9 @@ def is_frame(table: Any) -> bool:
 
 
 def is_of_spark(given: Any, name: str) -> bool:
-    """Return whether an object has Spark's class of that name; raise `PolicyError` for Spark Connect."""
+    """Return whether the object `given` has Spark's class called `name`; raise `PolicyError` for an
+    object of Spark Connect.
+    """
     kind = next((k for k in type(given).__mro__ if k.__module__.split(".")[0] == SPARK), object)
     if kind.__name__ != name:
         return False

@@ -52,8 +52,8 @@ def read_records(files: Sequence[Path], given: str) -> ir.Table:
 
 
 def _doubtful(table: ir.Table) -> list[str]:
-    """Return the columns of doubles that may be large integers in the document, and nested columns
-    with doubles.
+    """Return the columns of doubles whose values may be large integers in the JSON document, and
+    the nested columns with doubles.
     """
     doubles = [name for name, kind in table.schema().items() if kind.is_floating()]
     nested = [n for n, kind in table.schema().items() if kind.is_nested() and _holds_doubles(kind)]
@@ -73,7 +73,9 @@ def _holds_doubles(kind: dt.DataType) -> bool:
 
 
 def _merges(paths: str, table: ir.Table, column: str, given: str) -> bool:
-    """Return whether a double of the column differs from the number in the document."""
+    """Return whether a number in the column, read as a double, differs from the number that the
+    JSON documents have. `paths` is the SQL list of the documents.
+    """
     text = quoted(column)
     nested = table[column].type().is_nested()
     # What is not a whole number has no HUGEINT, and neither has what is beyond 128 bits.

@@ -65,7 +65,7 @@ def _part(archive: zipfile.ZipFile, sheet: str) -> str | None:
 
 
 def _attributes(tag: bytes) -> dict[str, str]:
-    """Return the attributes of a tag, by their names without a prefix."""
+    """Return the attributes of an XML tag, by their names without a namespace prefix."""
     pairs = re.findall(
         r"""([\w:]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""", tag.decode("utf-8", "replace")
     )
@@ -73,7 +73,9 @@ def _attributes(tag: bytes) -> dict[str, str]:
 
 
 def _errors(content: bytes) -> Iterator[str]:
-    """Yield the error and the position of each cell that has an error."""
+    """Yield a text such as "#N/A in B3" for each cell with an error value in the XML `content` of a
+    sheet of an .xlsx file.
+    """
     if b't="e"' not in content and b"t='e'" not in content:  # most sheets: no cell is looked at
         return
     for match in _CELL.finditer(content):
@@ -251,7 +253,7 @@ def _numbers(values: list[Any]) -> list[Any]:
 
 
 def _rounded(values: list[Any]) -> bool:
-    """Return whether some of the numbers are whole and so large that a workbook has rounded them."""
+    """Return whether some numbers are whole and so large that a workbook has rounded them."""
     numbers = (value for value in values if isinstance(value, int | float))
     return any(abs(value) >= _EXACT and float(value).is_integer() for value in numbers)
 

@@ -89,7 +89,7 @@ def open_proposing(table: Any, reading: Reading | None = None) -> Source:
 
 
 def _said(name: str, value: str | Sequence[str]) -> str:
-    """Describe a reading option in words, such as "'NA' and '?' as null"."""
+    """Describe the reading option `name` with this value in words, such as "'NA' and '?' as null"."""
     if isinstance(value, str):
         mark = {"decimal": "as the decimal mark", "thousands": "between thousands"}[name]
         return f"{value!r} {mark}"
@@ -139,8 +139,8 @@ def _more(source: Source, said: Reading) -> tuple[dict[str, Any], list[str]]:
 def _thousands(
     split: Set[tuple[str | None, str]], decimal: str | None, delimiter: str, said: Reading
 ) -> dict[str, str]:
-    """Return reading options for numbers with the marks in `split`: pairs of decimal mark (or None)
-    and thousands separator. The result is empty if the pairs disagree.
+    """Return the reading options that numbers need whose marks are `split`: pairs of decimal mark
+    (or None) and thousands separator. The result is empty if the pairs disagree.
     """
     decimals = ({point for point, _ in split} | {decimal}) - {None}
     between = {mark for _, mark in split}
@@ -164,8 +164,8 @@ def _marks(signs: Sequence[str]) -> tuple[str | None, str] | None:
 
 
 def _pointed(source: Source, thousands: str | None) -> list[str]:
-    """Return the columns of numbers that have a decimal point and would become text with a decimal
-    comma.
+    """Return the columns of numbers with decimal points, which would become text if the decimal
+    mark were a comma; none if the point is the `thousands` separator.
     """
     if thousands == ".":
         return []
@@ -235,7 +235,7 @@ def _counts(source: Source, texts: Sequence[str], units: Sequence[str] = ()) -> 
 
 
 def _shown(name: str, units: Sequence[str]) -> str:
-    """Return the SQL of a column's texts, without units."""
+    """Return the SQL of the texts in the column `name`, without the `units` next to numbers."""
     text = f"trim({quoted(name)})"
     if not units:
         return text
@@ -247,7 +247,9 @@ def _shown(name: str, units: Sequence[str]) -> str:
 
 
 def _asked(text: str, null: str) -> list[str]:
-    """Return the aggregates that `_counts` needs of a column whose texts are the SQL `text`."""
+    """Return the SQL aggregates that `_counts` needs of a column whose texts are the SQL `text`;
+    `null` is the SQL list of the texts that mean null.
+    """
     known = f"{text} NOT IN ({null}, '')"
     grouped = f"regexp_full_match({text}, {literal(_GROUPED)})"
     return [

@@ -127,7 +127,9 @@ class Counter:
     def _outside_quotes(
         self, lines: NDArray[np.int64], data: NDArray[np.uint8], chunk: bytes
     ) -> NDArray[np.int64]:
-        """Return the positions in `lines` that follow an even number of quotes."""
+        """Return those positions of line ends (`lines`) in a chunk of a file that are outside
+        quoted fields, that is, follow an even number of quotes.
+        """
         if not self._quote or (not self._odd and self._quote not in chunk):
             self._escapes = 0  # no quote is open that one could be about
             return lines
@@ -142,7 +144,9 @@ class Counter:
         return outside
 
     def _unescaped(self, data: NDArray[np.uint8], quotes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the positions of quotes that do not follow an odd number of escape characters."""
+        """Return those positions of `quotes` in a chunk (`data`) that are not escaped, that is, do
+        not follow an odd number of escape characters.
+        """
         if not self._escape:
             return quotes
         other = np.flatnonzero(data != self._escape[0])
@@ -169,7 +173,7 @@ class Counter:
         self._record_start = self._at + int(ends[-1]) + 1
 
     def result(self) -> FileRecords:
-        """Return the numbers of records and line ends in all chunks together."""
+        """Return the numbers of records and line ends in all chunks that were added."""
         number, empty, windows = map(int, self._counts)
         rest = self._at - self._record_start
         return FileRecords(

@@ -223,7 +223,9 @@ class Source:
             raise DataError.other_table(self.origin, missing, len(named), self.columns)
 
     def with_copies(self, added: Mapping[str, str]) -> Source:
-        """Return the source with a copy of columns under new names: the column by the new name."""
+        """Return the source with copies of some columns under new names; `added` has the column to
+        copy by the new name.
+        """
 
         def copied(table: ir.Table) -> ir.Table:
             return table.mutate(**{new: table[name] for new, name in added.items()})
@@ -301,7 +303,9 @@ class Source:
         return np.sort(self.collect(drawn)[ROW_NUMBER].to_numpy())
 
     def _threshold(self, rows: int) -> int:
-        """Return the number below which the hashes of `rows` rows are expected."""
+        """Return the threshold below which the hashes of about `rows` rows of the table are, so
+        that these rows form a sample.
+        """
         return int(BUCKETS * rows / self.rows)
 
     def _samples_itself(self) -> bool:
@@ -311,7 +315,7 @@ class Source:
 
     @property
     def digest_of(self) -> str:
-        """The content from which `digest` is computed: one of `DIGESTED`."""
+        """What `digest` is computed from: files, rows in their order, or rows in any order."""
         return DIGESTED[0] if self.files else DIGESTED[2 if self.engine.rows_stay else 1]
 
     def digest(self) -> str:

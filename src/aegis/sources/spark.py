@@ -201,7 +201,9 @@ def _check_master(master: str | None) -> None:
 
 
 def _told(printed: bytes) -> str:
-    """Return the line of the Java program's output that explains why it ended; empty if there is none."""
+    """Return the line in `printed`, the output of Spark's Java program, that explains why it ended;
+    empty if there is none.
+    """
     lines = [line.strip() for line in printed.decode(errors="replace").splitlines()]
     told = (line for line in lines if re.search(r"Exception[: ]|Error[: ]", line))
     return without_secrets(next(told, ""))
@@ -251,7 +253,9 @@ def _unreadable(error: Exception, given: str) -> DataError | EngineError:
 
 
 def _condition(error: Exception) -> str:
-    """Return Spark's name for an error."""
+    """Return the name that Spark gives to the kind of an error, such as TABLE_OR_VIEW_NOT_FOUND;
+    empty if it gives none.
+    """
     name = getattr(error, "getCondition", lambda: None)()
     return str(name or "").partition(".")[0]
 
@@ -420,7 +424,7 @@ def _closed(path: Any) -> str:
 
 
 def _roots(frame: Any) -> list[Any]:
-    """Return the files and folders that the query's input paths name."""
+    """Return the files and folders from which the Spark query `frame` reads."""
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
     roots = []
     for i in range(leaves.size()):

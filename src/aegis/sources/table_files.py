@@ -71,15 +71,15 @@ def write_parquet(
 ) -> None:
     """Write batches of rows to a Parquet file; each batch becomes a row group.
 
-    Texts come as dictionaries and are read as texts. Their smallest and largest are not stated: that
-    would take a third of the time.
+    Texts come as dictionaries and are read as texts. The file does not state the smallest and the
+    largest text, because to find them would take a third of the time.
 
     Parameters
     ----------
     source
         The table from which the rows come, for messages.
     types
-        The columns, with texts as texts.
+        The columns and their types in the file; texts have the type of texts, not of dictionaries.
     batches, path
         The rows, and the file.
     """
@@ -170,7 +170,9 @@ def _csv_options(kind: str) -> str:
 
 
 def _copy(source: Source, table: ir.Table, path: Path, options: str) -> None:
-    """Write the file with DuckDB: from the source's own connection, or from a stream of its rows."""
+    """Write the result of the query `table` to a file with DuckDB: by the source's own connection,
+    or from a stream of rows. `options` are those of the SQL statement COPY.
+    """
     target = literal(str(path))
     if source.engine.in_process:
         with turn():

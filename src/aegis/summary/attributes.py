@@ -66,8 +66,8 @@ from aegis.summary.weights import WeightSums
 
 
 def pool(groups: Int32s, counts: Array, max_levels: int) -> Int32s:
-    """Assign each of the V values to a level, shape (V,), so that there are at most `max_levels`
-    levels.
+    """Assign each of the V values of an attribute to one of at most `max_levels` levels (sets of
+    values that scores treat as one), shape (V,).
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def _shared(rows: Floats, share: int) -> Int32s | None:
 
 def _quantiles(rows: Floats, size: int) -> Int32s:
     """Return, for each of V ordered values, which of `size` quantiles contains the middle one of
-    its rows, shape (V,).
+    its rows, shape (V,). `rows` has the number of rows per value.
     """
     middle = np.cumsum(rows) - rows / 2
     level = np.clip(np.floor(size * middle / max(float(rows.sum()), 1e-300)), 0, size - 1)
@@ -328,7 +328,8 @@ def assemble(
     pooled: Sequence[Int32s],
     ranges: Sequence[Int32s | None],
 ) -> AttributeSummary:
-    """Build the summary of an attribute from the groups into which each mask divides its values.
+    """Build the summary of an attribute, with its name, role and weight in the policy, from the
+    groups into which each mask divides its values.
 
     `data` has the values and their counts, and `joint` the rows by value and class. `masks`,
     `groupings`, `pooled` (the level of each value: its group, or the level that rare groups share)
@@ -523,7 +524,9 @@ def narrow(summary: Summary, policy: Policy) -> Summary | None:
 
 
 def _several(summary: Summary, policy: Policy) -> SeveralSummaries | None:
-    """Return the narrowed summaries of several labels; None if the table must be read again."""
+    """Return the summaries for several labels, each with only the candidate masks of the policy;
+    None if they do not suffice, so that the table must be read again.
+    """
     own, asked = summary.several, policy.label.several
     if own is None or asked is None:
         return None
@@ -542,7 +545,9 @@ def _several(summary: Summary, policy: Policy) -> SeveralSummaries | None:
 
 
 def _learns_bounds(attribute: AttributeSummary) -> bool:
-    """Return whether a candidate has bounds learnt from data, each of which enough rows must share."""
+    """Return whether a candidate mask of the attribute learnt bounds from the data, such as
+    quantiles. A minimum number of rows must share each of these bounds.
+    """
     return any(
         candidate.mask != candidate.declared
         and any("{rows}" in (part.learns or "") for part in parts_of(candidate.mask))

@@ -59,7 +59,7 @@ from aegis.summary.row_pairs import RowPairCounts
 
 
 class HeldBuilder(Builder):
-    """Carries out the steps of `summarize` on rows that have already been read into memory.
+    """Makes the summary of a table whose rows have already been read into memory.
 
     Parameters
     ----------
@@ -132,9 +132,8 @@ def summarize_stored(source: Source, policy: Policy, held: CodedRows) -> Summary
 
 
 class _StoredBuilder(HeldBuilder):
-    """Carries out the steps of `summarize` on a large table whose rows are in memory. To save
-    memory, classes are stored as 32-bit integers, and the deviations of a numeric label from its
-    mean are not stored.
+    """Makes the summary of a large table whose rows are in memory. To save memory, classes are
+    stored as 32-bit integers, and the deviations of a numeric label from its mean are not stored.
     """
 
     label_type = np.int32
@@ -142,8 +141,8 @@ class _StoredBuilder(HeldBuilder):
 
 
 class TaskBuilder(HeldBuilder):
-    """Carries out the steps of `summarize` for one of several labels. The rows were read once for
-    all labels.
+    """Makes the summary of a table for one of several labels. The rows were read once for all
+    labels.
 
     Parameters
     ----------
@@ -169,12 +168,14 @@ class TaskBuilder(HeldBuilder):
         self.several = True
 
     def _known(self, attribute: AttributeSummary) -> bool:
-        """Return whether the builder of the whole table has found the atoms of an attribute's rows."""
+        """Return whether the builder of the whole table already has the atom (set of values) of
+        each row for an attribute.
+        """
         dealt = self.whole.dealt
         return dealt is not None and dealt[0].get(attribute.name, (None,))[0] is attribute.atoms
 
     def _labelled(self, of_rows: Array) -> Array:
-        """Return those entries of an array with one entry per row whose rows have the label."""
+        """Return the entries of `of_rows` (one per row) for those rows that have the label."""
         assert self.coded is not None
         labelled = self.coded.labelled
         return of_rows if labelled.all() else of_rows[labelled]
@@ -187,8 +188,9 @@ class TaskBuilder(HeldBuilder):
     def _content(
         self, dealer: Dealer, attributes: Mapping[str, AttributeSummary], atoms: Sequence[Integers]
     ) -> tuple[Ints, Ints]:
-        """Return the sums of the labelled rows' atoms: those of the whole table, less the terms of
-        attributes from which this label is not predicted.
+        """Return, for each labelled row, the two sums over its atoms (sets of values) from which
+        its fold is computed: the sums of the whole table, less the terms of attributes from which
+        this label is not predicted.
         """
         if self.whole.dealt is None or not all(map(self._known, attributes.values())):
             return super()._content(dealer, attributes, atoms)
@@ -238,9 +240,9 @@ def summarize(
 ) -> Summary:
     """Reduce a table to the counts from which Aegis can give advice.
 
-    Aegis counts values by label, and the cells of the frequency table, on all rows. If the table
-    has more than `sample_rows` rows, Aegis counts pairs of values on a uniform sample, unless you
-    set `exact`.
+    Aegis counts values by label, and the combinations of values that the privacy rule checks, on
+    all rows. If the table has more than `sample_rows` rows, Aegis counts pairs of values on a
+    uniform sample, unless you set `exact`.
 
     Parameters
     ----------
@@ -315,7 +317,9 @@ def summarize_rows(
 
 
 def _with_tasks(whole: Builder, summary: Summary, sample_rows: int | None) -> Summary:
-    """Add to the summary of a table one summary for each of its several labels, from the same rows."""
+    """Return the summary of a table after adding a summary for each of its several labels, from the
+    same rows. Pairs of values are counted on a sample of `sample_rows` rows (None: all).
+    """
     policy, likes = whole.policy, None if whole.like is None else whole.like.several
     assert policy.label.several is not None
     started, tasks = time.perf_counter(), []
@@ -358,7 +362,7 @@ def declared_policy(summary: Summary) -> Policy:
 
 
 def _label(summary: Summary) -> Label:
-    """Return the label of a summary, several labels, or none."""
+    """Return the label as a policy declares it, from a summary: one label, several labels, or none."""
     label, several = summary.label, summary.several
     if several is None:
         return Label(label.column, kind=label.kind) if label.there else NO_LABEL

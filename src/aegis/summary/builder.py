@@ -53,7 +53,8 @@ from aegis.summary.weights import RowWeights, TableWeights, WeightSums, refuse_t
 
 
 def add_classes(classes: pa.Array, counts: Ints, model: LabelSummary) -> tuple[pa.Array, Ints]:
-    """Add those classes of `model` that do not occur in a part of the data, with 0 rows each.
+    """Return the classes in a part of the data and their `counts` of rows, after adding those
+    classes of `model` that do not occur in the part, with 0 rows each.
 
     Raises
     ------
@@ -176,8 +177,8 @@ class NumberColumn:
 
 
 class Builder:
-    """Carries out the steps of `summarize` one after the other, and holds the results that they
-    share.
+    """Makes the summary of a table in several steps (as `summarize` does), and holds the results
+    that the steps share.
     """
 
     def __init__(
@@ -355,7 +356,9 @@ class Builder:
         return label, classes
 
     def _label_mask(self, column: ir.Column, values: pa.Array, counts: Ints) -> Mask:
-        """Return the mask that turns label values into classes: bins, or the only candidate mask."""
+        """Return the mask that turns the label's `values`, of which each has `counts` rows, into
+        classes: declared bins, or the only candidate mask of the label.
+        """
         declared, mask = self.policy.label, self.policy.label_mask
         if mask is None:
             return label_bins(column, values, counts, declared)
@@ -642,7 +645,8 @@ class Builder:
     def _content(
         self, dealer: Dealer, attributes: Mapping[str, AttributeSummary], atoms: Sequence[Integers]
     ) -> tuple[Ints, Ints]:
-        """Return the sums of the labelled rows' atoms from which their folds are computed.
+        """Return, for each labelled row, the two sums over its atoms from which its fold is
+        computed.
 
         `atoms` has the atom (set of values) of each of these rows for each attribute. If the policy
         has several labels, atoms and sums are kept for their builders.

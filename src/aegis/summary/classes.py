@@ -115,7 +115,7 @@ class PersonClasses:
 
     @cached_property
     def _order(self) -> Ints:
-        """The index of each class among the rows of `classes`, shape (n_classes,)."""
+        """The row of `classes` in which each class is, shape (n_classes,)."""
         return np.argsort(self._ids[0])
 
     @cached_property
@@ -274,7 +274,7 @@ class LastRelease:
         The classes of rows that have equal values in every release. That a release lacks a row
         counts as a value, too.
     verdict
-        The rule's verdict on these classes.
+        Whether these classes meet the rule, and which of them do not.
     left_out
         The rows that the last release suppresses, identified by their quasi-identifiers `k0`, `k1`,
         ...
@@ -318,7 +318,7 @@ class CountedClasses:
 
     @cached_property
     def _ids(self) -> Ints:
-        """The class of each cell, shape (cells,)."""
+        """The class of each row of `cells`, that is, of each combination of values, shape (cells,)."""
         if self.population is not None:
             return self._ids_beside(self.population)[: self.cells.num_rows]
         if not self.sensitive and self.quasi:
@@ -337,7 +337,7 @@ class CountedClasses:
 
     @property
     def _counts(self) -> Ints:
-        """Rows of each cell, shape (cells,)."""
+        """The number of rows with each combination of values in `cells`, shape (cells,)."""
         rows: Ints = self.cells["n"].to_numpy().astype(np.int64)
         return rows
 
@@ -402,8 +402,10 @@ class CountedClasses:
     ) -> ClassTable:
         """Return the equivalence classes with their numbers of people in the population.
 
-        The people of the population are added as cells without rows of the table. All people of a
-        class are counted in one of its cells, so that nobody counts twice.
+        The people of the population are added as combinations of values without rows of the table.
+        All people of a class are counted in one of its combinations, so that nobody counts twice.
+        `counts` has the rows of each combination; `sensitive` and `levels` have the codes of its
+        sensitive values and of their groups.
         """
         known, others = self.cells.num_rows, population.num_rows
         padding = np.zeros(others, dtype=np.int64)

@@ -98,7 +98,7 @@ class CodedRows:
         return replace(self, values=values, codes={**self.codes, copy: self.codes[name]})
 
     def with_constants(self, names: Sequence[str], value: str) -> CodedRows:
-        """Return the rows with more columns, in each of which all rows have the value `value`."""
+        """Return the rows with further columns `names`, in which all rows have the value `value`."""
         same = np.zeros(len(self.label), dtype=np.uint8)
         values = {**self.values, **dict.fromkeys(names, pa.array([value]))}
         return replace(self, values=values, codes={**self.codes, **dict.fromkeys(names, same)})
@@ -224,11 +224,11 @@ def fits(source: Source, rows: int, columns: int) -> bool:
 
 
 def read_rows(source: Source, names: Sequence[str], rows: int | None = None) -> CodedRows | None:
-    """Read columns of all rows, which all get the same class; None if the engine should count the
-    rows instead.
+    """Read columns of all rows as codes, without a label: all rows get the same class. Return None
+    if the engine should count the rows instead.
 
-    The engine should count if there are too many columns or rows, or if no mask accepts the type of
-    a column. `rows` is the number of rows, if it is already known.
+    The engine should count if there are too many columns or rows, or if a column has a type that no
+    mask accepts. `rows` is the number of rows, if it is already known.
     """
     schema = source.table.schema()
     if any(name not in schema or Kind.of(schema[name]) is None for name in names):
@@ -294,7 +294,7 @@ def stored_rows(source: Source, names: Sequence[str]) -> CodedRows | None:
 
 
 def _repeat(source: Source, names: Sequence[str]) -> bool:
-    """Return whether the values of each column repeat in the first rows of a Parquet file."""
+    """Return whether values repeat in each column in the first rows of a Parquet file."""
     try:
         batches = stored_batches(source, names, rows=_FIRST)
         first = None if batches is None else next(batches, None)
@@ -305,8 +305,8 @@ def _repeat(source: Source, names: Sequence[str]) -> bool:
 
 
 def _parts(source: Source, table: ir.Table, names: Sequence[str]) -> list[list[Part]]:
-    """Run a query, and return its columns as codes in batches of rows: for each column, the code of
-    each row and the value of each code, by batch.
+    """Run the query `table`, and return its columns `names` as codes in batches of rows: for each
+    column, the code of each row and the value of each code, by batch.
     """
     return [
         [stored_codes(column) for column in batch.columns]
@@ -315,9 +315,9 @@ def _parts(source: Source, table: ir.Table, names: Sequence[str]) -> list[list[P
 
 
 def _stored(source: Source, names: Sequence[str]) -> list[list[Part]]:
-    """Read columns as Parquet files store them, and return them as codes in batches of rows: for
-    each column, the code of each row and the value of each code, by batch. The list is empty if
-    that is not possible.
+    """Read the columns `names` as Parquet files store them, and return them as codes in batches of
+    rows: for each column, the code of each row and the value of each code, by batch. The list is
+    empty if that is not possible.
     """
     try:
         batches = stored_batches(source, tuple(dict.fromkeys(names)), rows=_at_a_time(names))
@@ -399,9 +399,9 @@ def grouping(source: Source, names: Iterable[str]) -> Iterator[None]:
     """Make a server group the rows of a table by the columns `names` once, and store the groups as
     long as the context lasts. `count_by` then counts these columns from the groups.
 
-    Nothing is stored if the engine runs in this process, if most rows of the trial query have a
-    combination of values that no other row has, or if groups of the table are stored already. Other
-    threads do not use the groups, because their counts may last longer.
+    Nothing is stored if the engine runs in this process, if most of the first rows (which a trial
+    query reads) have a combination of values that no other row has, or if groups of the table are
+    stored already. Other threads do not use the groups, because their counts may last longer.
     """
     schema = source.table.schema()
     columns = [n for n in dict.fromkeys(names) if n in schema and Kind.of(schema[n]) is not None]
@@ -458,9 +458,9 @@ def count_by(source: Source, table: ir.Table, keys: Mapping[str, ir.Value]) -> i
 def _once(
     source: Source, base: ir.Table, keys: Mapping[str, ops.Value], columns: list[str]
 ) -> Groups | None:
-    """Return the rows of a table grouped by columns that include `columns`; None if few
-    combinations occur more than once, or if all `keys` are plain columns, so that grouping twice
-    would not pay.
+    """Return the rows of the table `base` grouped by columns that include `columns`, from which
+    rows can then be counted by `keys`. Return None if few combinations occur more than once, or if
+    all `keys` are plain columns, so that grouping twice would not pay.
 
     If the groups are stored, or if the table is stored as Parquet and can be read as codes, no
     trial query is needed.
@@ -489,7 +489,7 @@ def _once(
 
 
 def _grouped(table: ir.Table, columns: list[str]) -> ir.Table:
-    """Return a query for the combinations of the columns and the number of rows of each."""
+    """Return a query for the combinations of values in `columns`, and the rows with each."""
     keys = {f"c{i}": table[name] for i, name in enumerate(columns)}
     return table.group_by(**keys).aggregate(aegis_n=table.count())
 
@@ -519,8 +519,8 @@ def _columns(
 
 
 def _first_rows(source: Source, base: ir.Table, columns: list[str]) -> tuple[int, int, int]:
-    """Return, for the first rows of a table, the number of rows, of combinations of the columns,
-    and of rows whose combination no other of these rows has.
+    """Return three numbers for the first rows of the table `base`: rows, different combinations of
+    values in `columns`, and rows whose combination no other of these rows has.
     """
     groups = _grouped(base.select(*columns).limit(TRIAL_ROWS), columns)
     size = groups["aegis_n"]

@@ -168,8 +168,8 @@ class Dealer:
     seed
         With another seed, rows get other folds.
     divisor
-        Greatest common divisor of the weights of the rows. Because of it, rows with equal weights
-        get the same folds as rows without weights.
+        Greatest common divisor of the weights of the rows. Weights are divided by it, so rows with
+        equal weights get the same folds as rows without weights.
     """
 
     def __init__(self, names: Sequence[str], folds: int, seed: int, divisor: int = 1) -> None:
@@ -369,8 +369,8 @@ class _RowNumbers:
 
 
 def _factors(kind: str, name: str, seed: int) -> tuple[int, int]:
-    """Return two pseudo-random factors from 1 to P - 1, for the prime P, that depend on the kind,
-    the name (such as an attribute's) and the seed.
+    """Return two pseudo-random factors from 1 to P - 1, for the prime P, that depend on the seed
+    and on what they hash: its kind (attribute, label, weight, ...) and its name.
     """
     digest = blake2b(f"{seed}\0{kind}\0{name}".encode(), digest_size=16).digest()
     first, second = (int.from_bytes(half) % (PRIME - 1) + 1 for half in (digest[:8], digest[8:]))
@@ -419,8 +419,8 @@ def check_label(column: ir.Column) -> None:
 
 
 def label_bins(column: ir.Column, values: pa.Array, counts: Ints, label: Label) -> Mask:
-    """Return the mask that cuts a numeric label into ranges, at the declared cut points or at
-    quantiles of its `values`.
+    """Return the mask that cuts a numeric label into ranges, at the cut points that the policy
+    declares or at quantiles of its `values`, of which each has `counts` rows.
     """
     kind = Kind.of(column.type())
     bins = label.bins or len(label.cuts) + 1
@@ -433,7 +433,7 @@ def label_bins(column: ir.Column, values: pa.Array, counts: Ints, label: Label) 
 
 
 def check_values(name: str, values: int, most: int) -> None:
-    """Raise `DataError` if an attribute has more than `most` distinct values."""
+    """Raise `DataError` if the number of distinct `values` of an attribute is above `most`."""
     if values > most:
         raise DataError(
             f"Attribute {name!r} has more than {most:,} distinct values.",

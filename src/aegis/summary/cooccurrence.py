@@ -41,12 +41,14 @@ class Chunk(NamedTuple):
     label
         The class of each row.
     weights
-        How often each row counts, or the row's weight in units. None: each row counts once.
+        How often each row counts, or the row's weight in units of weight. None: each row counts
+        once.
     units
         The number of each row's unit, such as its person. All rows of a unit get the same fold.
         None: each row is a separate unit.
     response
-        The numeric label of each row, in its unit; None if the label has classes.
+        The numeric label of each row, as a whole number of the label's units; None if the label has
+        classes.
     """
 
     codes: Sequence[Integers]
@@ -130,8 +132,8 @@ class PairCounts:
         Sums of the weights of the rows, if all counts are sums of weights; None if each row counts
         once.
     in_rows
-        Whether sums of weights were converted to numbers of effective rows (see `n`), which scores
-        need.
+        Whether sums of weights were converted to numbers of effective rows, which scores need: all
+        rows together count as (sum of w)^2 / (sum of w^2) for the weights w.
     """
 
     names: tuple[str, ...]
@@ -148,8 +150,8 @@ class PairCounts:
 
     @property
     def counted(self) -> int:
-        """The sum of the counts of all cells of a pair: the number of rows, or the sum of their
-        weights in units.
+        """The sum of the counts of all cells of a pair of attributes: the number of rows or, if
+        rows have weights, the sum of the weights in units of weight.
         """
         return self.rows if self.weights is None else self.weights.total
 
@@ -169,8 +171,8 @@ class PairCounts:
         return replace(self, **self._weighted(self.weights))
 
     def _weighted(self, weights: WeightSums) -> dict[str, Any]:
-        """Return the fields of these counts that change if sums of weights are converted to
-        effective rows, with their new values.
+        """Return the fields of these counts that change if sums of weights w are scaled to
+        effective rows, (sum of w)^2 / (sum of w^2) in total, with their new values.
         """
         folds, responses = self.folds, self.responses
         if responses is not None:
@@ -260,8 +262,9 @@ class PairCounts:
 def _scaled(
     counts: Mapping[tuple[int, int], Array], weights: WeightSums
 ) -> Mapping[tuple[int, int], Floats]:
-    """Convert the joint counts of each pair of attributes from sums of weights to effective rows,
-    at each access.
+    """Return a mapping with the joint counts of each pair of attributes, converted from sums of row
+    weights w to effective rows whenever a pair is looked up. All rows together count as (sum of
+    w)^2 / (sum of w^2) effective rows.
     """
     return OnDemand(counts, lambda pair: weights.in_rows(counts[pair]))
 
@@ -423,7 +426,7 @@ def apart(
 
 
 def as_entries(counts: Ints) -> Array:
-    """Return counts as 32-bit integers if they fit. Sums of weights may need 64 bits."""
+    """Return counts as 32-bit integers if they fit, else as 64-bit ones (sums of weights)."""
     return counts.astype(np.int32) if int(counts.max(initial=0)) < 2**31 else counts
 
 

@@ -197,8 +197,8 @@ class FrequencyTable:
         sensitive: Mapping[str, tuple[Integers, tuple[str, ...]]] | None = None,
         hierarchies: Mapping[str, Ints] | None = None,
     ) -> ClassTable:
-        """Return the equivalence classes that a configuration forms, with the counts of their
-        sensitive values.
+        """Return the equivalence classes that a configuration (a mask for each attribute) forms,
+        with the counts of their sensitive values.
 
         Parameters
         ----------

@@ -185,7 +185,8 @@ def leaves_by_hierarchy(
         The quasi-identifiers.
     masks
         The masks with which the table was made, if they are known. If the mask of an attribute is
-        not known, the lowest level that has all its values in the table is used.
+        not known, the lowest level of the hierarchy that has all its values in the masked table is
+        used.
 
     Raises
     ------

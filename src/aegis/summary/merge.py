@@ -221,8 +221,8 @@ def _check(summaries: Sequence[Summary]) -> None:
 
 
 def _base(summary: Summary) -> tuple[int, int | None] | None:
-    """Return the base and exponent of a numeric label's unit as far as all parts must share them;
-    None if the label has classes.
+    """Return what all parts must share of a numeric label's unit, its base and its exponent; None
+    if the label has classes.
 
     The exponent is None for base 10, because decimal units can be converted.
     """
@@ -245,8 +245,8 @@ def _read_by_context(summaries: Sequence[Summary]) -> tuple[str, ...] | None:
 
 
 def _terms(summaries: Sequence[Summary]) -> Terms | None:
-    """Return the policy of the merged summary. It is locked or binding if the policy of any part
-    is.
+    """Return the policy of the merged summary. If the policy of any part is locked (weaker rules
+    are refused) or binding (a different rule must be confirmed), so is this policy.
     """
     said = [s.terms for s in summaries if s.terms is not None]
     if not said:
@@ -267,7 +267,9 @@ class _PartCodes:
 
 
 class _Merger:
-    """The steps of `merge`, with the translation of codes from the parts to the merged summary."""
+    """Merges summaries of the parts of a table, and translates codes of the parts to codes of the
+    merged summary.
+    """
 
     def __init__(self, summaries: Sequence[Summary]) -> None:
         self.summaries = summaries
@@ -345,7 +347,9 @@ class _Merger:
     def _attribute(
         self, parts: Sequence[AttributeSummary], label: LabelSummary | None = None
     ) -> AttributeSummary:
-        """Merge one attribute; `label` is given if it is the label's entry."""
+        """Merge one attribute from its summaries in all `parts` of a table; `label` is given if the
+        attribute is the label.
+        """
         first = parts[0]
         _check_parts(parts)
         codes, values = encode(pa.concat_arrays([part.values for part in parts]))
@@ -487,9 +491,9 @@ class _Merger:
     def _keys(
         self, name: str, attribute: AttributeSummary, tables: Sequence[FrequencyTable]
     ) -> tuple[Int32s, Int32s]:
-        """Return the codes of a column for the frequency tables of all parts, joined one after the
-        other. The first array has the code of each cell, and the second one a value (index) for
-        each code.
+        """Return the codes of the column `name` in the frequency tables of all parts, joined one
+        after the other. The first array has the code of each cell, and the second one a value
+        (index) for each code.
 
         Codes stand for the same groups or values as if the whole table were counted at once. If a
         part does not distinguish all values, a code stands for a set of values that no candidate

@@ -48,7 +48,7 @@ class Information(StrEnum):
 
     @classmethod
     def of(cls, know: Information | str) -> Information:
-        """Return the setting with the name `know`; raise `PolicyError` if there is none."""
+        """Return the member of this class that `know` names; raise `PolicyError` if there is none."""
         return member(cls, know, "information setting")
 
 
@@ -138,8 +138,8 @@ class Candidate:
 
     @property
     def n_columns(self) -> int:
-        """The number of columns that encode the attribute in predicted metrics of models: its
-        number of ranges if the values are ordered, otherwise its number of levels.
+        """The number of columns that stand for the attribute when the accuracy of models is
+        predicted: its number of ranges if the values are ordered, otherwise its number of levels.
         """
         return self.n_levels if self.ranges is None else int(self.ranges.max(initial=-1)) + 1
 
@@ -273,8 +273,8 @@ class AttributeSummary:
 
     @cached_property
     def finest_key(self) -> Candidate | None:
-        """The candidate whose groups the frequency table counts; None if the frequency table counts
-        the values themselves.
+        """The candidate mask by whose groups of values the frequency table counts this attribute;
+        None if it counts the values themselves.
         """
         finest = max(self.candidates, key=lambda c: c.size, default=self.unmasked)
         coarser = finest.size < len(self.values)
@@ -629,7 +629,8 @@ class SeveralSummaries:
     tasks
         The labels, in the order of the policy.
     serve
-        How the shares kept of the labels are combined: `mean` or `worst`.
+        How the labels' results are combined, each of which is the share of a label's utility that
+        masks keep: their `mean` or the `worst` of them.
     """
 
     tasks: tuple[TaskSummary, ...]

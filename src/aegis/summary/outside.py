@@ -188,7 +188,9 @@ def _counted(
 
 
 def _sizes(table: ir.Table, columns: Sequence[str]) -> ir.Table:
-    """Return a query for three numbers: rows, rows unique in these columns, and combinations of values."""
+    """Return a query for three numbers of a table: its rows, its rows whose values in `columns` no
+    other row has, and the different combinations of these values.
+    """
     if PERSON in table.columns:
         sizes = count_persons(table, {name: table[name] for name in columns}, PERSON)
         alone = sizes["p"] == 1
@@ -479,8 +481,8 @@ def population_of(policy: Policy, summary: Summary, source: Source | None) -> Po
         The table of the population cannot be read, or a quasi-identifier is missing there or has
         another type. Or people are counted by weights, and there is only a summary.
     PolicyError
-        The policy counts persons, or classes are counted in the engine, or `people_of` raises this
-        error.
+        The policy counts persons, or classes are counted in the engine, or the weights of rows,
+        which the population follows from, are not numbers of people.
     """
     if policy.population is not None and policy.person is not None and policy.privacy.by_crowd:
         raise PolicyError(

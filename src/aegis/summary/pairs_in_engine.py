@@ -115,8 +115,8 @@ def count_pairs_in_engine(
 
 
 def _counted(table: ir.Table) -> ir.Value:
-    """Return an expression for the number of rows of a table or group, or for the sum of their
-    weights if there is a column `w`.
+    """Return an expression for the number of rows of a table or group or, if the table has a column
+    `w` of weights, for the sum of their weights.
     """
     return table["w"].sum().cast("int64") if "w" in table.columns else table.count()
 
@@ -274,7 +274,8 @@ def joint_sets(
     Parameters
     ----------
     sizes, spread
-        The number of atoms of each attribute: all, and those that count (`_spread`).
+        For each attribute, its number of atoms, and the number of equally frequent atoms that would
+        give about as many combinations (`_spread`).
     most, largest
         The largest product of `spread` and of `sizes` of a set.
     """

@@ -186,7 +186,7 @@ def is_number(text: str) -> bool:
 
 
 def _no_number(values: pa.Array) -> str:
-    """Name one of the texts that are not numbers, as the end of a sentence; empty if there is none."""
+    """Name a text that is not a number, for the end of an error message; empty if none is."""
     texts = values.drop_null().to_pylist()
     wrong = sorted(v for v in texts if isinstance(v, str) and not is_number(v))
     return f": {brief(wrong[0])} is not a number" if wrong else ""

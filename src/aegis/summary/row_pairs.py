@@ -157,7 +157,7 @@ class _Part:
     size
         Number of combinations.
     shown
-        Indicator of the atoms in each combination, shape (atoms, size); None for a single
+        1 if a combination contains an atom, else 0, shape (atoms, size); None for a single
         attribute.
     """
 
@@ -188,8 +188,8 @@ class _Part:
         return cls(members, code, whole, np.concatenate(shown).astype(np.float64))
 
     def added(self, counted: Array) -> Floats:
-        """Return the number of rows of each atom (set of values) of the attributes, from the number
-        of rows of each combination of atoms.
+        """Return the number of rows with each atom (set of values) of the attributes, from
+        `counted`, the number of rows with each combination of atoms.
         """
         rows: Floats = np.asarray(counted, dtype=np.float64)
         return rows if self.shown is None else self.shown @ rows
@@ -250,8 +250,8 @@ class RowPairCounts(PairCounts):
 
 
 def _tallies(rows: AtomRows, attributes: int) -> list[Mapping[Pair, Any]]:
-    """Return the five arrays of counts of each pair of attributes, one mapping for each array. The
-    pairs used last are cached.
+    """Return five mappings by pair of attributes, one for each array of counts: `index` and `count`
+    of `PairCounts`; `cell`, `fold` and `count` of `FoldCounts`. The pairs used last are cached.
     """
     known: Remembered[Pair, Tally] = Remembered(
         _REMEMBERED, lambda tally: sum(part.nbytes for part in tally)

@@ -39,7 +39,8 @@ _FEWEST_BITS = 4
 
 @dataclass(frozen=True)
 class WeightSums:
-    """The sum of some rows' weights and the sum of the squared weights, in units of weight.
+    """The sum of some rows' weights and the sum of their squares. Every weight is a whole number of
+    units of weight.
 
     Attributes
     ----------
@@ -76,8 +77,8 @@ class WeightSums:
 
     @property
     def step(self) -> float:
-        """The factor that converts sums of weights to effective rows: the number of effective rows
-        per `divisor` units of weight.
+        """The number of effective rows per `divisor` units of weight, for converting sums of
+        weights w to effective rows. There are (sum of w)^2 / (sum of w^2) effective rows in total.
 
         The number has so few bits that sums of effective rows are exact floats.
         """
@@ -130,7 +131,8 @@ class TableWeights:
     labelled
         Sums of the weights of the rows with a label; if there is no label, of all rows.
     zeros
-        Number of rows with weight 0. These rows count in classes, but not in scores.
+        Number of rows with weight 0. These rows count in equivalence classes (for the privacy
+        rule), but not in scores.
     """
 
     column: str
@@ -249,8 +251,9 @@ def refuse_text_weights(source: Source, name: str) -> None:
 
 
 def _checked(column: ir.Column, values: pa.Array, counts: Ints) -> Floats:
-    """Return the distinct weights of a column as floats; raise `DataError` if one of them is not a
-    valid weight.
+    """Return the distinct weights of a column, `values`, as floats; `counts` has the rows with
+    each. Raise `DataError` if the column is not numeric, a weight is missing, negative or infinite,
+    or none is above 0.
     """
     name, kind = column.get_name(), Kind.of(column.type())
     if kind is None or not kind.numeric:

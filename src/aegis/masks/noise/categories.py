@@ -59,7 +59,9 @@ class CategoryNoise(NoiseMask):
         """
 
     def check(self, kind: Kind, attribute: str) -> None:
-        """Raise `PolicyError` if the mask or its list of values does not fit the column."""
+        """Raise `PolicyError`, which names the attribute, if the mask does not accept columns of
+        this kind, or its list of values has another type.
+        """
         super().check(kind, attribute)
         if self.fitted and type(self.categories()[0]) is not _TYPES[kind]:
             raise PolicyError(
@@ -75,7 +77,7 @@ class CategoryNoise(NoiseMask):
         return among(text, {*map(str, self.categories()), SUPPRESSED})
 
     def known(self, column: Any) -> Any:
-        """Return the Ibis condition that a value is null or among the categories."""
+        """Return the Ibis condition that a value is null or one that the mask can show."""
         import ibis
 
         covered = {str(text_of(value)): True for value in self.categories()}
@@ -212,7 +214,9 @@ class RandomisedResponse(CategoryNoise):
         return self.epsilon is not None
 
     def _learn(self, data: ValueCounts) -> Mask:
-        """Take the list of values from the data, and mark it as learnt if epsilon is given."""
+        """Return the mask with the values of the data as its list; if `epsilon` is given, the list
+        is marked as learnt from the data.
+        """
         values, _ = _distinct(self.name, data)
         return replace(self, values=values, learnt=self.epsilon is not None)
 
@@ -321,7 +325,7 @@ class Pram(CategoryNoise):
         object.__setattr__(self, "matrix", rows)
 
     def _learn(self, data: ValueCounts) -> Mask:
-        """Take the distinct values and their shares from the data."""
+        """Return the mask with the distinct values of the data and their shares."""
         values, counts = _distinct(self.name, data)
         shares = counts / counts.sum()
         return replace(self, values=values, shares=tuple(shares.tolist()))

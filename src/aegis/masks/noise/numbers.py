@@ -180,9 +180,9 @@ class Laplace(BoundedNoise):
 
     A value beyond a bound is replaced by the bound. The bounds do not depend on the data. With the
     default sensitivity, upper - lower, each row is epsilon-locally differentially private: for any
-    two values, the probabilities of any report differ at most by a factor of e^epsilon. With a
-    smaller sensitivity, epsilon holds only for values that differ by at most the sensitivity. The
-    stated privacy loss of a row is then epsilon * (upper - lower) / sensitivity.
+    two values, the probabilities of showing any number differ at most by a factor of e^epsilon.
+    With a smaller sensitivity, epsilon holds only for values that differ by at most the
+    sensitivity. The stated privacy loss of a row is then epsilon * (upper - lower) / sensitivity.
 
     References: Dwork, McSherry, Nissim and Smith, TCC 2006; Kasiviswanathan et al., SIAM Journal
     on Computing 40, 2011 (local model).
@@ -207,7 +207,9 @@ class Laplace(BoundedNoise):
             self.grid()
 
     def _learn(self, data: ValueCounts) -> Mask:
-        """Choose the resolution, which depends only on the bounds and the kind of column."""
+        """Return the mask with its `resolution` (the step between the numbers that it can show),
+        which depends only on the bounds and the kind of column.
+        """
         step = nice_step((self.upper - self.lower) / STEPS)
         if data.kind is Kind.INTEGER:
             step = max(step, base.as_fraction(1))
@@ -334,7 +336,7 @@ class UniformNoise(GridNoise):
         """Return the mask with about 100 evenly spaced numbers to show, from the smallest to the
         largest possible noisy number.
 
-        The ends of the data range are bounds that enough rows share (`shared_range`).
+        The ends of the data range are bounds that at least `data.shared_rows` rows share.
         """
         numbers = floats(data.values)
         finite = np.isfinite(numbers)
@@ -489,7 +491,7 @@ class DateNoise(NoiseMask):
 
     def _learn(self, data: ValueCounts) -> Mask:
         """Return the mask with bounds that span all moved dates. Each bound comes from a date that
-        enough rows share.
+        at least `data.shared_rows` rows share.
         """
         present = ~is_null(data.values)
         days, place = np.unique(_day_numbers(data.values)[present], return_inverse=True)
@@ -545,7 +547,9 @@ _EPOCH = date(1970, 1, 1)
 
 
 def _day(mask: str, parameter: str, given: object) -> int:
-    """Return the number of days from 1970-01-01 to a day written in ISO 8601."""
+    """Return the number of days from 1970-01-01 to `given`, a day written in ISO 8601; raise
+    `PolicyError`, which names the mask and the parameter, for anything else.
+    """
     try:
         return (date.fromisoformat(str(given)) - _EPOCH).days
     except ValueError:
@@ -601,7 +605,9 @@ def _noisy(make: str, numbers: Floats | Ints, scale: float, **kind: Any) -> list
 
 
 def randomised_response(codes: Ints, size: int, keep: float) -> Ints:
-    """Keep each code with probability `keep`; otherwise draw another code in 0..size - 1 uniformly."""
+    """Keep each code with probability `keep`; otherwise draw another of the codes 0..size - 1, all
+    with the same probability.
+    """
     if not len(codes):
         return codes.astype(np.int64)
     dp = library()

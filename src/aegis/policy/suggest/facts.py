@@ -264,7 +264,7 @@ class ColumnProfile:
 
 
 def _plain(value: Any) -> Any:
-    """Return a number, or a date as text, which JSON can store."""
+    """Return `value` in a form that JSON can store: a number as it is, a date as text."""
     return value if value is None or isinstance(value, int | float) else str(value)
 
 
@@ -312,7 +312,7 @@ def merged(ranges: Sequence[str], size: int) -> dict[str, Any]:
 
 
 def _name(group: Sequence[str]) -> str:
-    """Return a name for merged ranges, from the first to the last."""
+    """Return a name for ranges that are merged: from the start of the first to the end of the last."""
     first, last = _BOTH.fullmatch(group[0].strip()), _BOTH.fullmatch(group[-1].strip())
     if first is not None and last is not None:
         return f"{first[1]}{first[2]}{first[3]}{last[4]}{last[5]}"

@@ -101,7 +101,9 @@ def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
 
 
 def _outside_the_rule(facts: ColumnFacts, masks: Sequence[Mask]) -> Candidates:
-    """Return `identity` for a column outside the rule, or coarser masks if it is nearly a key."""
+    """Return only `identity` as the mask of a column outside the rule, or coarser masks if nearly
+    every row has a different value.
+    """
     identity = parse_mask("identity")
     rounded = _rounded(facts)
     if _risky(facts) and is_amount(facts):
@@ -203,14 +205,16 @@ def _dates(facts: ColumnFacts) -> tuple[list[Spec], str]:
 
 
 def _day(value: Any) -> date | None:
-    """Return the day of a date or moment, in UTC as the mask reads it."""
+    """Return the day of `value`, a date or a time; a time is read in UTC, as masks do."""
     if isinstance(value, datetime):
         return (value if value.tzinfo is None else value.astimezone(UTC)).date()
     return value if isinstance(value, date) else None
 
 
 def _period(day: date, unit: str) -> tuple[int, ...]:
-    """Return an identifier of the period that contains a day; different periods have different ones."""
+    """Return numbers that identify the day, week, month, quarter or year (`unit`) that contains a
+    day; they differ for different periods.
+    """
     return {
         "day": (day.toordinal(),),
         "week": day.isocalendar()[:2],
@@ -330,7 +334,7 @@ def _widths(facts: ColumnFacts) -> list[int | float]:
 
 
 def _ladder(rung: int) -> int | float:
-    """Return entry `rung` of the series 1, 2, 5, 10, ...; entry 0 is 1, and entry -1 is 0.5."""
+    """Return number `rung` of the series ..., 0.5, 1, 2, 5, 10, ..., in which 1 is number 0."""
     power, step = divmod(rung, 3)
     digit = (1, 2, 5)[step]
     return digit * 10**power if power >= 0 else float(f"{digit}e{power}")

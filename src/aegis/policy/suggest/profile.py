@@ -297,7 +297,10 @@ def _find_values(
 
 
 def _repetition(grouped: ir.Table, texts: Sequence[str]) -> dict[str, ir.Value]:
-    """Return aggregations over the values (with `n` rows each) of a column; forms only for `texts`."""
+    """Return aggregations over the table `grouped`, which has each value of a column with its
+    number of rows `n`: how often values repeat and, for the columns `texts`, the forms of the
+    values.
+    """
     size, value = grouped["n"].cast("float64"), grouped["value"]
     rows = size.sum()
     wanted: dict[str, ir.Value] = {
@@ -371,9 +374,9 @@ def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: i
 
 
 def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
-    """Return the facts, completed by the lifelong traits of persons that a column determines (on a
-    sample if the table is large), and by a column of times in which no value of the column occurs
-    twice at the same time.
+    """Return the facts after adding, for each column that may identify persons: the columns of
+    lifelong traits that it determines (tested on a sample if the table is large), and a column of
+    times such that none of its values occurs twice at the same time.
     """
     traits = [
         Trait(column.name, column.distinct, column.peak)
@@ -436,7 +439,9 @@ def _ranged(facts: ColumnFacts) -> bool:
 
 
 def _repeats(facts: ColumnFacts) -> bool:
-    """Return whether to measure how values of the column repeat: all columns except measured numbers."""
+    """Return whether Aegis counts how often each value of a column occurs. It does so for all
+    columns except those of measured numbers.
+    """
     return _countable(facts) or facts.kind in (Kind.INTEGER, Kind.DATE)
 
 

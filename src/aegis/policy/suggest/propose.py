@@ -196,7 +196,9 @@ def _policy(
     reading: Reading | None,
     weight: str | None,
 ) -> Policy:
-    """Build the policy from the proposals for the columns."""
+    """Build the policy from the proposals (`profiles`) for the columns; `weight` is the column of
+    survey weights, or None.
+    """
     rule = _propose_rule(profiles.values())
     return Policy(
         label=label,
@@ -292,7 +294,7 @@ def _opened(table: Any, labels: Sequence[str], weight: str | None) -> Source:
 def _profiles(
     facts: Mapping[str, ColumnFacts], labels: Sequence[str], weight: str | None
 ) -> dict[str, ColumnProfile]:
-    """Return the proposal for every column except the labels."""
+    """Return role and masks to propose for every column except the labels, from its `facts`."""
     return {
         name: declared_weight(column) if name == weight else _propose(column)
         for name, column in facts.items()
@@ -464,7 +466,9 @@ def _with_doubts(
 
 
 def _propose_rule(profiles: Any) -> PrivacyRule:
-    """Return k-anonymity, and 2-diversity for the first sensitive attribute with enough values."""
+    """Return the privacy rule to propose: k-anonymity, and 2-diversity for the first sensitive
+    attribute with enough values.
+    """
     rule: dict[str, object] = {"k": K, "suppression": SUPPRESSION}
     for profile in profiles:
         facts = profile.facts
@@ -476,7 +480,7 @@ def _propose_rule(profiles: Any) -> PrivacyRule:
 
 
 def _check_scored(profiles: Sequence[ColumnProfile], label: str | None) -> None:
-    """Raise an error if no column is left to score."""
+    """Raise an error if no column other than the label has a role in which Aegis scores it."""
     besides = "" if label is None else f" besides the label {label!r}"
     if not profiles:
         raise PolicyError(

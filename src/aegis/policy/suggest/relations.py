@@ -174,8 +174,8 @@ def alike_once(warnings: Mapping[str, str]) -> tuple[str, ...]:
 def find_label_leaks(
     source: Source, label: ColumnFacts, others: Sequence[ColumnFacts]
 ) -> tuple[str, ...]:
-    """Return the columns that alone explain at least `LEAK` of the label, as `advise` measures it,
-    in a sample of the rows.
+    """Return those of the `others` columns that alone explain at least the share `LEAK` of the
+    label in a sample of the rows, as `advise` measures it.
 
     Raises
     ------
@@ -314,7 +314,7 @@ def count_alone(source: Source, columns: Sequence[str], person: str | None) -> i
 
 
 def _collect(source: Source, facts: Sequence[ColumnFacts], most: int) -> dict[str, pa.Array]:
-    """Fetch columns of all rows, or of a sample of about `most` rows, in one query."""
+    """Fetch the columns of `facts`, all rows or a sample of about `most` rows, in one query."""
     table = source.table if source.rows <= most else source.sample(most, seed=0)
     selected = table.select(**{f"c{i}": table[own.name] for i, own in enumerate(facts)})
     collected = source.collect(selected)
@@ -322,7 +322,7 @@ def _collect(source: Source, facts: Sequence[ColumnFacts], most: int) -> dict[st
 
 
 def _codes(column: pa.Array) -> Codes:
-    """Return a code for each row, equal for equal values; null has the code `NULL`."""
+    """Return a code for each row of a column, equal for equal values; null has the code `NULL`."""
     encoded = column.dictionary_encode()
     codes: Codes = pc.fill_null(encoded.indices, NULL).to_numpy().astype(np.int64)
     return codes

@@ -126,7 +126,9 @@ def propose_role(facts: ColumnFacts) -> tuple[Role, str]:
 
 
 def _by_values(facts: ColumnFacts) -> list[tuple[Role, str]]:
-    """Return the role that the values alone suggest, as a list with one entry, or an empty list."""
+    """Return a list with the role that the values of a column alone suggest and the reason; empty
+    if they suggest none.
+    """
     quasi = Role.QUASI_IDENTIFIER
     if is_code(facts):
         return [(quasi, "digits of one length, as postcodes have them")]
@@ -202,7 +204,7 @@ def warn_of_label(facts: ColumnFacts) -> str:
 
 
 def _speaks(facts: ColumnFacts) -> bool:
-    """Return whether the name says that a column is a quasi-identifier or sensitive."""
+    """Return whether a column's name says that it is a quasi-identifier or sensitive."""
     concept = facts.concept
     return concept is not None and concept.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE)
 

@@ -297,7 +297,7 @@ def _labels(policy: Policy, labels: tuple[ColumnProfile, ...]) -> Iterator[str]:
 
 
 def _found(label: Label, profile: ColumnProfile) -> Iterator[str]:
-    """Yield comment lines with the facts about a label."""
+    """Yield comment lines for the policy file with the facts that Aegis found about a label."""
     yield f"# The {'number' if label.is_number else 'class'} to predict: {describe(profile.facts)}"
     if shown := frequent_values(profile.facts):
         yield f"# most frequent: {shown}"

@@ -72,8 +72,9 @@ among the rows of the person, from 1.
 
 
 def limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool, person: bool) -> str:
-    """Return the query that counts rows or (if `person`) persons of the whole table, from the step
-    `before`. A later step checks the limits of the rule on these counts.
+    """Return the query that adds, to the columns `listed` of the step `before`, the numbers of all
+    and of suppressed rows or (if `person`) persons and, if `unseen`, of rows with unknown values. A
+    later step checks the limits of the rule on these counts.
     """
     carried = list(listed)
     added = []
@@ -104,7 +105,7 @@ def assemble(steps: list[tuple[str, str]], listed: list[str], conditions: list[s
 
 
 def plain(number: float) -> str:
-    """Return a share as text without an exponent, because not every dialect reads exponents
+    """Return a number as text without an exponent, because not every SQL dialect reads exponents
     exactly.
     """
     return f"{number:.12f}".rstrip("0")
@@ -400,7 +401,7 @@ class _QueryWriter:
         self.quasi = [a.name for a in policy.quasi_identifiers if a.name in columns]
 
     def select(self, place: tuple[str, ...]) -> str:
-        """Return the query on the table with this name, given in parts."""
+        """Return the query on the table `place`, given as catalog, database and table."""
         quote = partial(_quoted, dialect=self.dialect)
         rule = rule_query(self.policy.privacy, self.quasi, quote)
         unseen = self.policy.unseen is Unseen.ERROR and any(
@@ -449,7 +450,7 @@ class _QueryWriter:
         return _compiled(table.select(shown), self.dialect)
 
     def _check_partitions(self, shown: Mapping[str, ir.Value]) -> None:
-        """Raise an error if the dialect cannot group by the masked columns."""
+        """Raise an error if the SQL dialect cannot group by the masked columns (`shown`)."""
         if self.dialect is not Dialect.BIGQUERY:
             return
         person = [] if self.policy.person is None else [PERSON]
@@ -468,7 +469,9 @@ def _located(location: Any) -> dict[str, Any]:
 
 
 def _unseen(table: ir.Table, masks: Mapping[str, Mask | None]) -> ir.Value:
-    """Return an expression that is 1 for a row with a value unknown to its mask, else 0."""
+    """Return an expression that is 1 for each row of `table` that has, in some column, a value
+    unknown to the column's mask; else 0.
+    """
     known = [m.known(table[n]) for n, m in masks.items() if m is not None]
     cases: list[tuple[Any, Any]] = [
         ((~met).fill_null(False), ibis.literal(1)) for met in known if met is not None

@@ -72,7 +72,7 @@ def rule_query(rule: PrivacyRule, quasi: Sequence[str], quote: Quote) -> RuleQue
 
 
 class _CriteriaWriter:
-    """Collects the expressions that the criteria need, without duplicates."""
+    """Collects the SQL expressions that the criteria of a privacy rule need, without duplicates."""
 
     def __init__(self, quasi: Sequence[str], quote: Quote) -> None:
         self.quote = quote
@@ -125,8 +125,8 @@ class _CriteriaWriter:
         self.conditions.append(f"{name} >= {least}")
 
     def _same(self, place: int) -> str:
-        """Add a count of the rows of the class that share the row's value of sensitive attribute
-        number `place`; return the name of the count.
+        """Add a count to the query, for each row: the rows of its class that have the row's value
+        of sensitive attribute number `place`. Return the name of the count.
         """
         column = self.quote(self.sensitive[place])
         inside = f"{self.partition}, {column}" if self.partition else f"PARTITION BY {column}"
@@ -148,7 +148,7 @@ class _CriteriaWriter:
 
 
 class _PersonWriter(_CriteriaWriter):
-    """Collects the expressions of a rule that counts distinct persons.
+    """Collects the SQL expressions of a privacy rule that counts distinct persons.
 
     Not every dialect has COUNT(DISTINCT ...) as a window function. The largest dense rank by person
     gives the same number, in the next step of the query; rows without a person share a rank.
@@ -165,8 +165,8 @@ class _PersonWriter(_CriteriaWriter):
             self.conditions.append(f"{self._most(place)} < aegis_rows")
 
     def _same(self, place: int) -> str:
-        """Add a count of the persons of the class who share the row's value of sensitive attribute
-        number `place`; return the name of the count.
+        """Add a count to the query, for each row: the persons of its class who have the row's value
+        of sensitive attribute number `place`. Return the name of the count.
         """
         column = self.quote(self.sensitive[place])
         inside = f"{self.partition}, {column}" if self.partition else f"PARTITION BY {column}"
@@ -176,7 +176,9 @@ class _PersonWriter(_CriteriaWriter):
         return name
 
     def _most(self, place: int) -> str:
-        """Add the largest number of persons of the class who share a value; return its name."""
+        """Add a figure to the query: the largest number of persons of a class who share a value of
+        sensitive attribute number `place`. Return the name of the figure.
+        """
         name = f"aegis_most_{place}"
         self.comparisons[name] = f"MAX({self._same(place)}) OVER ({self.partition})"
         return name

@@ -26,7 +26,9 @@ def set_cookie(
     *,
     samesite: Literal["lax", "strict"] = "strict",
 ) -> None:
-    """Set a cookie in the browser; no script can read this cookie."""
+    """Set a cookie of this `kind` with the value `secret` in the browser; no script can read it,
+    and it ends after the time `lasts`.
+    """
     response.set_cookie(
         cookie_name(settings, kind),
         secret,

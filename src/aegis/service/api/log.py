@@ -18,7 +18,7 @@ routes = Routes(tags=["log"])
 
 
 def _in_utc(given: datetime) -> datetime:
-    """Return a moment in UTC; raise an error if it is out of range there."""
+    """Return a time in UTC; raise an error if it is then outside the years that Python knows."""
     try:
         return given.astimezone(UTC)
     except OverflowError as error:

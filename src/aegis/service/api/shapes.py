@@ -69,7 +69,7 @@ class Sent(BaseModel):
 
 
 class OfProgram(Sent):
-    """A request body from a program: no value is converted to the type of its field."""
+    """A request body from a program: values with another type than their field are refused."""
 
     model_config = ConfigDict(strict=True)
 
@@ -301,7 +301,9 @@ class ReleaseUploaded(Uploaded):
 
 
 class Checked(GivenBack):
-    """The configuration that an agent has checked, with the verdicts."""
+    """The configuration that an agent has checked, and whether it meets the rule, alone and
+    together with earlier releases.
+    """
 
     answer: dict[str, Any] = Field(max_length=50)
 

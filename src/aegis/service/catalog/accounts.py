@@ -96,7 +96,7 @@ def create(
     Parameters
     ----------
     session
-        A writing session.
+        A database session that may write.
     name
         The name to sign in with.
     roles
@@ -442,7 +442,7 @@ def sign_in_elsewhere(
     Parameters
     ----------
     session
-        A writing session.
+        A database session that may write.
     subject
         Issuer and subject, which identify the person.
     name

@@ -23,7 +23,8 @@ COMMITTED = "committed"
 
 @dataclass(frozen=True)
 class BudgetLeft:
-    """The privacy budget of a population: the epsilon spent, reserved and allowed.
+    """The privacy budget of a population (the people whom one or more data sets describe): the
+    epsilon spent, reserved and allowed.
 
     Attributes
     ----------
@@ -32,8 +33,9 @@ class BudgetLeft:
     spent, reserved
         Epsilon of all existing outputs, and epsilon of all work in progress.
     ceiling
-        The lowest ceiling of all data sets of the population's owner and, if the data set has
-        another provider, of this provider. None if none of these data sets has a ceiling.
+        The largest epsilon allowed: the lowest ceiling of all data sets of the population's owner
+        and, if the data set has another provider, of this provider. None if none of these data sets
+        has a ceiling.
     """
 
     population: str
@@ -75,7 +77,7 @@ def reserve(session: Session, data_set: DataSet, job_id: str, epsilon: float) ->
     Raises
     ------
     WrongState
-        The reservation would exceed the ceiling.
+        The reservation would exceed the largest epsilon that the provider allows (the ceiling).
     NotAllowed
         The population belongs to another provider, who has not given consent.
     """

@@ -76,7 +76,7 @@ def register(
     Parameters
     ----------
     session
-        A writing session.
+        A database session that may write.
     by
         The provider.
     identifier
@@ -174,7 +174,7 @@ def rotate(session: Session, by: Actor, given: Mapping[str, Any]) -> int:
     Parameters
     ----------
     session, by
-        A writing session, and the provider.
+        A database session that may write, and the provider.
     given
         The public keys `old` and `new` in hexadecimal, and `signatures`, in which both keys sign
         the bytes of `rotation_of`.
@@ -210,7 +210,7 @@ def rotate(session: Session, by: Actor, given: Mapping[str, Any]) -> int:
 
 
 def rotation_of(old: str, new: str) -> bytes:
-    """Return the bytes that both keys sign in a rotation."""
+    """Return the bytes that both keys of an agent sign when the key `new` replaces the key `old`."""
     return canonical({"kind": "rotation", "old": old, "new": new})
 
 

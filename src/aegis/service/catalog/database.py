@@ -79,7 +79,7 @@ class Database:
             self._writers.release()
 
     def _lock(self, writer: Session | Connection) -> None:
-        """Begin the transaction of the only writer of all processes."""
+        """Begin a transaction that writes; wait until no other process has such a transaction."""
         if self.engine.dialect.name == "sqlite":
             writer.execute(_BEGIN)
         else:

@@ -100,7 +100,8 @@ def summary(
 def checked(
     session: Session, by: Actor, job_id: str, attempt: int, answer: Mapping[str, Any]
 ) -> Request:
-    """Store the configuration that the agent has checked, with the verdicts.
+    """Store the configuration that the agent has checked, and whether it meets the rule, alone and
+    together with earlier releases.
 
     If the request is no longer in review, the job is cancelled, so that no agent repeats it.
 
@@ -257,7 +258,9 @@ def key_of(release_made: ReleaseRecord, data_set: DataSet) -> str:
 
 
 def verify(catalog: Catalog, release_made: ReleaseRecord, public_key: str) -> list[str]:
-    """Return one line for each mismatch between a stored release, its certificate and its signature."""
+    """Return one line for each mismatch between a stored release, its certificate, and its
+    signature by the key `public_key`.
+    """
     wrong = []
     content = catalog.objects.get(release_made.object_key)
     digest = sha256_of(content)
@@ -292,7 +295,9 @@ def _job(
 
 
 def _require_signature(data_set: DataSet, signed: bytes, given: Mapping[str, Any]) -> Signature:
-    """Return the signature of an upload; raise an error unless the data set's agent made it."""
+    """Return the signature of an upload, which `given` contains; raise an error unless the data
+    set's agent has signed the bytes `signed` with it.
+    """
     signature = Signature.of(given.get("signature", given))
     if not verify_bytes(signed, signature, PublicKey(bytes.fromhex(data_set.public_key))):
         raise CatalogError(
@@ -303,8 +308,8 @@ def _require_signature(data_set: DataSet, signed: bytes, given: Mapping[str, Any
 
 
 def _require_certificate(text: str, digest: str, rows: int | None, request: Request) -> None:
-    """Raise an error unless the certificate `text` is about the file with this `digest` and the
-    approved masks, and says that the rule is met.
+    """Raise an error unless the certificate `text` is about the file with this `digest` and number
+    of `rows` (None: unknown) and about the approved masks, and says that the rule is met.
     """
     try:
         document = json.loads(text)

@@ -102,7 +102,9 @@ def of_data_set(data_set: DataSet, version: Version, origin: str) -> Described:
 def of_release(
     release: ReleaseRecord, data_set: DataSet, version: Version, objects: Objects, origin: str
 ) -> Described:
-    """Return the description of a release for export, with the columns of its file."""
+    """Return the description of a release for export, with the columns of its file; `origin` is the
+    URL of the service.
+    """
     told = of_data_set(data_set, version, origin)
     roles = {field.name: field.role for field in told.fields} | {data_set.label: "label"}
     fields = tuple(

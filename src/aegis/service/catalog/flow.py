@@ -119,7 +119,7 @@ def ask_check(
 def _enqueue(
     session: Session, request: Request, kind: str, place: str, task: Mapping[str, Any]
 ) -> Job:
-    """Create a job for a request."""
+    """Create a job of this `kind` for a request; `place` says who does it, agent or worker."""
     return jobs.enqueue(session, kind, place, request.data_set_id, request_id=request.id, task=task)
 
 
@@ -184,7 +184,9 @@ def give_up(session: Session, by: Actor, job: Job, reason: str, *, spent: bool =
 
 
 def _make_nothing(session: Session, by: Actor, job: Job, reason: str) -> None:
-    """Refund the reservation of a job that ended without output, and fail the release of its request."""
+    """Refund the epsilon that was reserved for a job that ended without output, and mark the
+    release of its request as failed.
+    """
     budget.give_back(session, job.id)
     request = None if job.request_id is None else session.get(Request, job.request_id)
     if job.kind == "release" and request is not None and request.state == RequestState.RUNNING:
@@ -256,7 +258,9 @@ def policy_of(text: str) -> Policy:
 
 
 def policy_in(data: Mapping[str, Any]) -> Policy:
-    """Return the policy in a mapping, with the checks of `policy_of`."""
+    """Return the policy in a mapping (`data`); raise an error if it is not valid or refers to files
+    or variables of this machine.
+    """
     _require_self_contained(data)
     if data.get("population") is not None:
         raise CatalogError(

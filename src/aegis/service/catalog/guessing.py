@@ -25,7 +25,7 @@ _FORGOTTEN = timedelta(days=1)
 
 
 def key_of(address: str, name: str) -> str:
-    """Return the hash of network and name under which attempts are counted.
+    """Return the hash of network and name under which wrong passwords are counted.
 
     Network and name themselves are not stored.
     """
@@ -33,7 +33,8 @@ def key_of(address: str, name: str) -> str:
 
 
 def count(session: Session, key: str) -> bool:
-    """Count an attempt; return whether it is the first after which the caller must wait.
+    """Count a wrong password for a name from a network (`key` identifies both); return whether it
+    is the first after which the caller must wait.
 
     Raises
     ------
@@ -61,7 +62,7 @@ def count(session: Session, key: str) -> bool:
 
 
 def forget(session: Session, key: str) -> None:
-    """Delete the count of a caller who gave the right password."""
+    """Delete the count of wrong passwords of a caller (`key`) who gave the right password."""
     session.execute(delete(Guess).where(Guess.key == key))
 
 

@@ -27,7 +27,7 @@ def hand_over(
     Parameters
     ----------
     session
-        A writing session.
+        A database session that may write.
     by
         The provider of the data set, or an admin.
     identifier

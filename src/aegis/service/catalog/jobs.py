@@ -77,7 +77,7 @@ def claim(session: Session, owner: str, place: str, *, provider: str | None = No
     Parameters
     ----------
     session
-        A writing session.
+        A database session that may write.
     owner
         Name of the process that claims the job.
     place
@@ -103,7 +103,8 @@ def claim(session: Session, owner: str, place: str, *, provider: str | None = No
 
 
 def renew(session: Session, job_id: str, attempt: int, progress: Mapping[str, Any]) -> Job:
-    """Renew the lease of a job, and store its progress.
+    """Record that a program still works on a job (which extends its claim on the job), and store
+    the progress.
 
     Raises
     ------
@@ -149,7 +150,7 @@ def give_back(session: Session, job_id: str, attempt: int) -> Job:
 
 
 def cancel(session: Session, job: Job, by: str) -> Job:
-    """Cancel a job; the program that works on it notices when it next renews the lease."""
+    """Cancel a job; the program that works on it notices this when it next reports its progress."""
     if job.state in ("queued", "running"):
         job.state, job.leased_until, job.ended = "cancelled", None, now()
         tell(session, by, job, "cancelled")

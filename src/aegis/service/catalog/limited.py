@@ -228,7 +228,7 @@ class ToldStep:
         self.tell(self.told)
 
     def note(self, text: str) -> None:
-        """Report a text next to the current step."""
+        """Report a text that is shown next to the name of the current step."""
         self.told["note"] = text
         self.tell(self.told)
 
@@ -242,7 +242,7 @@ class SeldomTold(ABC):
 
     @abstractmethod
     def send(self, told: dict[str, Any]) -> None:
-        """Send the name and the progress of the current step."""
+        """Send the name and the progress of the current step to the receiver; `told` has them."""
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
@@ -265,7 +265,7 @@ class Lines(SeldomTold):
         self._out = out
 
     def send(self, told: dict[str, Any]) -> None:
-        """Write the progress of a step as a line."""
+        """Write the progress of a step (`told`) to the parent process, as a line of JSON."""
         self.write({"told": told})
 
     def say(self, text: str) -> None:

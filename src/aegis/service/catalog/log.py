@@ -89,7 +89,7 @@ def check(entries: Iterable[LogEntry], noted: str | None = None) -> LogCheck:
     entries
         All entries, oldest first.
     noted
-        A head that was stored elsewhere; it must still be in the chain.
+        The hash of an entry that somebody stored elsewhere; it must still be in the chain.
     """
     previous, count = START, 0
     seen = noted is None or noted == START

@@ -65,7 +65,7 @@ def listed(
 
 
 def actions(session: Session, by: Actor) -> Sequence[str]:
-    """Return the kinds of entries that the actor may read, sorted by name."""
+    """Return the distinct actions in the log entries that the actor may read, sorted by name."""
     query = select(LogEntry.action).where(_readable(by)).distinct().order_by(LogEntry.action)
     return session.scalars(query).all()
 
@@ -74,7 +74,7 @@ def verify(session: Session, by: Actor, noted: str | None = None) -> LogCheck:
     """Check the whole chain of the log; everybody may do so, even those who may not read all
     entries.
 
-    `noted` is a head that was stored elsewhere; it must still be in the chain.
+    `noted` is the hash of an entry that somebody stored elsewhere; it must still be in the chain.
     """
     data_sets.authorise_some(by, Action.SEE_LOG)
     entries = session.scalars(select(LogEntry).order_by(LogEntry.number)).yield_per(1000)

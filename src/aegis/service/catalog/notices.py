@@ -28,7 +28,7 @@ _CONSUMER: frozenset[AccountRole] = frozenset()
 
 @dataclass(frozen=True)
 class _Event:
-    """The recipients and the text of the notices that one kind of log entry sends.
+    """The recipients and the text of the notices that are sent for one kind of log entry.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ def note(session: Session, notice: Notice, before: int, failed: Sequence[str]) -
     Parameters
     ----------
     session
-        A writing session.
+        A database session that may write.
     notice
         The sent notice.
     before

@@ -46,7 +46,9 @@ class Objects:
         self._store = LocalStore(prefix=self._folder)
 
     def put(self, kind: str, content: bytes) -> tuple[str, str]:
-        """Store a file under a new key; return the key and the SHA-256 of the content."""
+        """Store a file under a new key, which begins with its `kind`; return the key and the
+        SHA-256 of the content.
+        """
         digest = hashlib.sha256(content).hexdigest()
         key = f"{kind}/{digest[:2]}/{digest}-{uuid4().hex[:8]}"
         try:

@@ -50,7 +50,7 @@ class MadeLink:
     expires: datetime
 
     def address(self, origin: str) -> str:
-        """Return the full URL of the link."""
+        """Return the full URL of the link; `origin` is the URL of the service."""
         return f"{origin}{PATH}#{self.secret}"
 
 

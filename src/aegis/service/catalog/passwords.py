@@ -36,7 +36,8 @@ def hashed(password: str, name: str) -> str:
     Raises
     ------
     CatalogError
-        The password is too short, too long or common, or consists of words of its context.
+        The password is too short, too long or common, or consists mostly of words such as the
+        account's name.
     """
     return _HASHER.hash(_strong(password, name))
 

@@ -262,7 +262,9 @@ class Request(Numbered, Dated, Base):
 
 
 class Approval(Numbered, Dated, Base):
-    """A person's approval of a frozen request or a renewal; agents verify the `signed` statement."""
+    """A person's approval of the content of a release, or of a longer time for downloading it.
+    Agents verify the `signed` statement.
+    """
 
     __tablename__ = "approvals"
     __table_args__ = (UniqueConstraint("request_id", "account_id", "step", name="approvals_once"),)

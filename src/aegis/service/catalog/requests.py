@@ -145,7 +145,7 @@ def approve(
     Parameters
     ----------
     session, by, request_id
-        A writing session, the approver, and the request.
+        A database session that may write, the approver, and the request.
     signed
         The statement from `statement`, signed on the approver's machine. An approval without a
         signed statement counts in the service, but not for agents that require signatures. The
@@ -179,7 +179,7 @@ def approve(
 
 
 def _digest_of(frozen: Mapping[str, Any]) -> str:
-    """Return the digest of the content of a release."""
+    """Return the digest of the content of a release, which `frozen` states."""
     return statements.digest(json.dumps(frozen, sort_keys=True))
 
 
@@ -377,7 +377,8 @@ def _agreed(
     Parameters
     ----------
     session, by, request, step
-        A writing session, the approver, the request, and the step: approving or renewing.
+        A database session that may write, the approver, the request, and the step: approving or
+        renewing.
     digest
         Digest of what is approved: of the content to release, or of the number of days.
     signed
@@ -505,8 +506,8 @@ def _require_known(request: Request, given: statements.SignedStatement) -> None:
 def _is_signed_anew(
     session: Session, request: Request, approval: Approval, signed: Mapping[str, Any]
 ) -> bool:
-    """Return whether an approval of the content as it is now has no signature yet, an expired one,
-    or one by another key.
+    """Return whether `signed`, a signed statement, should be added to an approval: the approval is
+    of the present content, and has no signature yet, an expired one, or one by another key.
     """
     if request.frozen is None and approval.digest != _digest_of(_frozen(session, request)):
         return False
@@ -604,9 +605,11 @@ def visible(by: Actor) -> ColumnElement[bool]:
 def _require_possible(
     version: Version, predicted: str | None, label: str | None, measure: str | None
 ) -> None:
-    """Raise an error unless a release can be chosen for what a request names.
+    """Raise an error unless the label and the measure that a request names (or None) fit the data
+    set, whose label is `predicted`.
 
-    Otherwise the agent fails at the review, or nobody notices that the release predicts another label.
+    Without this check, the agent would fail at the review, or nobody would notice that the release
+    predicts another label.
     """
     if label is not None and label != predicted:
         raise CatalogError(
@@ -647,8 +650,9 @@ def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict
     Raises
     ------
     WrongState
-        `checked` is True, and there is no configuration, data set or terms have changed, or the
-        configuration breaks the rule, alone or with earlier releases.
+        There is no configuration; the data set or its terms have changed since the request was
+        made; or the configuration breaks the rule, alone or with earlier releases. Raised only if
+        `checked` is True.
     """
     newest = data_sets.newest(session, request.data_set_id)
     if checked:
@@ -678,7 +682,9 @@ def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict
 
 
 def _require_holding(session: Session, request: Request) -> None:
-    """Raise an error unless the configuration was checked and meets the rule with all earlier releases."""
+    """Raise an error unless the agent has checked the request's configuration and found that it
+    meets the rule together with all earlier releases.
+    """
     answer = request.answer or {}
     if not answer.get("holds"):
         raise WrongState(
@@ -710,7 +716,7 @@ def _outdated(session: Session, request: Request) -> bool:
 
 
 def _other_terms(request: Request) -> bool:
-    """Return whether the terms have changed since the request was submitted.
+    """Return whether the provider's terms have changed since the request was submitted.
 
     For requests of earlier versions of Aegis, only the terms that they stored are compared.
     """

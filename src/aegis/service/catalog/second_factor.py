@@ -83,7 +83,7 @@ def begin(session: Session, account: Account, service: str) -> Enrolment:
     Parameters
     ----------
     session
-        A writing session.
+        A database session that may write.
     account
         The account, whose password was just checked.
     service

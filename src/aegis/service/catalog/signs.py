@@ -27,7 +27,7 @@ def note(session: Session, place: str, name: str, account: str | None = None) ->
     Parameters
     ----------
     session
-        A writing session.
+        A database session that may write.
     place, name
         The kind of program, "agent" or "worker", and its name. The name of an agent consists of the
         name of its account and its own name.

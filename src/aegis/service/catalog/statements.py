@@ -109,7 +109,7 @@ def statement_of(
     Parameters
     ----------
     frozen
-        Digests of the content to release, as frozen by `requests.approve`.
+        Digests of the content to release, which `requests.approve` stores at the last approval.
     request, source
         Number of the request, and name of the table in the agent's file.
     until
@@ -138,7 +138,9 @@ def sign_statement(statement: Mapping[str, Any], key: PrivateKey) -> SignedState
 
 
 def differences(given: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
-    """Return the names of the fields in which two statements differ, except `expires`."""
+    """Return the names of the fields, except `expires`, in which the statement `given` differs from
+    the statement `expected`.
+    """
     names = dict.fromkeys((*expected, *given))
     return [n for n in names if n != "expires" and given.get(n) != expected.get(n)]
 

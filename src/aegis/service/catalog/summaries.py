@@ -144,8 +144,8 @@ def candidates(
 ) -> tuple[list[str], dict[str, Any]]:
     """Search the protected summary in `bundle`; return the best configurations and search facts.
 
-    Each configuration is YAML as `aegis advise -o` writes it. If the summary has no verdicts, the
-    agent must check on the table whether a configuration meets the rule.
+    Each configuration is YAML as `aegis advise -o` writes it. If the summary cannot show whether a
+    configuration meets the rule, the agent must check that on the table.
     """
     summary = read(bundle)
     advice = search_protected(summary, top=CANDIDATES, time_limit=seconds, progress=progress)
@@ -162,7 +162,7 @@ def candidates(
 
 
 def leak(bundle: bytes, *, progress: Progress = SILENT) -> dict[str, Any]:
-    """Audit how much a protected summary reveals, and compare the result with its stated level."""
+    """Audit how much a protected summary reveals, compared with the protection that it states."""
     with progress.step("Looking for what the summary gives away"):
         return audit_leak(read(bundle)).to_dict()
 

@@ -206,7 +206,8 @@ _JOINT = ("joint_smallest_class", "joint_rows_below", "joint_attributes")
 
 
 def require_answer(answer: Mapping[str, Any], policy: Policy, task: Mapping[str, Any]) -> None:
-    """Raise an error unless an agent's answer is well formed and about a configuration of the job.
+    """Raise an error unless an agent's answer is well formed and about a configuration that the job
+    (`task`) allows.
 
     Raises
     ------
@@ -250,7 +251,9 @@ def _field_wrong(kind: str, key: str, answer: Mapping[str, Any]) -> str:
 def _other_configuration(
     answer: Mapping[str, Any], policy: Policy, task: Mapping[str, Any]
 ) -> list[str]:
-    """Return one line for each mask of the answered configuration that the job does not allow."""
+    """Return one line for each mask of the configuration in an agent's `answer` that the policy or
+    the `task` of the job does not allow.
+    """
     answered = configuration_of(answer["configuration"], policy).masks
     if answer["searched"]:
         if not task["may_search"]:
@@ -273,5 +276,5 @@ def _other_configuration(
 
 
 def _fits(mask: Mask | None, declared: Mask) -> bool:
-    """Whether a mask equals the declared mask, or is the declared mask after fitting."""
+    """Return whether a mask equals the declared mask, or is the declared mask after fitting."""
     return mask == declared or (type(mask) is type(declared) and not declared.fitted)

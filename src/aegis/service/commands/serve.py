@@ -215,7 +215,9 @@ def command(given: ServeCommand) -> None:
 
 
 def _check(local: Path | None, host: str) -> None:
-    """Raise for a workbench that others could reach, or without a folder."""
+    """Raise an error for a workbench (`local`: its folder) that other machines could reach through
+    `host`, or whose folder does not exist.
+    """
     if local is not None and host not in _LOOPBACK:
         raise PolicyError(
             f"A workbench without accounts would be open to all who reach {host}.",
@@ -226,7 +228,7 @@ def _check(local: Path | None, host: str) -> None:
 
 
 def _require_several(processes: int, local: Path | None, port: int) -> None:
-    """Raise an error if the options allow only one process."""
+    """Raise an error for a workbench (`local`), Windows or port 0: they allow only one process."""
     if local is not None:
         raise PolicyError(
             f"A workbench cannot run {processes} processes: its open tables are in the memory of one.",
@@ -255,7 +257,7 @@ def _proxies(given: list[str] | None) -> tuple[str, ...] | None:
 
 
 def _roles(text: str) -> dict[str, str]:
-    """Return the role of each value of a claim, from `VALUE=ROLE,...`."""
+    """Return the role for each value of an identity provider's claim, from `VALUE=ROLE,...`."""
     pairs = [pair.rpartition("=") for pair in text.split(",") if pair.strip()]
     if not all(value.strip() and role.strip() for value, _, role in pairs):
         raise PolicyError(

@@ -123,6 +123,6 @@ def _account(
 
 
 def _picture(address: str) -> Markup:
-    """Return the QR code of a URL as SVG; the URL appears in it only as dots."""
+    """Return the QR code of the URL `address` as SVG; the URL appears in it only as dots."""
     drawn = segno.make(address, error="m").svg_inline(scale=4, border=4, light="#fff", dark="#000")
     return Markup(drawn)

@@ -50,8 +50,8 @@ class BenchPage:
         The first configuration as YAML; and for each attribute the mask in this configuration, with
         examples of masked values.
     changes, unknown
-        Differences between the policy and the policy of the version, in words; and attributes and
-        masks that the summary does not have.
+        Differences between the edited policy and the policy under which the summary was made, in
+        words; and attributes and masks that the summary does not have.
     """
 
     advice: Advice
@@ -66,14 +66,15 @@ class BenchPage:
 def view_of(
     summary: ProtectedSummary, earlier_policy: Policy, policy: Policy, *, searched: bool = False
 ) -> BenchPage:
-    """Compute the results of a protected summary under an edited policy.
+    """Compute what the workbench shows for a protected summary under an edited policy: costs of
+    masks and the best configurations.
 
     Parameters
     ----------
     summary
         The protected summary, made under `earlier_policy`.
     earlier_policy, policy
-        The policy of the version, and the edited policy.
+        The policy under which the summary was made, and the edited policy.
     searched
         Whether to search for the best configuration, for a few seconds.
     """

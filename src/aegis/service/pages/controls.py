@@ -137,7 +137,7 @@ def _fields(form: FormData, kind: str) -> list[tuple[str, str]]:
 
 
 def one_line(spec: Any) -> str:
-    """Return a mask as in a policy, on one line of YAML."""
+    """Return a mask on one line of YAML, from its written form in a policy (`spec`)."""
     import json
 
     return spec if isinstance(spec, str) else json.dumps(spec, ensure_ascii=False, default=str)

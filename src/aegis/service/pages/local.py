@@ -40,7 +40,7 @@ _FILES = ("masked.parquet", "certificate.json", "report.html", "configuration.ya
 
 
 def benches_of(call: CallOf) -> Benches:
-    """Return the open tables and the folder of this service, after identifying the caller."""
+    """Return the tables that are open in the workbench, after identifying the caller."""
     return cast(Benches, call.request.app.state.benches)
 
 
@@ -242,7 +242,9 @@ def file(identifier: str, name: str, benches: BenchesOf) -> Response:
 
 
 def _taken(identifier: str, call: Call, benches: Benches, form: FormData) -> tuple[Bench, bool]:
-    """Apply the form to the bench; return the bench, and whether a role changed."""
+    """Apply the form to an open table of the workbench; return the table (a `Bench`), and whether a
+    role of a column changed.
+    """
     call.require_form_key(str(form.get("form_key", "")))
     bench = benches.get(identifier)
     role_changed = bench.take_form(controls.changes(bench.policy, form))

@@ -145,7 +145,9 @@ def revoke_token(token_id: str, call: FormCallOf) -> Response:
 
 
 def _asking(visit: Visit, message: str = "", name: str = "", status: int = 200) -> Response:
-    """Show the form that asks for name and password, and names the host of the identity provider."""
+    """Show the form that asks for name and password, and names the host of the identity provider.
+    It shows the error `message`, and fills in `name`.
+    """
     provider = visit.settings.provider
     return page(
         visit,

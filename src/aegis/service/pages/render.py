@@ -106,7 +106,9 @@ def see(path: str) -> RedirectResponse:
 
 
 def _navigation(actor: Actor | None, *, local: bool) -> list[tuple[str, str]]:
-    """Return titles and paths of the links at the top of the pages that this actor may use."""
+    """Return titles and paths of the links at the top of the pages that this actor may use. `local`
+    says that the service is a workbench for one person.
+    """
     if actor is None:
         return []
     if local:

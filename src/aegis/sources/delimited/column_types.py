@@ -85,7 +85,7 @@ class CsvColumn:
 
     def select(self) -> str:
         """Return the SQL expression of the column. The engine raises an error at a text that does
-        not match the guard.
+        not meet the condition in `guard`.
         """
         value = self.value
         if self.guard:
@@ -145,8 +145,9 @@ def types_of(
     ask
         Function that computes SQL aggregates over the columns as texts.
     guarded
-        Whether a column whose first rows leave no doubt about its type gets a guard. Otherwise, all
-        its rows are checked.
+        Whether a column whose first rows leave no doubt about its type is accepted at once; its
+        `guard` then raises an error if a later text does not fit. Otherwise, all rows are checked
+        first.
     text, numbers
         Columns that are read as text, and columns that are read as numbers, whatever they contain.
     """
@@ -174,13 +175,13 @@ def types_of(
 
 
 def _open(forms: Sequence[_Form]) -> bool:
-    """Return whether the forms that fit a column's first rows leave its type undecided."""
+    """Return whether the types (`forms`) that fit the first rows leave open how to read a column."""
     return forms[0].doubtful or len({form.order for form in forms if form.order}) > 1
 
 
 def _in_turn(forms: Sequence[_Form]) -> list[list[_Form]]:
-    """Return the forms in the order in which they are tested: all orders of dates at once, others
-    one by one.
+    """Return the possible types of a column (`forms`) in tests, one after the other: each type is a
+    test by itself, except that dates with any order of day and month are one test, the last.
     """
     ordered = [form for form in forms if form.order]
     rest = [[form] for form in forms if not form.order]
@@ -190,8 +191,9 @@ def _in_turn(forms: Sequence[_Form]) -> list[list[_Form]]:
 def _first_met(
     waiting: Mapping[str, list[list[_Form]]], ask: Ask, *, first_rows: bool = False
 ) -> tuple[dict[str, tuple[int, list[_Form]]], set[str]]:
-    """Return, for each column, the index of the first test in `waiting` that it passes, and those
-    forms in this test that all its values have.
+    """Test the types that each column may have. Return, for each column, the index of the first
+    test (list of types) in `waiting` that it passes, and those types in this test that fit all its
+    values.
 
     Also return the columns without values. A query tests all columns that are still undecided; with
     `first_rows`, it reads only the first rows.
@@ -224,7 +226,9 @@ def _trimmed(name: str) -> str:
 def _meeting(
     forms: Mapping[str, Sequence[_Form]], ask: Ask, first_rows: bool
 ) -> tuple[dict[str, list[_Form]], set[str]]:
-    """Return for each column the forms that all its values have, and the columns without values."""
+    """Return for each column those of its possible types (`forms`) that fit all its values, and the
+    columns without values. `first_rows` tests only the first rows.
+    """
     if not forms:
         return {}, set()
     listed = [(name, form) for name in forms for form in forms[name]]
@@ -269,7 +273,7 @@ def _forms(name: str, first: Sequence[str | None], dialect: TextDialect) -> list
 
 
 def _is_written(value: str, form: str) -> bool:
-    """Return whether a text is a date in this form; days need no leading zero."""
+    """Return whether a text is a date in a form such as %d-%b-%Y; days need no leading zero."""
     try:
         datetime.strptime(value, form)
     except ValueError:
@@ -278,9 +282,11 @@ def _is_written(value: str, form: str) -> bool:
 
 
 def _named_dates(text: str, form: str) -> Iterator[_Form]:
-    """Yield the forms of dates with the name of a month, in which each date has one spelling.
+    """Yield the types (with the SQL that reads them) for dates with the name of a month, written as
+    `form`. Under each type, a date has only one spelling.
 
-    So no two texts become one date, whatever weekday precedes them.
+    So no two texts of a column become the same date, whatever weekday precedes them. `text` is the
+    SQL of the texts.
     """
     parsed = f"try_strptime({text}, {literal(form)})"
     for spelling in dict.fromkeys((form, form.replace("%d", "%-d"))):
@@ -291,14 +297,16 @@ def _named_dates(text: str, form: str) -> Iterator[_Form]:
 
 
 def _without(value: str, unit: str, before: bool) -> str | None:
-    """Return a number without the unit before or after it; None if it has no such unit."""
+    """Return a number without the unit `before` or after it; None if it has no such unit."""
     pattern = _unit_before(unit) if before else _unit_behind(unit)
     stripped, replaced = re.subn(pattern, r"\1" if before else "", value)
     return stripped if replaced else None
 
 
 def _bare(text: str, unit: str, before: bool) -> str:
-    """Return the SQL of a text without the unit before or after it; NULL if it has no such unit."""
+    """Return SQL that removes the unit before (if `before`) or after a text, which is the SQL
+    `text`; the result is NULL if the text has no such unit.
+    """
     pattern = literal(_unit_before(unit) if before else _unit_behind(unit))
     sign = literal("\\1" if before else "")
     stripped = f"regexp_replace({text}, {pattern}, {sign})"
@@ -314,11 +322,11 @@ def _unit_behind(unit: str) -> str:
 
 
 def _numbers(plain: str, first: Sequence[str]) -> list[_Form]:
-    """Return the forms of numbers: first those in which each number has one spelling, then any
-    spelling.
+    """Return the types, with the SQL that reads them, that a column of numbers may have: first
+    those under which each number has one spelling, then one that allows any spelling.
 
     One spelling is the shortest, with .0 after all integers or after none, or a fixed number of
-    decimals.
+    decimals. `plain` is the SQL of the texts, and `first` has the texts of the first rows.
     """
     number, whole = f"TRY_CAST({plain} AS DOUBLE)", f"TRY_CAST({plain} AS BIGINT)"
     shortest = f"CAST({number} AS VARCHAR)"
@@ -360,7 +368,9 @@ def _times(text: str) -> list[_Form]:
 
 
 def _dates(text: str, order: str, day: str) -> list[_Form]:
-    """Return the forms of dates written as `day` (such as %d.%m.%Y), with and without times."""
+    """Return the types, with the SQL that reads them, for dates written as `day` (such as
+    %d.%m.%Y), with and without times.
+    """
     made = []
     for time in _TIMES:
         parsed = f"try_strptime({text}, '{day}{time}')"
@@ -372,8 +382,8 @@ def _dates(text: str, order: str, day: str) -> list[_Form]:
 
 
 def _plain_number(text: str, dialect: TextDialect) -> str:
-    """Return the SQL of a number as the engine writes it: with a decimal point, without thousands
-    separators.
+    """Return SQL that converts a text (the SQL `text`) to a number as the engine writes it: with a
+    decimal point, without thousands separators.
     """
     if not dialect.thousands and dialect.decimal == ".":
         return text
@@ -389,7 +399,9 @@ def _plain_number(text: str, dialect: TextDialect) -> str:
 
 
 def _settled(name: str, met: Sequence[_Form], dialect: TextDialect) -> CsvColumn:
-    """Return how to read a column with the forms `met`; it is text if day and month are ambiguous."""
+    """Return how to read a column whose values all fit the types `met`; it is read as text if day
+    and month are ambiguous.
+    """
     orders = {form.order: form for form in reversed(met) if form.order}
     if len(orders) < 2 or dialect.dates in orders:
         form = orders.get(dialect.dates, met[0])
@@ -402,7 +414,7 @@ def _settled(name: str, met: Sequence[_Form], dialect: TextDialect) -> CsvColumn
 
 
 def _by_context(form: _Form, dialect: TextDialect) -> bool:
-    """Return whether the meaning of a value depends on other values of the column."""
+    """Return whether other values of the column decide what a value means, as for day and month."""
     if form.order:
         return form.order != "year-first" and "%d.%m.%Y" not in form.value
     if form.type not in ("BIGINT", "DOUBLE"):
@@ -421,7 +433,9 @@ def _merged(name: str) -> CsvColumn:
 
 
 def _merging(forms: Mapping[str, _Form], dialect: TextDialect, ask: Ask) -> list[str]:
-    """Return the columns in which two texts would become one number; the sign of zero does not count."""
+    """Return the columns in which two texts would become the same number if they are read as the
+    types `forms`; the sign of zero does not count.
+    """
     asked = []
     for name, form in forms.items():
         text = _plain_number(_trimmed(name), dialect)

@@ -138,7 +138,7 @@ def with_names(header: Sequence[str], name: str) -> tuple[list[str], list[str]]:
 
 
 def _free(names: Iterable[str], taken: Collection[str]) -> str:
-    """Return the first name that no column has."""
+    """Return the first of `names` that no column has; `taken` are the names of the columns."""
     return next(name for name in names if name.lower() not in taken)
 
 
@@ -366,7 +366,10 @@ def _read(
 
 @contextmanager
 def _first_rows(scan: str, columns: int, counted: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the name of a table of the first rows as texts, its number of rows, and their limit."""
+    """Yield the name of a temporary table with the first rows as texts, its number of rows, and the
+    largest number that it could have. `scan` is the SQL that reads the file, whose rows are
+    `counted`.
+    """
     limit = max(_FIRST_ROWS, min(SAMPLE, _SAMPLE_CELLS // columns))
     if counted <= 2 * limit:  # to read half of the rows twice takes longer than to read all once
         limit = 2 * limit + 1
@@ -427,7 +430,9 @@ def _scan(parts: Sequence[_CsvPart], names: Sequence[str], dialect: TextDialect)
 
 
 def _typed(scan: str, columns: Sequence[CsvColumn]) -> ir.Table:
-    """Parse the files into a table once."""
+    """Store the rows of text files, which the SQL `scan` reads, in a table of the engine, with the
+    types in `columns`.
+    """
     return stored(f"SELECT {', '.join(column.select() for column in columns)} FROM {scan}")
 
 
@@ -439,7 +444,9 @@ def _rows(table: ir.Table) -> int:
 
 
 def _prepared(file: Path, dialect: TextDialect, target: Path, columns: int) -> _CsvPart:
-    """Return a file in the form that the engine reads; if needed, write a copy under `target`."""
+    """Return a text file in the form that the engine reads: UTF-8, with one kind of line end. If
+    needed, write a copy under `target`.
+    """
     path = file
     if dialect.encoding != "utf-8" or dialect.skip:
         path = target.with_suffix(".csv")
@@ -471,7 +478,7 @@ def _refuse_mixed(parts: Sequence[_CsvPart]) -> None:
 
 
 def _count_lines(parts: Sequence[_CsvPart], dialect: TextDialect, columns: int) -> int:
-    """Count the rows with a second reader; raise an error for a line that it cannot read."""
+    """Count the rows with Python's own CSV reader; raise an error for a line that it cannot read."""
     rows = 0
     for part in parts:
         with text_of(part.file, dialect) as text:

@@ -91,8 +91,8 @@ def write_archive(
     members: Mapping[str, bytes],
     key: PrivateKey | None = None,
 ) -> None:
-    """Write a bundle to a file; if this fails, leave no part of it. Equal content gives equal
-    bytes.
+    """Write a bundle (a ZIP file of a JSON manifest and other members) to a file; if this fails,
+    leave no part of it. Equal content gives equal bytes.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def write_archive(
 
 
 def _version(content: Mapping[str, Any]) -> int:
-    """Return the lowest format version with which readers understand this manifest."""
+    """Return the lowest format version with which readers understand the manifest of a bundle."""
     if "labels" in content or "weights" in content:
         return VERSION
     return OF_NUMBER if "unit" in content.get("label", {}) else OF_CLASSES
@@ -173,7 +173,8 @@ class _Guarded(io.FileIO):
 
 @dataclass(frozen=True)
 class Archive:
-    """A bundle that is open for reading, and whose manifest has been checked.
+    """A bundle (a ZIP file with a summary) that is open for reading, and whose manifest has been
+    checked.
 
     Attributes
     ----------
@@ -187,8 +188,8 @@ class Archive:
     _declared: Mapping[str, Any]
 
     def members(self, expected: set[str]) -> dict[str, pa.Buffer]:
-        """Return the members of the bundle by name, after comparing the digest of each with the
-        manifest.
+        """Return the content of each member (file in the ZIP file) by name, after comparing its
+        digest with the manifest.
 
         Raises
         ------
@@ -213,7 +214,8 @@ class Archive:
 
 @contextmanager
 def open_archive(path: Path, key: PublicKey | None = None) -> Iterator[Archive]:
-    """Open a bundle and check its manifest. Each member is decompressed when it is first used.
+    """Open a bundle (a ZIP file with a summary) and check its manifest. Each member is decompressed
+    when it is first used.
 
     Parameters
     ----------
@@ -348,7 +350,7 @@ def _manifest(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> d
 
 
 def _inflate(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytearray:
-    """Decompress a member, up to its declared size; memory is allocated only as bytes arrive."""
+    """Decompress a file in a ZIP, up to its declared size; memory is allocated as bytes arrive."""
     if entry.compress_type not in _METHODS:
         raise zipfile.BadZipFile(f"member {entry.filename!r} has an unknown compression")
     data = bytearray()

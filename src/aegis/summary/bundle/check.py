@@ -482,9 +482,9 @@ def _check_column(
     summary: Summary,
     known: Mapping[str, AttributeSummary],
 ) -> None:
-    """Raise `ValueError` unless the codes of a column of the frequency table are valid, and the
-    rows of its cells add up to the attribute's counts. `classes` has the class of each code of the
-    label.
+    """Raise `ValueError` unless the codes of the column `name` of the frequency table are valid,
+    and the rows of its cells add up to the attribute's counts. `classes` has the class of each code
+    of the label, and `known` the summaries of all attributes by name.
     """
     what = f"the frequency table's column {name!r}"
     codes, told = frequency.codes[name], frequency.representatives[name]
@@ -518,7 +518,7 @@ def _check_column(
 
 def _coarse_label(frequency: FrequencyTable, known: Mapping[str, AttributeSummary]) -> bool:
     """Return whether the frequency table counts the groups that the label's masks form, instead of
-    the label's classes.
+    the label's classes. `known` has the summaries of all attributes by name.
     """
     name = frequency.label
     return name in known and len(frequency.representatives[name]) < len(known[name].values)

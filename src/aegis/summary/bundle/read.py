@@ -63,14 +63,14 @@ MaskSpec = str | dict[str, Any]
 
 
 class BundleMapping(BaseModel):
-    """A mapping in the manifest of a bundle that allows only the keys listed here."""
+    """A mapping in the manifest (JSON) of a summary file; it allows only the fields of its class."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class UnitShape(BundleMapping):
-    """The manifest's entry for the unit of a numeric label, `base ** -exponent`. Every label is a
-    whole multiple of the unit.
+    """The entry in a summary file's manifest for the unit of a numeric label, `base ** -exponent`.
+    Every label is a whole multiple of the unit.
     """
 
     base: Literal[2, 10]
@@ -78,8 +78,8 @@ class UnitShape(BundleMapping):
 
 
 class LabelShape(BundleMapping):
-    """The manifest's entry for the label. If the summary has no label, the name of its column is
-    empty, and all rows are in one class.
+    """The entry in a summary file's manifest for the label. If the summary has no label, the name
+    of its column is empty, and all rows are in one class.
     """
 
     column: str
@@ -95,8 +95,8 @@ class LabelShape(BundleMapping):
 
 
 class CandidateShape(BundleMapping):
-    """The manifest's entry for a candidate mask, as the policy declares it and as it was fitted to
-    the table.
+    """The entry in a summary file's manifest for a candidate mask, as the policy declares it and as
+    it was fitted to the table.
     """
 
     mask: MaskSpec
@@ -104,8 +104,8 @@ class CandidateShape(BundleMapping):
 
 
 class AttributeShape(BundleMapping):
-    """The manifest's entry for one attribute. The arrays of the attribute are in a member named
-    after `key`.
+    """The entry in a summary file's manifest for one attribute. The arrays of the attribute are in
+    a member named after `key`.
     """
 
     key: str
@@ -119,7 +119,9 @@ class AttributeShape(BundleMapping):
 
 
 class WeightSumsShape(BundleMapping):
-    """The manifest's entry for sums of the weights of some rows, in units."""
+    """The entry in a summary file's manifest for sums of the weights of some rows, as multiples of
+    the unit of weight.
+    """
 
     total: Large
     squares: Large
@@ -127,7 +129,7 @@ class WeightSumsShape(BundleMapping):
 
 
 class WeightsShape(BundleMapping):
-    """The manifest's entry for the weights of the rows: their column, their unit and their sums."""
+    """The entry in a summary file's manifest for weights of rows: their column, unit and sums."""
 
     column: str
     unit: UnitShape
@@ -137,7 +139,7 @@ class WeightsShape(BundleMapping):
 
 
 class PairsShape(BundleMapping):
-    """The manifest's entry for the sizes of the counts of pairs of attributes."""
+    """The entry in a summary file's manifest for the sizes of the counts of pairs of attributes."""
 
     rows: Rows
     classes: int
@@ -151,7 +153,7 @@ class PairsShape(BundleMapping):
 
 
 class FrequencyShape(BundleMapping):
-    """The manifest's entry for the columns and the size of the frequency table."""
+    """The entry in a summary file's manifest for the columns and the size of the frequency table."""
 
     quasi: list[str]
     sensitive: list[str]
@@ -160,7 +162,7 @@ class FrequencyShape(BundleMapping):
 
 
 class DialectShape(BundleMapping):
-    """The manifest's entry for the dialect of a text file."""
+    """The entry in a summary file's manifest for the dialect of a text file."""
 
     delimiter: Character
     quote: CharacterOrNone
@@ -176,15 +178,15 @@ class DialectShape(BundleMapping):
 
 
 class TermsShape(BundleMapping):
-    """The manifest's entry for the policy under which the summary was made, as a JSON text."""
+    """The entry in a summary file's manifest for the policy of the summary, as a JSON text."""
 
     policy: str
     locked: bool
 
 
 class TaskShape(BundleMapping):
-    """The manifest's entry for one of several labels: its weight, its measure, and the summary of
-    the table that was made for this label.
+    """The entry in a summary file's manifest for one of several labels: its weight, its measure,
+    and the summary of the table that was made for this label.
     """
 
     weight: Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -193,14 +195,14 @@ class TaskShape(BundleMapping):
 
 
 class LabelsShape(BundleMapping):
-    """The manifest's entry for several labels, and how the advice combines them."""
+    """The entry in a summary file's manifest for several labels, and how the advice combines them."""
 
     serve: Literal["mean", "worst"]
     tasks: Annotated[list[TaskShape], Field(min_length=2)]
 
 
 class SummaryShape(BundleMapping):
-    """All entries of the manifest that describe the summary."""
+    """All entries in a summary file's manifest (JSON) that describe the summary."""
 
     rows: Annotated[int, Field(ge=1, le=MOST_ROWS)]
     label: LabelShape
@@ -222,8 +224,8 @@ class SummaryShape(BundleMapping):
 
 
 def read_shape(content: object) -> SummaryShape:
-    """Parse the manifest of a bundle and return it; raise a `ValueError` that names the first
-    invalid entry.
+    """Parse the manifest of a bundle (a ZIP file with a summary) and return it; raise a
+    `ValueError` that names the first invalid entry.
     """
     try:
         return SummaryShape.model_validate(content)
@@ -244,7 +246,9 @@ memory.
 
 
 class Columns:
-    """The arrays in one member of a bundle. Each of them may be read only once."""
+    """The named arrays in one member of a bundle (a file in the ZIP file of a summary). Each array
+    may be read only once.
+    """
 
     def __init__(self, member: str, data: pa.Buffer) -> None:
         self._member = member
@@ -276,8 +280,8 @@ class Columns:
         return numbers(self.array(name, length), dtype)
 
     def finish(self) -> None:
-        """Raise `ValueError` if an array was not read, because the summary then has no use for
-        it.
+        """Raise `ValueError` if an array was not read: a valid file has only arrays that the
+        summary needs.
         """
         if self._arrays:
             refuse(f"member {self._member!r} has the column {next(iter(self._arrays))!r}")
@@ -289,7 +293,7 @@ def refuse(problem: str) -> NoReturn:
 
 
 def member_names(content: SummaryShape) -> set[str]:
-    """Return the names of all members that a manifest mentions."""
+    """Return the names of all members (files in a bundle) that the manifest of the bundle mentions."""
     keys = [(attribute_key(i), entry) for i, entry in enumerate(content.attributes)]
     if content.label_attribute is not None:
         keys.append((LABEL_KEY, content.label_attribute))
@@ -473,7 +477,9 @@ def _dialect_from(said: DialectShape) -> TextDialect:
 
 
 def _terms_from(said: TermsShape, digests: Mapping[str, str]) -> Terms:
-    """Return the policy of a summary; raise `ValueError` if it does not match its digest."""
+    """Return the policy that a summary file's manifest states in `said`; raise `ValueError` if it
+    does not match its digest.
+    """
     terms = Terms(said.policy, said.locked, binding=True)
     if terms.digest != digests.get("policy"):
         refuse("its policy does not match its digest")
@@ -602,7 +608,7 @@ def _responses_from(
 
 def _large(columns: Columns, name: str, length: int | None = None) -> Array:
     """Return the array `name` of integers of more than 64 bits, which are stored as upper and lower
-    bits.
+    bits; raise `ValueError` unless it has `length` entries (None: any number).
     """
     high = columns.whole(name, np.int64, length)
     return joined_halves(high, columns.whole(f"{name}_low", np.int64, len(high)))

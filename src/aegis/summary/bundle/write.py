@@ -34,17 +34,23 @@ def attribute_key(index: int) -> str:
 
 
 def values_member(key: str) -> str:
-    """Return the name of the bundle member that holds the arrays of the attribute with this key."""
+    """Return the name of the file in the bundle (a ZIP file) that holds the arrays of an attribute;
+    `key` is the attribute's prefix of file names.
+    """
     return f"{key}.arrow"
 
 
 def hierarchy_member(key: str) -> str:
-    """Return the name of the bundle member that holds the hierarchy of the attribute with this key."""
+    """Return the name of the file in the bundle (a ZIP file) that holds the hierarchy of an
+    attribute; `key` is the attribute's prefix of file names.
+    """
     return f"{key}_hierarchy.arrow"
 
 
 def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Convert a summary to the entries of its manifest and to its members by name."""
+    """Convert a summary to the content of its file: the entries of the JSON manifest, and the bytes
+    of each other member by name.
+    """
     members: dict[str, bytes] = {}
     own = summary.label_attribute
     content: dict[str, Any] = {
@@ -79,7 +85,9 @@ def label_prefix(index: int) -> str:
 
 
 def _labels_to(several: SeveralSummaries, members: dict[str, bytes]) -> dict[str, Any]:
-    """Add the summary for each of several labels to the members; return their manifest entries."""
+    """Add the summary for each of several labels to `members` (the files of a bundle, by name);
+    return their entries in the manifest.
+    """
     tasks = []
     for index, task in enumerate(several.tasks):
         content, own = pack_summary(task.summary)
@@ -102,7 +110,7 @@ def _label_to(label: LabelSummary) -> dict[str, Any]:
 
 
 def _weights_to(weights: TableWeights | None) -> dict[str, Any]:
-    """Return the weights as a manifest entry; empty if each row counts once."""
+    """Return the weights as an entry in a file's manifest; empty if each row counts once."""
     if weights is None:
         return {}
     said = {
@@ -121,7 +129,7 @@ def _sums_to(sums: WeightSums) -> dict[str, str]:
 
 
 def _unit_to(unit: NumberUnit | None) -> dict[str, Any]:
-    """Return the unit of a numeric label as a manifest entry; empty for a label with classes."""
+    """Return a label's unit as an entry in a file's manifest; empty for a label with classes."""
     return {} if unit is None else {"unit": json_fields(unit)}
 
 
@@ -159,7 +167,9 @@ def _attribute_to(
 
 
 def _hierarchy_to(attribute: AttributeSummary, key: str, members: dict[str, bytes]) -> str | None:
-    """Add the hierarchy of an attribute's masks to the members, one column per level; return its name."""
+    """Add the hierarchy of an attribute's masks to `members` (the files of a bundle, by name), one
+    column per level; return its name.
+    """
     masks = (m for c in attribute.candidates for m in (c.mask, c.declared))
     hierarchy = hierarchy_of(masks, attribute.name)
     if hierarchy is None:
@@ -180,7 +190,9 @@ def _hierarchy_to(attribute: AttributeSummary, key: str, members: dict[str, byte
 
 
 def _pairs_to(pairs: PairCounts, members: dict[str, bytes]) -> dict[str, Any]:
-    """Add the counts of all pairs to the members, joined into few columns; return their manifest entry."""
+    """Add the counts of all pairs of attributes to `members` (the files of a bundle, by name),
+    joined into few columns; return their entry in the manifest.
+    """
     order = sorted(pairs.index)
     columns: dict[str, Any] = {
         "joint": _joined([joint.ravel() for joint in pairs.joints], np.int64),

@@ -293,7 +293,9 @@ def export(
 
 
 def _described(client: Client, subject: str, kind: ExportKind) -> dict[str, Any]:
-    """Return the description of a data set, or of a release if only a request has this number."""
+    """Return the description of the data set called `subject`; if there is none, that of the
+    release of the request with this number.
+    """
     from aegis.service.catalog.errors import NotThere
 
     try:
@@ -375,7 +377,7 @@ def admit(
 
 
 def _check_head(head: str | None, *, check: bool) -> None:
-    """Raise `PolicyError` if a head of the log is malformed, or is given without `--verify`."""
+    """Raise `PolicyError` if a log entry's hash (`head`) is malformed, or given without `check`."""
     if head is not None and not check:
         raise PolicyError("--head works only with --verify.", hint="Give both.")
     if head is not None and not _HEAD.fullmatch(head):

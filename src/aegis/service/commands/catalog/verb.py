@@ -18,7 +18,7 @@ Rows = Iterable[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Verb:
-    """One verb of `aegis catalog`, with what the command line needs to register it.
+    """One subcommand of `aegis catalog`, with what the command line needs to register it.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the table of the last contact with each program, and delete unsalted recovery codes."""
+    """Add the table of the last message from each program, and delete unsalted recovery codes."""
     op.create_table(
         "signs",
         sa.Column("place", sa.String(10), primary_key=True),
