@@ -91,9 +91,15 @@ class ShareOfLabel(Objective):
         """Translate a box of the whole table into a box of the label's table, which lacks some
         columns. A box has a set of candidate masks for each attribute, as a bit mask.
         """
-        return tuple(
-            sum({1 << maps[c] for c in members(box[place])}) for place, maps in self._places
-        )
+        return tuple([self._domain(i, box[place]) for i, (place, _) in enumerate(self._places)])
+
+    @remembered
+    def _domain(self, index: int, domain: int) -> int:
+        """Translate a set of candidates of the whole table, as a bit mask, into the set of the same
+        candidates in the label's table; `index` is the position of the attribute there.
+        """
+        _, maps = self._places[index]
+        return sum({1 << maps[c] for c in members(domain)})
 
     def share(self, box: Box) -> float | None:
         """Return an upper bound of the share of the label's utility that a configuration in a box
