@@ -177,6 +177,22 @@ def test_who_follows_a_search_may_end_it() -> None:
         search_of("nu-entropy", rule_of(RULES[0], 0.0), Leaving()).run()
 
 
+@pytest.mark.parametrize(("rarely", "expected"), [(4, [1, 3, 7]), (2, [1, 3, 5, 7])])
+def test_dives_become_rarer_while_they_improve_nothing(
+    rarely: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aegis.advisor.search.branch._DIVE_EVERY", 1)
+    monkeypatch.setattr("aegis.advisor.search.branch._RARELY", rarely)
+    with SILENT.step("") as step:
+        search = search_of("nu-entropy", rule_of(RULES[0], 0.0), step)
+        at: list[int] = []
+        monkeypatch.setattr(search, "_dive", lambda _: at.append(search.found.nodes))
+        monkeypatch.setattr(search.objective, "excludes", lambda *_: False)
+        monkeypatch.setattr(search, "_threshold", lambda: -math.inf)
+        search.run()
+    assert at[: len(expected)] == expected
+
+
 def changes(search: BranchAndBound, box: Box) -> dict[tuple[int, int], Box]:
     """Return the admissible and inadmissible configurations that differ in one mask."""
     return {

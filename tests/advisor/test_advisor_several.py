@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import aegis
 from aegis.advisor.scores import utility_kept
+from aegis.advisor.search.objectives import SharesKept
 from aegis.advisor.search.searcher import Searcher
 from aegis.advisor.several import SeveralScorer, scorer_of
 from aegis.measures import MEASURES
@@ -151,6 +152,68 @@ def test_a_box_is_bounded_by_what_it_keeps_of_each_label(serve: str) -> None:
             assert value <= bound + 1e-9
             choice = searcher.problem.choice(leaf)
             assert value == pytest.approx(scorer.value(choice, searcher.measure), abs=1e-9)
+
+
+def by_default(serve: str, seed: int = 3) -> Searcher:
+    """Return a searcher for labels with their default measures, whose bounds are loose."""
+    labels = ["y", "z", {"column": "n", "kind": "number"}]
+    of = policy(serve, measure=None, labels=labels, attributes=FEATURES)
+    study = aegis.Study(table(seed), of)
+    name = of.measure_by().name
+    return Searcher(study.summary, study.plan, name, name)
+
+
+@pytest.mark.parametrize("serve", ["mean", "worst"])
+def test_a_box_is_excluded_exactly_where_its_bound_excludes_it(serve: str) -> None:
+    draw = np.random.default_rng(1)
+    searcher, other = by_default(serve), by_default(serve)
+    outcomes = set()
+    for _ in range(60):
+        within = tuple(int(draw.integers(1, v.full + 1)) for v in searcher.problem.variables)
+        box = tuple(own & int(draw.integers(1, own + 1)) or own for own in within)
+        value = float(draw.uniform(0.3, 1.0))
+        if draw.random() < 0.5:
+            searcher.objective.upper(within)
+        excluded = searcher.objective.excludes(box, value, within)
+        assert excluded == (other.objective.upper(box) <= value)
+        outcomes.add(excluded)
+    assert outcomes == {True, False}
+
+
+def test_a_box_that_quick_labels_exclude_needs_no_bound_of_the_others() -> None:
+    objective = by_default("mean").objective
+    assert isinstance(objective, SharesKept)
+    root = tuple(v.full for v in by_default("mean").problem.variables)
+    coarsest = (8, 2, 2)  # suppress, keep_frequent and suppress
+    assert objective.excludes(coarsest, 0.9, root)
+    y, z, n = objective.labels
+    assert n.known_share(coarsest) != 1.0
+    assert z.known_share(coarsest) == 1.0
+    assert y.measure.name == "held-out-auc"
+
+
+def test_a_configuration_is_bounded_before_it_is_scored() -> None:
+    objective, again = by_default("mean").objective, by_default("mean").objective
+    assert isinstance(objective, SharesKept)
+    sooner = 0
+    for leaf in product((1, 2, 4, 8), (1, 2), (1, 2)):
+        bounds = [label.quick_share(leaf) for label in objective.labels]
+        assert objective.upper(leaf) >= again.bound(leaf) - 1e-9
+        exact = [label.share(leaf) for label in objective.labels]
+        assert all(b is not None and e is not None for b, e in zip(bounds, exact, strict=True))
+        sooner += bounds != exact
+        assert objective.upper(leaf) == pytest.approx(objective.bound(leaf), abs=1e-12)
+    assert sooner > 8
+
+
+def test_a_list_shares_the_bounds_of_labels_with_the_same_measure() -> None:
+    searcher = by_default("mean")
+    objective = searcher.objective
+    assert isinstance(objective, SharesKept)
+    for trace in searcher._traces:
+        assert isinstance(trace, SharesKept)
+        assert trace.labels[2] is objective.labels[2]
+        assert trace.labels[0] is not objective.labels[0]
 
 
 def test_labels_by_default_are_searched_by_a_list() -> None:

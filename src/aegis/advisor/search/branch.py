@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
@@ -57,7 +57,11 @@ from aegis.files import SILENT, Step, acknowledge, check
 from aegis.registry import Registry
 
 _DIVE_EVERY = 64
-"""Number of nodes between two dives for a better configuration."""
+"""Number of nodes between two dives for a better configuration. After each dive that improves nothing,
+the number doubles.
+"""
+_RARELY = 512
+"""Largest number of nodes between two dives."""
 _EARLY = 4
 """Number of nodes before the first dive in a large space."""
 _LARGE = 10**6
@@ -198,7 +202,8 @@ class BranchAndBound:
         self._at_work: OpenBox | None = OpenBox(math.inf, problem.root, tight=False)
         self._falls: dict[tuple[int, int, int], float] = {}
         large = math.prod(len(v.candidates) for v in problem.variables) > _LARGE
-        self._first_dive = _EARLY if large else _DIVE_EVERY
+        self._next_dive = _EARLY if large else _DIVE_EVERY
+        self._pause = _DIVE_EVERY
 
     def run(self, start: tuple[Box, ...] = (), resumed: tuple[OpenBox, ...] | None = None) -> Found:
         """Search until the best configurations are proven to be the best, the time is over, or the
@@ -273,7 +278,7 @@ class BranchAndBound:
         self._fill()
         narrowed = self.feasibility.narrow(root)
         if narrowed is not None:
-            self._push(narrowed)
+            self._push(narrowed, root)
             self._at_work = None
             if not self.found.best:
                 self._dive(narrowed)
@@ -341,7 +346,7 @@ class BranchAndBound:
         for part in parts:
             narrowed = self.feasibility.narrow(replaced(box, index, part))
             if narrowed is not None:
-                self._push(narrowed)
+                self._push(narrowed, box)
 
     def _finest_part(self, box: Box, index: int, parts: tuple[int, ...]) -> Box | None:
         """Return the box for the finest part of an attribute's candidates that may contain an
@@ -367,18 +372,23 @@ class BranchAndBound:
         """
         self.found.nodes += 1
         index, fine, narrowed = self._split(box)
-        self._push(replaced(box, index, box[index] & ~fine))
+        self._push(replaced(box, index, box[index] & ~fine), box)
         if narrowed is not None:
-            self._push(narrowed)
-        due = self.found.nodes == self._first_dive or self.found.nodes % _DIVE_EVERY == 0
-        if due and self._heap:
+            self._push(narrowed, box)
+        if self.found.nodes >= self._next_dive and self._heap:
+            before = self.found.best
             self._dive(self._heap[0][3].box)
+            better = self.found.best != before
+            self._pause = _DIVE_EVERY if better else min(2 * self._pause, _RARELY)
+            self._next_dive = self.found.nodes + self._pause
             self._report()
 
-    def _push(self, box: Box, *, tight: bool = False) -> None:
-        bound = self.objective.upper(box)
-        if bound > self._threshold():
-            self._queue(OpenBox(bound, box, tight))
+    def _push(self, box: Box, within: Box, *, tight: bool = False) -> None:
+        """Queue a box (a set of candidate masks for each attribute) if it may have a configuration
+        among the best. `within` is a box that contains it.
+        """
+        if not self.objective.excludes(box, self._threshold(), within):
+            self._queue(OpenBox(self.objective.upper(box), box, tight))
 
     def _queue(self, entry: OpenBox) -> None:
         self._pushed += 1
@@ -400,10 +410,10 @@ class BranchAndBound:
                 if loss < slack:
                     break
                 coarser = replaced(box, index, box[index] & ~fine)
-                if self._fall(box, coarser, self.objective.upper) >= slack:
+                if self.objective.excludes(coarser, self._threshold(), box):
                     rest[index] &= fine
             if tuple(rest) == box:
-                self._push(box, tight=True)
+                self._push(box, box, tight=True)
                 return
             narrowed = self.feasibility.narrow(tuple(rest)) if all(rest) else None
             if narrowed is None:
@@ -453,7 +463,7 @@ class BranchAndBound:
             if best is not None and coarser * slack <= best[0]:
                 break
             narrowed = self.feasibility.narrow(replaced(box, index, fine))
-            finer = slack if narrowed is None else self._fall(box, narrowed, self.objective.guess)
+            finer = slack if narrowed is None else self._fall(box, narrowed)
             score = coarser * max(min(finer, slack), TOLERANCE)
             if best is None or score > best[0]:
                 best = (score, index, fine, narrowed)
@@ -461,14 +471,13 @@ class BranchAndBound:
             raise InternalError("A single configuration cannot be split.")
         return best[1:]
 
-    def _fall(self, box: Box, inner: Box, figure: Callable[[Box], float]) -> float:
-        """Return the figure of a box (a set of candidate masks for each attribute) minus the figure
-        of `inner`, a smaller box inside it. The result is 0 if the figure of the box is infinite.
-
-        `figure` is the upper bound of the objective, or its estimate.
+    def _fall(self, box: Box, inner: Box) -> float:
+        """Return the estimated upper bound of a box (a set of candidate masks for each attribute)
+        minus that of `inner`, a smaller box inside it. The result is 0 if the estimate for the box
+        is infinite.
         """
-        whole = figure(box)
-        return whole - figure(inner) if math.isfinite(whole) else 0.0
+        whole = self.objective.guess(box)
+        return whole - self.objective.guess(inner) if math.isfinite(whole) else 0.0
 
     def _splits(self, box: Box) -> Iterator[tuple[int, int]]:
         """Yield the possible splits of a box (a set of candidate masks for each attribute): the

@@ -83,6 +83,15 @@ class Objective(ABC):
         """
         return self.bound(box)
 
+    def excludes(self, box: Box, value: float, within: Box) -> bool:  # noqa: ARG002 - others use it
+        """Return whether no configuration in a box exceeds a value, as far as `upper` shows.
+
+        A box has a set of candidate masks for each attribute, and `within` is a larger box that
+        contains `box`. The value is negated if smaller values are better. An objective that adds up
+        several bounds may use the known bounds of the larger box.
+        """
+        return self.upper(box) <= value
+
     def guess(self, box: Box) -> float:
         """Return a quick estimate of `upper`, an upper bound for a box (a set of candidate masks
         for each attribute). The search uses the estimate only to choose how to split a box.

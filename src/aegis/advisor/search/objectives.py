@@ -15,7 +15,7 @@ search can prove its result if the objective of each label has bounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
@@ -78,20 +78,28 @@ class ShareOfLabel(Objective):
         self.name = f"share kept of {task.column} by {measure.name}"
         self.bounded, self.divides = inner.bounded, inner.divides
         self.reaches = inner.bounded or inner.loose
-        self._own, self._task, self._measure, self._inner = own, task, measure, inner
+        self.measure = measure
+        self._own, self._task, self._inner = own, task, inner
         self._places = _places(problem, own, task)
         scorer = task.scorer
         self._rows = scorer.label_rows
         self._reference = scorer.value(scorer.unmasked, measure)
         self._known: dict[Box, float | None] = {}
+        self._quick: dict[Box, float | None] = {}
 
     def box(self, box: Box) -> Box:
         """Translate a box of the whole table into a box of the label's table, which lacks some
         columns. A box has a set of candidate masks for each attribute, as a bit mask.
         """
-        return tuple(
-            sum({1 << maps[c] for c in members(box[place])}) for place, maps in self._places
-        )
+        return tuple([self._domain(i, box[place]) for i, (place, _) in enumerate(self._places)])
+
+    @remembered
+    def _domain(self, index: int, domain: int) -> int:
+        """Translate a set of candidates of the whole table, as a bit mask, into the set of the same
+        candidates in the label's table; `index` is the position of the attribute there.
+        """
+        _, maps = self._places[index]
+        return sum({1 << maps[c] for c in members(domain)})
 
     def share(self, box: Box) -> float | None:
         """Return an upper bound of the share of the label's utility that a configuration in a box
@@ -102,15 +110,45 @@ class ShareOfLabel(Objective):
         """
         own = self.box(box)
         if own not in self._known:
-            self._known[own] = self._share(own)
+            self._known[own] = self._share(own, self._inner.bound)
         return self._known[own]
 
-    def _share(self, own: Box) -> float | None:
+    def quick_share(self, box: Box) -> float | None:
+        """Return an upper bound of `share` that takes less time to compute: for a single
+        configuration, it need not be exact. A box has a set of candidate masks for each attribute.
+        """
+        own = self.box(box)
+        if own in self._known:
+            return self._known[own]
+        if own not in self._quick:
+            self._quick[own] = self._share(own, self._inner.upper)
+        return self._quick[own]
+
+    def known_share(self, box: Box) -> float | None:
+        """Return the upper bound of `share` that was computed last for a box (a set of candidate
+        masks for each attribute); if there is none, return the largest possible share, 1.
+
+        The result is None if the unmasked table has no utility for the label.
+        """
+        own = self.box(box)
+        if own in self._known:
+            return self._known[own]
+        return self._quick.get(own, self._most)
+
+    @cached_property
+    def _most(self) -> float | None:
+        percent = utility_kept(self._reference, self._reference, self.measure, self._rows)
+        return None if percent is None else percent / 100
+
+    def _share(self, own: Box, figure: Callable[[Box], float]) -> float | None:
+        """Return the share of the label's utility for a box of the label's table; `figure` computes
+        its score or an upper bound of it, negated if smaller values are better.
+        """
         if is_leaf(own) and self._task.hides_label(self._own.choice(own)):
-            score = self._measure.worst(self._rows)
+            score = self.measure.worst(self._rows)
         else:
-            score = self._inner.sign * self._inner.bound(own)
-        percent = utility_kept(score, self._reference, self._measure, self._rows)
+            score = self._inner.sign * figure(own)
+        percent = utility_kept(score, self._reference, self.measure, self._rows)
         return None if percent is None else percent / 100
 
     def guess(self, box: Box) -> float:
@@ -118,7 +156,7 @@ class ShareOfLabel(Objective):
         for each attribute) can keep, relative to the unmasked table. The search uses it only to
         compare boxes.
         """
-        span = abs(self._reference - self._measure.worst(self._rows))
+        span = abs(self._reference - self.measure.worst(self._rows))
         return self._inner.guess(self.box(box)) / span if span else 0.0
 
     def bound(self, box: Box) -> float:
@@ -127,6 +165,12 @@ class ShareOfLabel(Objective):
         masks for each attribute.
         """
         return self.share(box) or 0.0
+
+    def upper(self, box: Box) -> float:
+        """Return an upper bound as `bound` does, but in less time: for a single configuration, it
+        need not be exact.
+        """
+        return self.quick_share(box) or 0.0
 
     def effort(self, box: Box) -> float:
         """Return about how many seconds it takes to compute `bound` for a box (a set of candidate
@@ -152,6 +196,8 @@ class SharesKept(Objective):
         self.loose = not self.bounded and all(label.reaches for label in labels)
         self.divides = any(label.divides for label in labels)
         self._combine = scorer.combine
+        classes = [len(task.task.summary.label.counts) for task in scorer.tasks]
+        self._quickest = sorted(range(len(classes)), key=classes.__getitem__)
 
     def guess(self, box: Box) -> float:
         """Return a quick estimate of the upper bound for a box (a set of candidate masks for each
@@ -171,6 +217,27 @@ class SharesKept(Objective):
         attribute): the combination of the upper bounds for all labels.
         """
         return self._combine([label.share(box) for label in self.labels])
+
+    def upper(self, box: Box) -> float:
+        """Return an upper bound as `bound` does, but in less time: for a single configuration, it
+        need not be exact.
+        """
+        return self._combine([label.quick_share(box) for label in self.labels])
+
+    def excludes(self, box: Box, value: float, within: Box) -> bool:
+        """Return whether no configuration in a box exceeds a value, as far as the bounds show.
+
+        A box has a set of candidate masks for each attribute, and `within` is a larger box that
+        contains `box`. Labels with few classes come first, because their bounds take less time. A
+        label without a bound yet has the bound of the larger box. As soon as these bounds exclude
+        the box, the result is True.
+        """
+        shares = [label.known_share(within) for label in self.labels]
+        for place in self._quickest:
+            if self._combine(shares) <= value:
+                return True
+            shares[place] = self.labels[place].quick_share(box)
+        return self._combine(shares) <= value
 
     def effort(self, box: Box) -> float:
         """Return about how many seconds it takes to compute the bounds of a box (a set of candidate
@@ -287,6 +354,13 @@ class BelowBound(OfMeasure):
         most = explained_share if self._of_number else reachable_auc
         return FinestBound(self._problem, most, names=reads_names(self._measure))
 
+    def upper(self, box: Box) -> float:
+        """Return an upper bound for all configurations in a box (a set of candidate masks for each
+        attribute). For a single configuration that has no score yet, it is not exact, because a
+        score takes longer than the bound.
+        """
+        return self._scored[box] if box in self._scored else self._over(box)
+
     def _over(self, box: Box) -> float:
         by_trace = self.bounded and not self._of_number
         return self._trace.bound(box) if by_trace else self._finest.bound(box)
@@ -309,11 +383,19 @@ class BelowBound(OfMeasure):
         return 2.0 * float(cumulative(math.sqrt(odds / 2.0)))
 
 
-def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPlan) -> Objective:
+def make_objective(
+    name: str,
+    problem: Problem,
+    scorer: Scorer,
+    plan: PrivacyPlan,
+    beside: Objective | None = None,
+) -> Objective:
     """Return the objective called `name`: a measure, or an objective that a package adds. The name
     may have options in brackets.
 
     `problem` is the search space, `scorer` computes measures, and `plan` has the privacy rule.
+    `beside` is another objective of the same search, if any. For several labels, both objectives
+    share the bounds of each label that they score by the same measure.
 
     Raises
     ------
@@ -324,7 +406,7 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
         return objective_type(name).make(name, problem, plan)
     measure = MEASURES.get(name)
     if isinstance(scorer, SeveralScorer):
-        return shares_kept(name, problem, scorer, plan)
+        return shares_kept(name, problem, scorer, plan, beside)
     if measure.trace is Trace.BELOW or has_reach(name, problem):
         return BelowBound(problem, scorer, measure)
     if measure.trace is not None:
@@ -339,23 +421,30 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
 
 
 def shares_kept(
-    name: str, problem: Problem, scorer: SeveralScorer, plan: PrivacyPlan
+    name: str,
+    problem: Problem,
+    scorer: SeveralScorer,
+    plan: PrivacyPlan,
+    beside: Objective | None = None,
 ) -> SharesKept:
     """Return an objective that combines the shares of utility that a configuration keeps for
     several labels.
 
     Each label is scored by its measure. If this measure has no bound and `name` is a measure of
     label classes, the objective uses `name` for the label. The search then lists configurations by
-    `name`, and scores them by the label's measure afterwards.
+    `name`, and scores them by the label's measure afterwards. `beside` is another objective of the
+    same search, whose labels are used again if they have the same measure.
     """
     chosen, labels = MEASURES.get(name), []
-    for task in scorer.tasks:
+    others = beside.labels if isinstance(beside, SharesKept) else ()
+    for place, task in enumerate(scorer.tasks):
         own = replace(make_problem(task.task.summary), work=problem.work)
         measure = task.measure
         inner = make_objective(measure.name, own, task.scorer, plan)
         if chosen.label is task.task.summary.label.kind and not inner.bounded:
             measure, inner = chosen, make_objective(name, own, task.scorer, plan)
-        labels.append(ShareOfLabel(problem, own, task, measure, inner))
+        same = others and others[place].measure is measure
+        labels.append(others[place] if same else ShareOfLabel(problem, own, task, measure, inner))
     return SharesKept(name, scorer, labels)
 
 

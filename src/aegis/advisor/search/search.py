@@ -113,7 +113,7 @@ SEARCHED = 0.8
 """Share of the time limit that the search may use; the rest is for standard errors and
 explanations.
 """
-SHARED = 0.5
+SHARED = 2 / 3
 """The same share if there are several labels. It is smaller, because Aegis then also searches the
 best configuration for each label.
 """

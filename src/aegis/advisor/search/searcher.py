@@ -223,7 +223,9 @@ class Searcher:
         self.measure = MEASURES.get(measure)
         self._corners: dict[bool, Corners] = {}
         listing = () if self.objective.bounded else TRACES
-        self._traces = [make_objective(t, self.problem, self.scorer, plan) for t in listing]
+        self._traces = [
+            make_objective(t, self.problem, self.scorer, plan, self.objective) for t in listing
+        ]
 
     def for_label(self, place: int) -> Searcher:
         """Return a searcher that optimises only one of several labels, the one at index `place`."""
