@@ -373,3 +373,14 @@ def test_a_bound_counts_as_the_work_of_one_inverse(summary: Summary) -> None:
     searcher = searcher_of(summary, MEASURE, {"k": 2})
     searcher.objective.upper(searcher.problem.root)
     assert 0 < searcher.problem.work.done < 2e-3
+
+
+def test_a_score_counts_as_the_work_of_predicting_every_column() -> None:
+    """It counted as the score of a label, which shares factors with other configurations."""
+    random = np.random.default_rng(4)
+    table = pa.table({f"c{i}": random.integers(0, 5, 200).astype(str) for i in range(60)})
+    searcher = searcher_of(summarize(table, policy_of(table)), MEASURE, {"k": 1})
+    objective, leaf = searcher.objective, tuple(1 for _ in searcher.problem.variables)
+    objective.bound(leaf)
+    assert searcher.problem.work.done == pytest.approx(5e-3 + 8e-10 * 300**3)
+    assert objective.effort(leaf) == searcher.problem.work.done

@@ -196,6 +196,22 @@ MONTHS = [
 ]
 
 
+def test_values_that_are_races_are_a_quasi_identifier() -> None:
+    table = pd.DataFrame(
+        {
+            "colour": ["White", "Black"] * 60,
+            "group": ["Caucasian", "asian", "Other", " "] * 30,
+            "paint": ["white", "black", "red"] * 40,
+            "side": ["white", "other", "unknown"] * 40,
+            "food": ["asian", "american", "hispanic"] * 40,
+            "y": ["a", "a", "b"] * 40,
+        }
+    )
+    roles = {a.name: a.role for a in init_policy(table, label="y").policy.attributes.values()}
+    races = {name for name, role in roles.items() if role is Role.QUASI_IDENTIFIER}
+    assert races == {"colour", "group"}
+
+
 def test_days_and_months_of_events_are_quasi_identifiers() -> None:
     """They were features, although a date in one column is a quasi-identifier."""
     random = np.random.default_rng(3)

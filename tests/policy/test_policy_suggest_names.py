@@ -66,6 +66,17 @@ from aegis.policy.suggest.names import (
         ("ptage", "age"),
         ("PTDOB", "a date of birth"),
         ("Easting", "geographic coordinates"),
+        ("husage", "age"),
+        ("husband_age", "age"),
+        ("motheduc", "education"),
+        ("hushisp", "race or ethnicity"),
+        ("Nat.Am", "race or ethnicity"),
+        ("otherrace", "race or ethnicity"),
+        ("nativeBorn", "nationality"),
+        ("birth", "a date of birth"),
+        ("birth_yr", "a date of birth"),
+        ("birthCity", "a place"),
+        ("birthOrd", "the household"),
     ],
 )
 def test_a_name_speaks_of_its_concept(name: str, concept: str) -> None:
@@ -87,6 +98,9 @@ def test_a_name_speaks_of_its_concept(name: str, concept: str) -> None:
         "id_type",
         "x",
         "PM2.5",
+        "Birth.outcome",
+        "BirthWeightGm",
+        "hushrs",
         "😀",
     ],
 )

@@ -42,6 +42,18 @@ def people() -> dict[str, list[Any]]:
     }
 
 
+def test_squares_of_quasi_identifiers_are_not_released() -> None:
+    """They needed masks of their own, and what is released gives them anyway."""
+    age = people()["age"]
+    other = [a**2 for a in sorted(age)]
+    proposed = propose(age=age, agesq=[a**2 for a in age], tenure=other, shade=people()["shade"])
+    roles = {name: profile.role for name, profile in proposed.profiles.items()}
+    assert roles["age"] is Role.QUASI_IDENTIFIER
+    assert roles["agesq"] is Role.IGNORE
+    assert "the square of age, which you can compute from the release" in proposed.yaml
+    assert roles["tenure"] is not Role.IGNORE
+
+
 def test_init_names_the_columns_of_which_advise_warns() -> None:
     """A column of many values that mostly follow from the label is named by both."""
     draw = random.Random(8)

@@ -39,6 +39,8 @@ CUBED = 1e-10
 """A fit of n levels takes n ** 3 times this many seconds on a slow machine."""
 _SCORE, _FITS = 5e-3, 2
 """The fixed work of a score, and the number of fits that a score by fold counts as."""
+_COLUMNS = 8
+"""The number of fits that a score of every column counts as."""
 _INVERSE = 1e-3
 """The fixed work of a bound that needs a single inverse."""
 
@@ -185,9 +187,12 @@ class OfMeasure(OfConfigurations):
         self._measure = measure
 
     def _score(self, box: Box) -> float:
-        chosen, settled = levels_of(self._problem, box)
-        self._problem.work.add(score_work(chosen, chosen + settled))
+        self._problem.work.add(self._score_work(*levels_of(self._problem, box)))
         return self.sign * self._scorer.value(self._problem.choice(box), self._measure)
+
+    def _score_work(self, chosen: int, settled: int) -> float:
+        """Return about how many seconds a score takes (see `levels_of`)."""
+        return score_work(chosen, chosen + settled)
 
     def effort(self, box: Box) -> float:
         """Return about how many seconds it takes to score a configuration, which is a box of single
@@ -226,6 +231,13 @@ def score_work(chosen: int, levels: int) -> float:
         Number of levels of all attributes.
     """
     return _SCORE + _FITS * CUBED * float(chosen) ** 2 * levels
+
+
+def columns_work(levels: int) -> float:
+    """Return about how many seconds it takes to predict each column from all others, which shares
+    no factors with other configurations.
+    """
+    return _SCORE + _COLUMNS * CUBED * float(levels) ** 3
 
 
 def inverse_work(levels: int) -> float:

@@ -35,9 +35,11 @@ from aegis.advisor.search.objective import (
     ObjectiveType,
     OfMeasure,
     Pillai,
+    columns_work,
     has_reach,
     inverse_work,
     levels_at,
+    levels_of,
     reads_names,
 )
 from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf, make_problem, members
@@ -577,6 +579,13 @@ class EveryColumn(OfMeasure):
         self._masks = FinestMasks(problem)
         self._known: Remembered[tuple[Hashable, ...], list[Floats]] = Remembered(_REMEMBERED)
         self._groups: dict[tuple[Hashable, int], Floats] = {}
+
+    def _score_work(self, chosen: int, settled: int) -> float:
+        return columns_work(chosen + settled)
+
+    def effort(self, box: Box) -> float:
+        """Return about how many seconds it takes to score a configuration."""
+        return columns_work(sum(levels_of(self._problem, box)))
 
     def _over(self, box: Box) -> float:
         return self.upper(box)

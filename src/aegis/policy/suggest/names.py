@@ -117,9 +117,10 @@ _CAMEL = re.compile(r"(?<=[a-z0-9à-ÿ])(?=[A-ZÀ-Þ])")
 _GLUED = re.compile(
     r"\b(?!(?:phage|plage|agents?|\w*stage|\w*wage)\b)"
     r"(?:([^\W\d_aeiouy]{1,5})(sex|gender|dob)|([^\W\d_aeiouy]{2,5})(age|zip)"
-    r"|(age)([^\W\d_eo]|[^\W\d_aeiouy]{2,4}))\b"
+    r"|(age)([^\W\d_eo]|[^\W\d_aeiouy]{2,4})"
+    r"|(hus|husb|husband|wife|spouse|moth|mother|fath|father)(age|educ|race|hisp))\b"
 )
-"""An abbreviation without vowels that is joined to a trait: `CLMSEX`, `PTAGE`, `agecl`."""
+"""An abbreviation without vowels, or a relative, that is joined to a trait: `CLMSEX`, `agecl`, `husage`."""
 _LONG_NAME = 6
 """Largest number of words of a name; longer ones are read as sentences."""
 _MOST_WORDS = 4

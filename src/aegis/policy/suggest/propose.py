@@ -23,6 +23,7 @@ from aegis.policy.suggest.relations import (
     find_derived,
     find_identifying,
     find_label_leaks,
+    find_squares,
     find_twins,
     one_row_share,
 )
@@ -330,7 +331,7 @@ def _outside(profiles: Mapping[str, ColumnProfile]) -> list[ColumnFacts]:
 
 def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
     """Return the profiles by column. Columns that are copies of quasi-identifiers get the same
-    role, or a question about them is added.
+    role, or a question about them is added. Their squares are ignored.
     """
     quasi = [p.facts for p in profiles.values() if p.role is Role.QUASI_IDENTIFIER]
     twins = find_twins(source, quasi, _outside(profiles))
@@ -350,7 +351,27 @@ def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[s
             )
             warning = f"{profile.warning}. It {asked}" if profile.warning else asked
             changed[name] = replace(profile, warning=warning)
-    return changed
+    return _without_squares(source, changed)
+
+
+def _without_squares(
+    source: Source, profiles: Mapping[str, ColumnProfile]
+) -> dict[str, ColumnProfile]:
+    """Return the profiles by column. Squares of quasi-identifiers are ignored, because they can be
+    computed from the release.
+    """
+    quasi = [p.facts for p in profiles.values() if p.role is Role.QUASI_IDENTIFIER]
+    squares = find_squares(source, quasi, [*quasi, *_outside(profiles)])
+    return {
+        name: _profile(
+            profile.facts,
+            Role.IGNORE,
+            f"the square of {show(squares[name])}, which you can compute from the release",
+        )
+        if name in squares
+        else profile
+        for name, profile in profiles.items()
+    }
 
 
 def _with_questions(

@@ -7,9 +7,11 @@ harmless numbers together may be different in nearly every row.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +58,8 @@ SINGLED_ROWS = 100_000
 """Number of rows in which combinations of columns are counted. In a sample, more rows are unique
 than in the table.
 """
+SQUARED = 1e-6
+"""Largest relative error of a square, which may be rounded to 32 bits."""
 MOST_CELLS = 20_000_000
 """Largest number of values (cells) for which all rows are compared."""
 SINGLED_SHARE = 0.2
@@ -70,6 +74,7 @@ MOST_COMPARED = 100
 """Largest number of other columns that are compared; these are the columns with the fewest values.
 """
 
+_NUMBERS = (Kind.INTEGER, Kind.NUMBER)
 NULL = -1
 """The code of null."""
 
@@ -145,6 +150,40 @@ def find_twins(
             if twin is not None:
                 twins.setdefault(other.name, twin)
     return twins
+
+
+def find_squares(
+    source: Source, quasi: Sequence[ColumnFacts], others: Sequence[ColumnFacts]
+) -> dict[str, str]:
+    """Return the columns that have the square of a quasi-identifier in each row, each with this
+    quasi-identifier. Tables for regressions often have both, such as `age` and `agesq`.
+
+    Raises
+    ------
+    EngineError
+        The engine failed.
+    """
+    squares = {}
+    for own, other in product(quasi, others):
+        if _may_have_squares(own, other):
+            columns = _collect(source, [own, other], TWIN_ROWS)
+            numbers, squared = (_numbers(columns[facts.name]) for facts in (own, other))
+            if np.allclose(numbers * numbers, squared, rtol=SQUARED, equal_nan=True):
+                squares[other.name] = own.name
+    return squares
+
+
+def _may_have_squares(own: ColumnFacts, other: ColumnFacts) -> bool:
+    """Return whether one column can have the squares of another, by their values and bounds."""
+    return (
+        own.kind in _NUMBERS
+        and other.kind in _NUMBERS
+        and own.distinct >= FEWEST_NUMBERS
+        and (own.distinct, own.nulls) == (other.distinct, other.nulls)
+        and own.low >= 0
+        and math.isclose(float(own.low) * float(own.low), other.low, rel_tol=SQUARED)
+        and math.isclose(float(own.high) * float(own.high), other.high, rel_tol=SQUARED)
+    )
 
 
 def alike_once(warnings: Mapping[str, str]) -> tuple[str, ...]:

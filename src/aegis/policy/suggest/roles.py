@@ -130,6 +130,8 @@ def _by_values(facts: ColumnFacts) -> list[tuple[Role, str]]:
     if they suggest none.
     """
     quasi = Role.QUASI_IDENTIFIER
+    if _are_races(facts):
+        return [(quasi, "the values are races")]
     if is_code(facts):
         return [(quasi, "digits of one length, as postcodes have them")]
     if facts.shape("coordinates") > NEARLY_ALL or _is_on_a_grid(facts):
@@ -294,6 +296,20 @@ def _is_date_part(facts: ColumnFacts) -> bool:
         and (facts.high == last or coded)
         and fewest <= facts.distinct - codes <= last
         for last, fewest in ((12, 12), (31, 28))
+    )
+
+
+def _are_races(facts: ColumnFacts) -> bool:
+    """Return whether the values are races by name, under any name of the column: white and black, for
+    example.
+    """
+    texts = {text.strip().lower() for text, _ in facts.frequent}
+    races = texts & word_list("race_value")
+    return (
+        facts.kind is Kind.TEXT
+        and {"white", "caucasian"} & races != set()
+        and len(races) > 1
+        and texts <= word_list("race_value") | word_list("other_race_value")
     )
 
 
