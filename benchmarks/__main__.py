@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -31,20 +33,26 @@ def main() -> None:
     before = _read(given.baseline)
     figures: list[Figure] = []
     settings = Settings(folder, int(float(given.rows)))
+    compileall.compile_dir(ROOT / "src", quiet=1)  # as an installation does
     started = time.time()
     load = os.getloadavg()
     try:
         for name in names:
+            began = time.time()
             for figure in TASKS[name](settings):
                 figures.append(figure)
                 print(_line(figure, before), flush=True)
+            print(f"{name}: {time.time() - began:.0f} s", flush=True)
     finally:
         if given.folder is None:
             shutil.rmtree(folder, ignore_errors=True)
         path = _write(given.output, figures, settings, load, time.time() - started)
         print(f"Written: {path}")
     missed = [f for f in figures if f.met is False]
-    print(f"{len(figures)} figures, {len(missed)} of them miss their target.")
+    print(
+        f"{len(figures)} figures in {(time.time() - started) / 60:.0f} minutes, "
+        f"{len(missed)} of them miss their target."
+    )
 
 
 def _arguments() -> argparse.Namespace:
@@ -93,6 +101,7 @@ def _write(
     content = {
         "benchmark": 1,
         "aegis": aegis.__version__,
+        "commit": _commit(),
         "created": now.isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "processors": os.cpu_count(),
@@ -104,6 +113,16 @@ def _write(
     }
     target.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     return target
+
+
+def _commit() -> str:
+    """Return the commit that was measured, marked if files differ from it; "" without Git."""
+    words = ["git", "describe", "--always", "--abbrev=8", "--dirty"]
+    try:
+        found = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return ""
+    return found.stdout.strip()
 
 
 if __name__ == "__main__":

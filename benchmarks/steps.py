@@ -207,15 +207,15 @@ def audit(table: str) -> Work:
     return work
 
 
-def apply(table: str, *, output: str, k: int = 5) -> Work:
-    """Release the best of ten generated configurations."""
+def apply(table: str, *, summary: str, output: str, k: int = 5) -> Work:
+    """Release the best of ten generated configurations, ranked from the table's summary."""
     import yaml
 
     import aegis
 
     rules = yaml.safe_load(POLICY.read_text(encoding="utf-8"))
     policy = aegis.load_policy(rules | {"privacy": {"k": k, "suppression": 0.5}})
-    advice = aegis.advise(table, policy, generate_count=10, seed=1)
+    advice = aegis.advise(aegis.load_bundle(summary), policy, generate_count=10, seed=1)
     best = advice.best
     assert best is not None
     few = aegis.load_policy(rules | {"privacy": {"k": 2, "suppression": 1.0}})
@@ -269,7 +269,7 @@ def naive(table: str, *, configurations: int = 2) -> Work:
 
 
 def search_all(table: str, *, time_limit: float = 60) -> Work:
-    """Search all 14 attributes of Adult with five or more candidates each, Pillai, k = 5, 5 %."""
+    """Search all 14 attributes of Adult, five or more candidates each, by Pillai, k = 5, 5 %."""
     import aegis
 
     def numeric(width: int) -> list[Any]:
@@ -297,7 +297,14 @@ def search_all(table: str, *, time_limit: float = 60) -> Work:
     )
 
     def work() -> dict[str, Any]:
-        advice = aegis.search(table, policy, top=1, time_limit=time_limit, explain_best=False)
+        advice = aegis.search(
+            table,
+            policy,
+            objective="adjusted-pillai",
+            top=1,
+            time_limit=time_limit,
+            explain_best=False,
+        )
         found = advice.search
         assert found is not None
         return {

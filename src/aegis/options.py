@@ -205,7 +205,8 @@ def _meaning(hint: Any) -> str:
     return f", {first[:1].lower()}{first[1:]}" if first else ""
 
 
-def _hints(declared: Any) -> dict[str, Any]:
+@functools.cache
+def _hints(declared: Any) -> Mapping[str, Any]:
     """Return the types that a function or a record declares, by name.
 
     A type that is imported only for type checkers is replaced by `Any`.
