@@ -32,6 +32,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     before = _read(given.baseline)
     figures: list[Figure] = []
+    failed: list[str] = []
     settings = Settings(folder, int(float(given.rows)))
     compileall.compile_dir(ROOT / "src", quiet=1)  # as an installation does
     started = time.time()
@@ -39,9 +40,13 @@ def main() -> None:
     try:
         for name in names:
             began = time.time()
-            for figure in TASKS[name](settings):
-                figures.append(figure)
-                print(_line(figure, before), flush=True)
+            try:
+                for figure in TASKS[name](settings):
+                    figures.append(figure)
+                    print(_line(figure, before), flush=True)
+            except RuntimeError as error:  # of a step; the other tasks still run
+                failed.append(name)
+                print(f"{name}: FAILED. {error}", flush=True)
             print(f"{name}: {time.time() - began:.0f} s", flush=True)
     finally:
         if given.folder is None:
@@ -53,6 +58,8 @@ def main() -> None:
         f"{len(figures)} figures in {(time.time() - started) / 60:.0f} minutes, "
         f"{len(missed)} of them miss their target."
     )
+    if failed:
+        sys.exit(f"These tasks failed: {', '.join(failed)}.")
 
 
 def _arguments() -> argparse.Namespace:

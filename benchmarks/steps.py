@@ -215,8 +215,9 @@ def apply(table: str, *, summary: str, output: str, k: int = 5) -> Work:
 
     rules = yaml.safe_load(POLICY.read_text(encoding="utf-8"))
     policy = aegis.load_policy(rules | {"privacy": {"k": k, "suppression": 0.5}})
-    advice = aegis.advise(aegis.load_bundle(summary), policy, generate_count=10, seed=1)
-    best = advice.best
+    bundle = aegis.load_bundle(summary)  # made under another rule
+    study = aegis.Study(bundle, policy, seed=1, rule_override=True)
+    best = study.advise(generate_count=10).best
     assert best is not None
     few = aegis.load_policy(rules | {"privacy": {"k": 2, "suppression": 1.0}})
     aegis.apply(_few(table), few, best.configuration, output=output, force=True)
