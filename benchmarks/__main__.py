@@ -13,12 +13,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 
 import aegis
 from benchmarks.measure import ROOT, Figure
-from benchmarks.tasks import TASKS, Settings
+from benchmarks.tasks import TASKS, Settings, run_task
 
 
 def main() -> None:
@@ -40,10 +42,11 @@ def main() -> None:
     try:
         for name in names:
             began = time.time()
+            # What an earlier task left in memory would count as the peak of what this one starts.
+            with ProcessPoolExecutor(1, get_context("spawn")) as alone:
+                done = alone.submit(run_task, name, settings, before)
             try:
-                for figure in TASKS[name](settings):
-                    figures.append(figure)
-                    print(_line(figure, before), flush=True)
+                figures += done.result()
             except RuntimeError as error:  # of a step; the other tasks still run
                 failed.append(name)
                 print(f"{name}: FAILED. {error}", flush=True)
@@ -72,20 +75,6 @@ def _arguments() -> argparse.Namespace:
         "--folder", metavar="FOLDER", help="keep large tables here (default: a temporary folder)"
     )
     return parser.parse_args()
-
-
-def _line(figure: Figure, before: dict[str, float]) -> str:
-    target = ""
-    if figure.target is not None:
-        sign = "<=" if figure.at_most else ">="
-        target = f"{sign} {figure.target:g} {'met' if figure.met else 'MISSED'}"
-    earlier = before.get(f"{figure.task}: {figure.name}")
-    change = f" ({figure.value / earlier:.2f} of the baseline)" if earlier else ""
-    note = f"  [{figure.note}]" if figure.note else ""
-    return (
-        f"{figure.task:9} {figure.name:52} {figure.value:12,.3f} {figure.unit:4} {target}"
-        f"{change}{note}"
-    )
 
 
 def _read(path: Path | None) -> dict[str, float]:

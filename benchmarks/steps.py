@@ -401,13 +401,23 @@ STEPS: dict[str, Callable[..., Work]] = {
 }
 
 
+def _peak() -> float:
+    """Return the peak resident memory of this program, in MB.
+
+    What the operating system states when a process has ended includes the memory of the process
+    that started it.
+    """
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
 def main() -> None:
     """Run one step and print what it took as JSON."""
     work = STEPS[sys.argv[1]](**json.loads(sys.argv[2]))
     wall, cpu = time.perf_counter(), time.process_time()
     result = work()
     seconds, spent = time.perf_counter() - wall, time.process_time() - cpu
-    print(json.dumps({"seconds": seconds, "cpu": spent, "result": result}))
+    print(json.dumps({"seconds": seconds, "cpu": spent, "peak": _peak(), "result": result}))
 
 
 if __name__ == "__main__":

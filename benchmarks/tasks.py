@@ -483,3 +483,12 @@ TASKS: dict[str, Task] = {
     )
 }
 """Every task by the name that `--only` takes."""
+
+
+def run_task(name: str, settings: Settings, before: Mapping[str, float]) -> list[Figure]:
+    """Run one task; print its figures beside those of an earlier run, and return them."""
+    figures = []
+    for figure in TASKS[name](settings):
+        figures.append(figure)
+        print(figure.line(before), flush=True)
+    return figures
