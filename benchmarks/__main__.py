@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 
 import aegis
 from benchmarks.measure import ROOT, Figure
-from benchmarks.tasks import TASKS, Settings
+from benchmarks.tasks import TASKS, Settings, run_task
 
 
 def main() -> None:
@@ -30,21 +34,35 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     before = _read(given.baseline)
     figures: list[Figure] = []
+    failed: list[str] = []
     settings = Settings(folder, int(float(given.rows)))
+    compileall.compile_dir(ROOT / "src", quiet=1)  # as an installation does
     started = time.time()
     load = os.getloadavg()
     try:
         for name in names:
-            for figure in TASKS[name](settings):
-                figures.append(figure)
-                print(_line(figure, before), flush=True)
+            began = time.time()
+            # What an earlier task left in memory would count as the peak of what this one starts.
+            with ProcessPoolExecutor(1, get_context("spawn")) as alone:
+                done = alone.submit(run_task, name, settings, before)
+            try:
+                figures += done.result()
+            except RuntimeError as error:  # of a step; the other tasks still run
+                failed.append(name)
+                print(f"{name}: FAILED. {error}", flush=True)
+            print(f"{name}: {time.time() - began:.0f} s", flush=True)
     finally:
         if given.folder is None:
             shutil.rmtree(folder, ignore_errors=True)
         path = _write(given.output, figures, settings, load, time.time() - started)
         print(f"Written: {path}")
     missed = [f for f in figures if f.met is False]
-    print(f"{len(figures)} figures, {len(missed)} of them miss their target.")
+    print(
+        f"{len(figures)} figures in {(time.time() - started) / 60:.0f} minutes, "
+        f"{len(missed)} of them miss their target."
+    )
+    if failed:
+        sys.exit(f"These tasks failed: {', '.join(failed)}.")
 
 
 def _arguments() -> argparse.Namespace:
@@ -57,20 +75,6 @@ def _arguments() -> argparse.Namespace:
         "--folder", metavar="FOLDER", help="keep large tables here (default: a temporary folder)"
     )
     return parser.parse_args()
-
-
-def _line(figure: Figure, before: dict[str, float]) -> str:
-    target = ""
-    if figure.target is not None:
-        sign = "<=" if figure.at_most else ">="
-        target = f"{sign} {figure.target:g} {'met' if figure.met else 'MISSED'}"
-    earlier = before.get(f"{figure.task}: {figure.name}")
-    change = f" ({figure.value / earlier:.2f} of the baseline)" if earlier else ""
-    note = f"  [{figure.note}]" if figure.note else ""
-    return (
-        f"{figure.task:9} {figure.name:52} {figure.value:12,.3f} {figure.unit:4} {target}"
-        f"{change}{note}"
-    )
 
 
 def _read(path: Path | None) -> dict[str, float]:
@@ -93,6 +97,7 @@ def _write(
     content = {
         "benchmark": 1,
         "aegis": aegis.__version__,
+        "commit": _commit(),
         "created": now.isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "processors": os.cpu_count(),
@@ -104,6 +109,16 @@ def _write(
     }
     target.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     return target
+
+
+def _commit() -> str:
+    """Return the commit that was measured, marked if files differ from it; "" without Git."""
+    words = ["git", "describe", "--always", "--abbrev=8", "--dirty"]
+    try:
+        found = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return ""
+    return found.stdout.strip()
 
 
 if __name__ == "__main__":

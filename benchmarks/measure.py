@@ -61,6 +61,19 @@ class Figure:
         """Return the figure as JSON values."""
         return {**asdict(self), "met": self.met}
 
+    def line(self, before: Mapping[str, float]) -> str:
+        """Return the figure as a line, compared with an earlier run's figures by task and name."""
+        target = ""
+        if self.target is not None:
+            sign = "<=" if self.at_most else ">="
+            target = f"{sign} {self.target:g} {'met' if self.met else 'MISSED'}"
+        earlier = before.get(f"{self.task}: {self.name}")
+        change = f" ({self.value / earlier:.2f} of the baseline)" if earlier else ""
+        note = f"  [{self.note}]" if self.note else ""
+        return (
+            f"{self.task:9} {self.name:52} {self.value:12,.3f} {self.unit:4} {target}{change}{note}"
+        )
+
 
 @dataclass(frozen=True)
 class Step:
@@ -93,7 +106,7 @@ def step(name: str, **options: Any) -> Step:
 
 
 def measured(running: subprocess.Popen[str], what: str) -> Step:
-    """Wait for a process that prints `seconds`, `cpu` and `result` as JSON."""
+    """Wait for a process that prints `seconds`, `cpu`, `result` and maybe `peak` as JSON."""
     started = time.perf_counter()
     with running as process:
         assert process.stdout is not None
@@ -104,7 +117,8 @@ def measured(running: subprocess.Popen[str], what: str) -> Step:
     if process.returncode:
         raise RuntimeError(f"This failed: {what}.")
     found = json.loads(printed.splitlines()[-1])
-    return Step(found["seconds"], found["cpu"], whole, usage.ru_maxrss / 1024, found["result"])
+    peak = found.get("peak", usage.ru_maxrss / 1024)
+    return Step(found["seconds"], found["cpu"], whole, peak, found["result"])
 
 
 def command(

@@ -85,21 +85,23 @@ def _searched(data: Path, share: float, model: dict[str, Any]) -> tuple[float, i
 
 
 def lattices(folder: Path) -> Iterator[Figure]:
-    """Search 14 and 16 quasi-identifiers of an artificial table for a second, and for a minute."""
+    """Search 14 and 16 quasi-identifiers of an artificial table for the work of a second, and of a
+    minute, on an idle machine.
+    """
     import aegis
 
     for count in (14, 16):
         table, policy = _artificial(folder, count)
         study = aegis.Study(table, policy)
         for seconds in (1, 60):
-            advice = study.search(objective="loss", top=1, time_limit=seconds, explain_best=False)
+            advice = study.search(objective="loss", top=1, work=seconds, explain_best=False)
             found = advice.search
             if found is None or found.best is None or found.gap is None:
                 raise RuntimeError("Nothing admissible was found.")
             bound = "" if found.bound is None else f", bound {found.bound:.2f}"
             yield Figure(
                 "lattices",
-                f"{count} quasi-identifiers, loss, k = 5, s = 5 %, gap after {seconds} s",
+                f"{count} quasi-identifiers, loss, k = 5, s = 5 %, gap after the work of {seconds} s",
                 found.gap,
                 "",
                 0.01 if seconds == 60 else None,

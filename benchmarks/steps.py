@@ -207,16 +207,17 @@ def audit(table: str) -> Work:
     return work
 
 
-def apply(table: str, *, output: str, k: int = 5) -> Work:
-    """Release the best of ten generated configurations."""
+def apply(table: str, *, summary: str, output: str, k: int = 5) -> Work:
+    """Release the best of ten generated configurations, ranked from the table's summary."""
     import yaml
 
     import aegis
 
     rules = yaml.safe_load(POLICY.read_text(encoding="utf-8"))
     policy = aegis.load_policy(rules | {"privacy": {"k": k, "suppression": 0.5}})
-    advice = aegis.advise(table, policy, generate_count=10, seed=1)
-    best = advice.best
+    bundle = aegis.load_bundle(summary)  # made under another rule
+    study = aegis.Study(bundle, policy, seed=1, rule_override=True)
+    best = study.advise(generate_count=10).best
     assert best is not None
     few = aegis.load_policy(rules | {"privacy": {"k": 2, "suppression": 1.0}})
     aegis.apply(_few(table), few, best.configuration, output=output, force=True)
@@ -268,8 +269,8 @@ def naive(table: str, *, configurations: int = 2) -> Work:
     return work
 
 
-def search_all(table: str, *, time_limit: float = 60) -> Work:
-    """Search all 14 attributes of Adult with five or more candidates each, Pillai, k = 5, 5 %."""
+def search_all(table: str, *, limit: float = 60) -> Work:
+    """Search all 14 attributes of Adult, five or more candidates each, by Pillai, k = 5, 5 %."""
     import aegis
 
     def numeric(width: int) -> list[Any]:
@@ -297,7 +298,14 @@ def search_all(table: str, *, time_limit: float = 60) -> Work:
     )
 
     def work() -> dict[str, Any]:
-        advice = aegis.search(table, policy, top=1, time_limit=time_limit, explain_best=False)
+        advice = aegis.search(
+            table,
+            policy,
+            objective="adjusted-pillai",
+            top=1,
+            work=limit,  # seconds of an idle machine, so that a busy one finds the same
+            explain_best=False,
+        )
         found = advice.search
         assert found is not None
         return {
@@ -393,13 +401,23 @@ STEPS: dict[str, Callable[..., Work]] = {
 }
 
 
+def _peak() -> float:
+    """Return the peak resident memory of this program, in MB.
+
+    What the operating system states when a process has ended includes the memory of the process
+    that started it.
+    """
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
 def main() -> None:
     """Run one step and print what it took as JSON."""
     work = STEPS[sys.argv[1]](**json.loads(sys.argv[2]))
     wall, cpu = time.perf_counter(), time.process_time()
     result = work()
     seconds, spent = time.perf_counter() - wall, time.process_time() - cpu
-    print(json.dumps({"seconds": seconds, "cpu": spent, "result": result}))
+    print(json.dumps({"seconds": seconds, "cpu": spent, "peak": _peak(), "result": result}))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import typing
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -116,3 +117,13 @@ def test_a_command_has_an_option_for_each_field() -> None:
     colours = Colours(paint="blue", shades=["sky"])  # type: ignore[arg-type]
     assert made == [BuildCommand(plan=Path("plan.txt"), wall=Wall(height=2.0, colours=colours))]
     assert seen[0]["tint"] == ["sky"]
+
+
+def test_the_types_of_a_request_are_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked(requests.SearchRequest, None, {"top": 1})
+
+    def again(*_: Any, **__: Any) -> None:
+        raise AssertionError("The types were resolved again.")
+
+    monkeypatch.setattr(typing, "get_type_hints", again)
+    assert asked(requests.SearchRequest, None, {"top": 2}).top == 2

@@ -40,11 +40,17 @@ def remembered(method: Callable[Concatenate[S, P], V]) -> Callable[Concatenate[S
 
     @wraps(method)
     def remembering(self: S, /, *args: P.args, **kwargs: P.kwargs) -> V:
-        results: dict[object, V] = self.__dict__.setdefault(name, {})
         key = (args, *kwargs.items()) if kwargs else args
-        if key not in results:
-            results[key] = method(self, *args, **kwargs)
-        return results[key]
+        results: dict[object, V]
+        try:  # searches call this often, so the key is hashed only once
+            results = self.__dict__[name]
+            return results[key]
+        except KeyError:
+            pass
+        result = method(self, *args, **kwargs)
+        results = self.__dict__.setdefault(name, {})
+        results[key] = result
+        return result
 
     return remembering
 

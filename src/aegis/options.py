@@ -169,8 +169,9 @@ def checks_types(function: Callable[P, R]) -> Callable[P, R]:
 
 def check_fields(record: Any) -> None:
     """Raise `PolicyError` if the value of a record's field does not have the declared type."""
+    kind: Any = type(record)
     values = {each.name: getattr(record, each.name) for each in fields(record)}
-    _check(values, _hints(type(record)), {each.name: each.type for each in fields(record)})
+    _check(values, _hints(kind), {each.name: each.type for each in fields(record)})
 
 
 def check_arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
@@ -205,7 +206,8 @@ def _meaning(hint: Any) -> str:
     return f", {first[:1].lower()}{first[1:]}" if first else ""
 
 
-def _hints(declared: Any) -> dict[str, Any]:
+@functools.cache
+def _hints(declared: Any) -> Mapping[str, Any]:
     """Return the types that a function or a record declares, by name.
 
     A type that is imported only for type checkers is replaced by `Any`.

@@ -125,6 +125,8 @@ def refine(ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
     """
     if size == 1:
         return ids, space
+    if space == 1:
+        return codes, size
     return ids * size + codes, space * size
 
 
@@ -224,7 +226,9 @@ class Corners:
     def _refined(self, box: Box, *, finest: bool) -> tuple[Ints, int]:
         ids, space = self.cells.undivided()
         for index in self._quasi:
-            ids, space = dense(*refine(ids, space, *self.coded(index, box[index], finest=finest)))
+            codes, size = self.coded(index, box[index], finest=finest)
+            if size > 1:
+                ids, space = dense(*refine(ids, space, codes, size))
         return ids, space
 
     def parts(self, box: Box) -> Parts:
