@@ -187,9 +187,7 @@ def read_certificate(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]
 
 
 def _as_certified(source: Source, document: Mapping[str, Any]) -> Source:
-    """Return the table; a text file is read again if its certificate names texts that look like
-    numbers or dates, such as codes.
-    """
+    """Return the table; if codes look like numbers, read them as the texts that are certified."""
     stated = names_in(document["output"].get("text")) or []
     texts = [name for name in stated if name in {*source.columns} - {*texts_of(source)}]
     if source.dialect is None or not source.files or not texts:
@@ -487,9 +485,7 @@ class _Check:
         self._persons()
 
     def _limit(self, what: str, rows: Any, suppressed: Any, *, persons: bool) -> None:
-        """Record a number of suppressed rows (or `persons`) above the rule's limit. `what` is its
-        field in the certificate, and `rows` the number of all rows or persons.
-        """
+        """Record if the field `what` of all `rows` (or persons) is above the limit of the rule."""
         if self.declared is None or persons != (self.declared.person is not None):
             return
         if not (is_count(rows) and is_count(suppressed)):
@@ -556,9 +552,7 @@ class _Check:
         return audited
 
     def _needing_more(self) -> list[str]:
-        """Return patterns of fields (`privacy.notes*`) that only a population or a hierarchy could
-        check.
-        """
+        """Return patterns of fields that only a population or a hierarchy could check."""
         patterns = ["privacy.outside.implied*"]
         self.unchecked.append(f"privacy.outside.implied: {_OF_EACH_ROW}")
         if self._crowd_unknown(rule_of(self.document["policy"].get("privacy"))):
