@@ -128,7 +128,7 @@ _SAID: dict[ModelMetric, dict[str, Any]] = {
         "description": (
             "An estimate of the AUC (area under the ROC curve) that models reach on rows that "
             "took no part in their fit. Aegis fits linear discriminants with several penalties "
-            "and takes the best. It tries numbers and dates both as numbers and as thresholds. "
+            "and takes the best. It reads numbers and dates in two ways: as numbers, and as thresholds between ranges. "
             "Texts are categories. Rare classes count as much as frequent classes."
         ),
         "formula": (

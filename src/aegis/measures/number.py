@@ -202,8 +202,8 @@ def r2_measure(what: ExpectedR2) -> Measure:
         description=(
             "An estimate of the share of the variance of a numeric label that models explain on "
             "rows that took no part in their fit. Aegis fits ridge regressions with several "
-            "penalties and takes the best. It tries numbers and dates both as numbers and as "
-            "thresholds. Texts are categories."
+            "penalties and takes the best. It reads numbers and dates in two ways: as numbers, and "
+            "as thresholds between ranges. Texts are categories."
         ),
         formula=(
             "largest over p = 1, 10, 100, 1,000 rows of 1 - sum_k |y - y_k - (x - x_k)' (S_k + p I)^-1 s_k|^2"

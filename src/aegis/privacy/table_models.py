@@ -80,8 +80,9 @@ MODELS.register_all(
             ),
         ),
         argument=(
-            "The correction is smaller for larger classes. For example, take two classes with one "
-            "row each and the same value. They count as more diverse than the merged class."
+            "The correction for chance is smaller for larger classes. For example, take two "
+            "classes with one row each and the same value. They count as more diverse than the "
+            "merged class."
         ),
         figures=lambda table, criterion: corrected_values(criterion.counts(table)),
         values=L_VALUES,
