@@ -167,7 +167,10 @@ def test_masks_are_ranked_by_what_they_keep_of_the_number(level: dict[str, Any])
     made = protect(towns(), BOUNDED, **level)
     assert made.classes == ("0", "100")
     assert made.policy == policy_digest(load_policy(BOUNDED))
-    assert any("rounded at random to one of its declared bounds" in note for note in made.notes)
+    assert any(
+        "rounded at random, in each row, to one of its declared bounds" in note
+        for note in made.notes
+    )
     written = dumps(made)
     assert "98765" not in written
     assert not audit_leak(made).shortfalls

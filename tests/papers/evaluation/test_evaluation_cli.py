@@ -68,7 +68,9 @@ def test_csv_has_one_row_per_training(files, capsys):
 def test_bad_input_is_one_clear_error(files, capsys, tmp_path):
     assert run(["evaluate", *files[:-1], "lr,forest"]) == 2
     assert "Unknown model 'forest'" in capsys.readouterr().err
-    assert run(["evaluate", "summary.aegis", *files[1:]]) == 2
+    summary = str(tmp_path / "summary.aegis")
+    assert run(["summarize", *files[:3], "-o", summary]) == 0
+    assert run(["evaluate", summary, *files[1:]]) == 2
     assert "holds no rows" in capsys.readouterr().err
     other = tmp_path / "notes.txt"
     other.write_text("not a store\n")
