@@ -105,9 +105,10 @@ def configurations_to_rank(
     request: RankRequest,
     stated: Sequence[Configuration] = (),
 ) -> list[Configuration]:
-    """Return the configurations to rank: those of the request, else generated ones if the request
-    has a number of them, else those of the policy, else those in `stated` (for which the owner of a
-    protected summary states whether they meet the rule), else 50 generated ones.
+    """Return the configurations to rank: those that the request lists, or as many random ones as it
+    wants. A request with neither gets the first of these that is not empty: the configurations of
+    the policy; those in `stated`, for which the owner of a protected summary states whether they
+    meet the rule; 50 random ones.
 
     Raises
     ------

@@ -410,9 +410,10 @@ def _added(counts: Array, groups: Integers, size: int) -> Floats:
 
 
 def _summed(total: Matrix, level: Ints, size: int) -> Floats:
-    """Return the counts of pairs of levels S' G S, shape (d, d), from the counts of pairs of atoms
-    G (`total`), shape (D, D), dense or sparse. `level` has the level (masked value) of each of D
-    atoms (sets of original values), and `size` is d.
+    """Return how many rows have both levels (masked values) of each pair of d levels, shape (d, d).
+    They are summed from `total`, the rows that have both atoms (sets of original values) of each
+    pair of D atoms, shape (D, D), dense or sparse. `level` has the level of each atom, and `size`
+    is d.
     """
     if not is_sparse(total):
         return _added(_added(total, level, size).T, level, size)

@@ -159,7 +159,8 @@ class PrivacyPlan:
 
     def groups_of_people(self, name: str, candidate: Candidate) -> Integers | None:
         """Return the group of each of the W values that an attribute has in the population under a
-        candidate, shape (W,). Groups have the same numbers as in the table.
+        candidate mask, shape (W,). Values of the population and of the table that are masked in the
+        same way have the same group number.
 
         The result is None if there is no population, or if the attribute is no quasi-identifier.
         """
@@ -464,8 +465,9 @@ def as_released(policy: Policy) -> Policy:
     """Return a copy of the policy for measuring rows that have already been released, without
     masking them again.
 
-    A release does not contain the persons or the weights of its rows. The rows to measure have
-    both, in the columns `PERSON` and `WEIGHT`.
+    If the policy names a column of persons or weights, the copy names the columns `PERSON` or
+    `WEIGHT` instead. Aegis adds these columns to the rows to measure; a release does not contain
+    them.
     """
     person = None if policy.person is None else PERSON
     weight = None if policy.weight is None else WEIGHT

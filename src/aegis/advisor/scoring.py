@@ -254,11 +254,11 @@ class Scorer:
         return ConfigurationScore(value, percent, self._alone_scores(choice, measure))
 
     def _alone_scores(self, choice: Choice, measure: Measure) -> AttributeScores:
-        """Return the measure of each attribute alone, masked and unmasked.
+        """Return the score of each attribute by a measure, masked and unmasked. Most measures score
+        how well the attribute alone predicts the label.
 
-        For a measure that predicts each column, it is how well the other columns, under their
-        masks, predict the attribute. Attributes whose measure cannot be computed from the summary
-        are left out.
+        A measure that predicts every column scores how well the other columns predict the
+        attribute. Attributes whose score cannot be computed from the summary are left out.
         """
         label = self._label(choice)
         attributes = self.summary.attributes.items()

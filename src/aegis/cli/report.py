@@ -199,7 +199,7 @@ def _check_training(table: str, policy: Policy) -> None:
 def trained(study: Study, advice: Advice, models: Sequence[str]) -> Reported:
     """Train models on the first admissible entries of an advice and on the unmasked table.
 
-    Return the evaluation, from which the report takes the advice.
+    Return the evaluation, an object with the trained models and the advice, for the report.
     """
     evaluation: Reported = study.evaluate(
         advice, models=models, metric="roc_auc", splits=SPLITS, comparators=()

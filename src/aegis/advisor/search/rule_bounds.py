@@ -126,11 +126,11 @@ class Judge:
         return tuple(c for c in self._beyond_sizes if c.model.caps is not None or self.decides(c))
 
     def decides(self, criterion: Criterion) -> bool:
-        """Return whether a class that fails a criterion proves that finer tables fail, too.
+        """Return whether one class that fails a criterion proves that all tables with finer masks
+        fail it, too.
 
-        Without suppression, this means that all finer tables fail; it holds for every monotone
-        model. With suppression, it means that all parts of the class fail in finer tables; it holds
-        only for some models.
+        Without suppression, this is so for every monotone privacy model. With suppression, all
+        parts into which finer masks divide the class must fail; this is so only for some models.
         """
         model = criterion.model
         if model.least_size is not None:

@@ -291,10 +291,10 @@ def _skewed_specs(facts: ColumnFacts) -> list[Spec]:
 
 
 def _top(facts: ColumnFacts, *, is_age: bool) -> list[Spec]:
-    """Return a top code if the largest hundredth of the values is spread wider than the half below
-    it.
+    """Return a top code (a largest shown number) if a column has a few numbers far above all
+    others; otherwise an empty list.
 
-    More precisely: the maximum is farther from the 99 % quantile than this quantile is from the
+    This is so if the maximum is farther from the 99 % quantile than this quantile is from the
     median. Ages are always cut at `OLDEST_AGE`.
     """
     if is_age and facts.high > OLDEST_AGE:

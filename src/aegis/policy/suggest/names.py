@@ -254,7 +254,7 @@ def numbers_person(name: str) -> bool:
 
 
 def _numbers_somebody(words: tuple[str, ...]) -> bool:
-    """Return whether `words` are one for a person or record and one for a number: `patient nr`."""
+    """Return whether `words` name a person or record, and then a number: `patient nr`, for example."""
     if len(words) != 2:
         return False
     numbered = word_list("person") | word_list("record")
