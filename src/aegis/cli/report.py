@@ -142,7 +142,9 @@ def command(asked: ReportCommand) -> None:
 
 
 def _required_policy(table: str, output: Path, policy: Path | None) -> Path:
-    """Return the policy; raise an error that states the command to type if it or the table is missing."""
+    """Return the path of the policy. If no policy or no table is given, raise an error that states
+    the command to type.
+    """
     listed = table.lower().endswith(YAML)
     if policy is not None and not listed:
         return policy

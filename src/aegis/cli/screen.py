@@ -116,7 +116,7 @@ def _cut(names: Sequence[str], width: int) -> str:
 
 
 def _fitting(cautions: Sequence[str], lines: int) -> Iterator[str]:
-    """Yield the first cautions that fit in this many lines, at least one."""
+    """Yield the first cautions, as many as fit in this many lines but at least one."""
     for number, text in enumerate(cautions):
         lines -= _height(text)
         if number and lines < 0:
@@ -125,7 +125,9 @@ def _fitting(cautions: Sequence[str], lines: int) -> Iterator[str]:
 
 
 def alone(lost: float | None) -> str:
-    """Return a note that masking only this column costs `lost` percent of utility; empty if little."""
+    """Return a note that masking only one column costs `lost` percent of utility; empty if this is
+    little.
+    """
     from aegis.words import percent
 
     return "" if lost is None or lost < 0.05 else f"  (alone costs {percent(lost)})"
