@@ -590,7 +590,7 @@ def with_caveats(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
     """Return a copy of the advice whose warnings include the reasons why the best release may be
     less useful than its score suggests.
 
-    `told` lists such reasons that an earlier call added for another best release; they are removed.
+    `told` lists the reasons that an earlier call added for another best release; they are removed.
     """
 
     def warnings() -> tuple[str, ...]:

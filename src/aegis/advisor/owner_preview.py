@@ -40,7 +40,7 @@ class Share:
 
     @property
     def part(self) -> float:
-        """The share of the group's rows that the release suppresses, from 0 to 1."""
+        """The share of the rows with this value that the release suppresses, from 0 to 1."""
         return self.left_out / self.rows if self.rows else 0.0
 
 

@@ -178,7 +178,9 @@ class PrivacyPlan:
         return self._held() | {n: max(c.size for c in many) for n, many in candidates.items()}
 
     def _held(self) -> dict[str, int]:
-        """Return how many different values each attribute and the label have in the table."""
+        """Return how many different values each attribute and the label have in the table,
+        including null, by name.
+        """
         label = self.summary.label
         held = {label.column: len(label.classes) + (label.unlabelled > 0)} if label.there else {}
         return held | {
@@ -187,7 +189,8 @@ class PrivacyPlan:
 
     @property
     def as_it_is(self) -> bool:
-        """Whether the frequency table is fine enough to count the classes of the unmasked table.
+        """Whether the frequency table distinguishes all values, so that it can count the classes of
+        the unmasked table.
 
         If no candidate shows all values of an attribute, the frequency table has only the values of
         its finest candidate. Then classes of "unmasked" attributes are in fact classes under the
@@ -214,8 +217,8 @@ class PrivacyPlan:
         )
 
     def check(self, choice: Choice) -> Verdict:
-        """Return whether the release of a configuration meets the rule, with the rows to suppress
-        and the violated requirements.
+        """Return whether the release of a configuration meets the rule, with the number of rows to
+        suppress and the violated requirements.
         """
         return self.rule.check(self.classes(choice))
 
@@ -246,7 +249,7 @@ class PrivacyPlan:
     def kept_cells(self, choice: Choice) -> Flags:
         """Return whether the release of a configuration keeps each cell of the frequency table,
         shape (cells,). A cell is a combination of values that occurs; it is kept if its equivalence
-        class is.
+        class is not suppressed.
         """
         frequency = self.summary.frequency
         if frequency is None:
@@ -257,9 +260,9 @@ class PrivacyPlan:
         return np.isin(ids, kept_ids)
 
     def hidden(self, choice: Choice) -> Floats:
-        """Return which share of the information about the original quasi-identifiers (in bits) the
-        masks hide in each cell of the frequency table, shape (cells,). A cell is a combination of
-        values that occurs.
+        """Return the share, from 0 to 1, of the bits of information about the original
+        quasi-identifiers that the masks hide in each cell of the frequency table, shape (cells,). A
+        cell is a combination of values that occurs.
         """
         frequency = self.summary.frequency
         if frequency is None:
@@ -267,9 +270,9 @@ class PrivacyPlan:
         return hidden_shares(frequency, self._attributes, choice)
 
     def _hidden(self, table: ClassTable, frequency: FrequencyTable, choice: Choice) -> Floats:
-        """Return which share of the information about the original quasi-identifiers (in bits) the
-        masks hide in each class of `table`, shape (classes,). All rows of a class have the same
-        share.
+        """Return the share, from 0 to 1, of the bits of information about the original
+        quasi-identifiers that the masks hide in each class of `table`, shape (classes,). All rows
+        of a class have the same share.
         """
         ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
         hidden = np.zeros(len(table))
@@ -295,7 +298,9 @@ class PrivacyPlan:
 
     @property
     def after_others(self) -> bool:
-        """Whether the classes also distinguish the values that earlier releases showed."""
+        """Whether equivalence classes also distinguish rows by the values that earlier releases
+        showed of them.
+        """
         frequency = self.summary.frequency
         return frequency is not None and frequency.earlier is not None
 

@@ -219,7 +219,7 @@ class Finding:
 
     @classmethod
     def of(cls, advice: Advice, best: Ranked) -> Finding:
-        """Return the texts about one entry of an advice, usually the best."""
+        """Return the texts about one entry (`best`) of an advice, usually its first one."""
         figure, masks = advice.stated_utility(best), best.shown
         return cls(
             title=f"{best.name}{_share(advice, figure.utility_kept)}",
