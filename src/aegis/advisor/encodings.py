@@ -223,8 +223,9 @@ class CodedAttribute:
         return self if self.steps is None else self.steps[1]
 
     def square(self, some: slice | None) -> Floats:
-        """Return how many rows have each pair of the attribute's d columns, weighted by their
-        codes, as a lower triangle by fold and class, shape (K, c, d, d) for K folds.
+        """Return the sums, over rows, of the products of each pair of the d columns that encode the
+        attribute, by fold and class, shape (K, c, d, d) for K folds. Only the lower triangle is
+        filled.
 
         `some` is a range of c label classes. If it is None, all classes are counted together (c =
         1).
@@ -420,9 +421,9 @@ def _summed(total: Matrix, level: Ints, size: int) -> Floats:
 
 
 def _weighted(total: Matrix, grouping: sparse.csr_array) -> Floats:
-    """Return how many rows have both levels of each pair of d levels, shape (d, d). `total` has the
-    same counts for pairs of D atoms, shape (D, D), dense or sparse, and `grouping` the level of
-    each atom as 0/1, shape (D, d).
+    """Return how many rows have both levels (masked values) of each pair of d levels, shape (d, d).
+    `total` has the same counts for pairs of D atoms (sets of original values), shape (D, D), dense
+    or sparse, and `grouping` the level of each atom as 0/1, shape (D, d).
     """
     by_level = (grouping.T @ total) @ grouping
     dense: Floats = by_level.toarray() if is_sparse(by_level) else by_level
@@ -564,7 +565,9 @@ def known_alone(attribute: AttributeSummary, measure: Measure) -> bool:
 
 
 def sets_aside(summary: Summary) -> bool:
-    """Return whether scores of whole configurations leave out some attributes of this summary."""
+    """Return whether scores of whole configurations leave out some attributes of this summary,
+    because all attributes together have too many values.
+    """
     return any(attribute.aside for attribute in summary.attributes.values())
 
 

@@ -141,8 +141,7 @@ def _doubt(advice: Advice, summary: Summary) -> str | None:
     configuration score better on held-out rows; None if not.
 
     A method can create thousands of rare values, such as centroids and ranges. A model that fits a
-    coefficient to each of them predicts worse on new rows, which the adjusted trace does not
-    measure.
+    coefficient to each of them predicts worse on new rows; the adjusted trace does not show this.
     """
     best = advice.best
     rival = next(

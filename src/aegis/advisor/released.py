@@ -496,8 +496,8 @@ class ReleasedRows:
         """Count the rows that a release keeps from the frequency table of the summary; None if this
         has no frequency table or the label has no classes.
 
-        If some scored attributes are missing in the frequency table, the result has no scorer, only
-        the label classes that no kept row has.
+        If some scored attributes are missing in the frequency table, the result has no scorer. It
+        then states only which label classes no kept row has.
         """
         frequency = summary.frequency
         if frequency is None or not summary.label.has_classes:

@@ -195,7 +195,7 @@ class SeveralScorer(Scorer):
 
 
 def scorer_of(summary: Summary) -> Scorer:
-    """Return an object that scores the configurations of a summary, for one label or for
+    """Return an object that scores the configurations of a summary, which may have one label or
     several.
     """
     return Scorer(summary) if summary.several is None else SeveralScorer(summary)

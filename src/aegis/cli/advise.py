@@ -374,7 +374,9 @@ def _check_kind(asked: AdviseCommand) -> None:
 
 
 def _refuse(options: Mapping[str, object], why: str, hint: str) -> None:
-    """Raise `PolicyError` for the first option that the user gave; `why` completes the message."""
+    """Raise `PolicyError` if the user gave one of these `options`, which do not fit the command.
+    `why` completes the message after the name of the option.
+    """
     for name, given in options.items():
         if given is not None:
             raise PolicyError(f"{name} {why}.", hint=hint.format(name))

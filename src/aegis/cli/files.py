@@ -493,7 +493,7 @@ class Opening:
         return given
 
     def words(self) -> list[str]:
-        """Return the options that the user gave, as words of a command line."""
+        """Return the options for opening a table that the user gave, as words of a command line."""
         words: list[str] = []
         own = {f.name: getattr(self, f.name) for f in fields(self)[:4]}
         for field, given in (own | vars(self.syntax) | vars(self.values)).items():

@@ -79,7 +79,9 @@ _OTHER_OPTIONS = {
 
 
 def panel_of(name: str) -> str | None:
-    """Return the group of an option that several commands share; None if it has no group."""
+    """Return the heading under which the help lists an option that several commands share; None if
+    it has no such heading.
+    """
     return _PANELS.get(name)
 
 

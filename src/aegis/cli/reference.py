@@ -77,7 +77,9 @@ def _everywhere(
 
 
 def _rows(group: Any, name: str) -> dict[str, str]:
-    """Return the rows of the arguments and options of a command, which may be in a group."""
+    """Return the rows of a Markdown table on the arguments and options of a command, by their
+    names. `name` may have two words, such as `jobs list`.
+    """
     command = group
     for part in name.split():
         command = command.commands[part]

@@ -189,7 +189,7 @@ def _reported(
 
 
 def _check_training(table: str, policy: Policy) -> None:
-    """Raise an error, before the table is read, if no models can be trained on it."""
+    """Raise an error, before the table is read, if models cannot be trained on it (`--evaluate`)."""
     policy.require_label("--evaluate", number=True)
     if is_bundle(table):
         raise DataError(

@@ -51,8 +51,8 @@ class ShortPage:
 
     @classmethod
     def of(cls, advice: Advice, best: Ranked, origin: str, policy: Policy) -> ShortPage:
-        """Return the page of an advice in `LINES` lines. Masks and warnings share the lines below
-        the head.
+        """Return a page on an advice with at most `LINES` lines: the table, the rule and the best
+        configuration, and below these the masks and as many warnings as fit.
         """
         head = _head(advice, best, origin, policy)
         cautions = short_cautions(advice.warnings)
@@ -102,7 +102,7 @@ def _head(advice: Advice, best: Ranked, origin: str, policy: Policy) -> tuple[st
 
 
 def _height(text: str) -> int:
-    """Return the number of lines that a text needs on the page."""
+    """Return the number of lines that a text needs on a page that is `WIDTH` characters wide."""
     return max(1, len(wrap(text, WIDTH - 2)))
 
 

@@ -61,7 +61,7 @@ class LabelLine:
     @classmethod
     def of(cls, advice: Advice, served: ServedLabel) -> LabelLine:
         """Return the figures of one of several labels: on the released rows if these were measured,
-        otherwise on all rows, as in `served`.
+        otherwise those on all rows, from `served`.
         """
         utility = None if advice.best is None else advice.best.utility
         figure = None if utility is None else utility.labels.get(served.label)

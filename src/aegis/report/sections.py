@@ -363,7 +363,9 @@ def mask_words(mask: object) -> str:
 
 
 def changed_masks(masks: Mapping[str, str]) -> str:
-    """Return the masks of a configuration as text, without attributes that stay unmasked."""
+    """Return the masks of a configuration as one text, without the attributes that stay unmasked.
+    `masks` has the mask of each attribute.
+    """
     masking = {name: mask for name, mask in masks.items() if mask != "identity"}
     return listed_masks(masking) if masking else "nothing masked" if masks else "–"
 

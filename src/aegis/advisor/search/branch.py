@@ -265,8 +265,8 @@ class BranchAndBound:
         self._local.improved(box, others, pairs=True)
 
     def _search(self, start: tuple[Box, ...]) -> None:
-        """Search all combinations: first for an admissible configuration, then for the proven best.
-        The configurations in `start` are tried before others.
+        """Search all combinations: first for any admissible configuration, then for the best ones
+        and a proof of them. The configurations in `start` are tried before others.
         """
         root = self.problem.root
         self._at_work = OpenBox(self.objective.upper(root), root, tight=False)

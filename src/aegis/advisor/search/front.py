@@ -518,7 +518,7 @@ def put_first(
     """Move the configuration that the user prefers, among those that score about the same, to the
     front of `outcome.best`. Shorten this list to `top` entries.
 
-    Return the reason for this choice; None if the configuration has the best score.
+    Return the reason why this configuration comes first; None if it has the best score.
     """
     first, why = outcome.best[0][1], None
     scorer, measure = searcher.scorer, searcher.measure
@@ -636,8 +636,8 @@ def explain(
 
 
 def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[FinerMask]:
-    """Return the next finer candidate masks of each attribute, each with the statement whether the
-    rule admits it.
+    """Return the next finer candidate masks of each attribute, each with how it would change the
+    score of the best configuration, and which requirements it would violate.
 
     `box` is the best configuration, and `value` its score (negated if smaller scores are better),
     with which the scores under finer masks are compared. If time runs out, the remaining candidates

@@ -222,13 +222,14 @@ def levels_of(problem: Problem, box: Box) -> tuple[int, int]:
 
 
 def score_work(chosen: int, levels: int) -> float:
-    """Return about how many seconds it takes to compute a score or a bound by fold.
+    """Return about how many seconds it takes to compute a score, or an upper bound of it, from
+    counts by fold (part of the rows).
 
     Parameters
     ----------
     chosen
-        Number of levels of the attributes whose masks vary; all other levels are factorised once
-        for all scores.
+        Number of levels (masked values) of the attributes whose masks vary; the matrix of all other
+        levels is factorised only once for all scores.
     levels
         Number of levels of all attributes.
     """
@@ -587,7 +588,7 @@ class _Corners:
         return fit, int(joint.any(axis=0).sum())
 
     def _groups_of(self, counts: Given, index: int, number: int) -> GroupedLevels:
-        """Return the groups that a grouping forms of the levels of the attribute at `index`.
+        """Return how a grouping merges the levels (counted values) of the attribute at `index`.
         `number` identifies the grouping, and `counts` has the levels.
         """
         levels = slice(*self._offsets[index : index + 2].tolist())

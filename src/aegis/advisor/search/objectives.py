@@ -128,8 +128,9 @@ class ShareOfLabel(Objective):
         return self._quick[own]
 
     def known_share(self, box: Box) -> float | None:
-        """Return the upper bound of `share` that was computed last for a box (a set of candidate
-        masks for each attribute); if there is none, return the largest possible share, 1.
+        """Return an upper bound of the share of the label's utility that a configuration in a box
+        can keep, if one was computed before; otherwise 1. A box has a set of candidate masks for
+        each attribute.
 
         The result is None if the unmasked table has no utility for the label.
         """
@@ -564,9 +565,9 @@ class EveryColumn(OfMeasure):
 
     Errors on held-out rows are no smaller than least-squares errors on all rows. Least-squares
     errors are smallest if the other columns have the finest masks of the box. So for the bound,
-    only the mask of the predicted column varies: the scatter that the other columns explain is
-    grouped by each candidate, and the best candidate counts. The bound is a mean of these maxima,
-    one for each column, and needs only one matrix inverse.
+    only the mask of the predicted column varies: the scatter (sums of squares and products) that
+    the other columns explain is grouped by each candidate, and the best candidate counts. The bound
+    is a mean of these maxima, one for each column, and needs only one matrix inverse.
     """
 
     divides = True

@@ -308,8 +308,8 @@ class Variable(MaskVariable):
 
         Each subset contains one candidate, and the candidates of the set whose levels are coarser.
         `domain` and the subsets are bit masks: bit i is set if candidate i belongs to the set. The
-        result is empty if only few candidates are not comparable, because then their common
-        refinement gives a good bound.
+        result is empty if few candidates are incomparable (neither is finer than the other): then
+        the whole set has a good bound.
         """
         few = domain.bit_count() <= _MANY
         ends = [] if few else self._ends(domain, self._level_order.T)

@@ -354,8 +354,8 @@ class Judge:
 
     @remembered
     def _capped(self, criterion: Criterion, mask: Mask) -> ShareCaps | None:
-        """Return the largest shares that values may have in a class under a criterion, whichever
-        rows are suppressed; None if the model has no such limits.
+        """Return the largest share that each value may have in a class that meets a criterion,
+        whichever rows are suppressed; None if the privacy model sets no such limits.
 
         `mask` is the candidate of the criterion's attribute.
         """
@@ -374,7 +374,7 @@ class Judge:
     @remembered
     def _values(self, name: str, mask: Mask) -> tuple[Ints, tuple[str, ...]]:
         """Return the masked value of a protected attribute in each cell (combination of values) of
-        the frequency table, shape (cells,), as indices of texts, and these texts.
+        the frequency table, shape (cells,), as an index into a list of texts, and this list.
         """
         groups, labels = self._plan.protected(name, {} if mask is None else {name: mask})
         frequency = self._frequency

@@ -198,9 +198,9 @@ class Searcher:
     plan
         The plan that checks configurations against the rule.
     objective
-        Name of the figure to optimise, with its options.
+        Name of the figure that the search maximises or minimises, with its options.
     measure
-        Name of the measure by which results are scored.
+        Name of the measure by which the configurations that the search finds are scored.
     progress
         Shows the progress.
     """

@@ -216,8 +216,8 @@ def _day(value: Any) -> date | None:
 
 
 def _period(day: date, unit: str) -> tuple[int, ...]:
-    """Return numbers that identify the day, week, month, quarter or year (`unit`) that contains a
-    day; they differ for different periods.
+    """Return numbers that identify the period (a day, week, month, quarter or year, as `unit` says)
+    that contains a day; different periods have different numbers.
     """
     return {
         "day": (day.toordinal(),),

@@ -409,7 +409,9 @@ def _with_questions(
 
 
 def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
-    """Return the label: a number if it has many values, otherwise classes."""
+    """Return the label that the policy predicts from a column: a number if the column has many
+    different numbers, otherwise classes.
+    """
     if facts.kind is None:
         raise DataError(
             f"The label {facts.name!r} has type {facts.dtype}, which cannot be a class.",

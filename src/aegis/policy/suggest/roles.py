@@ -178,8 +178,8 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
 
 
 def _numbers_rows(facts: ColumnFacts) -> bool:
-    """Return whether a column's name says that it numbers persons or records, and every row has a
-    number.
+    """Return whether a column numbers the rows of a table: its name says that it has numbers of
+    persons or records, and every row has one.
     """
     concept = facts.concept
     named = concept is not None and concept.role is Role.IDENTIFIER and concept.name != PERSON_NAME
