@@ -590,7 +590,7 @@ def with_caveats(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
     """Return a copy of the advice whose warnings include the reasons why the best release may be
     less useful than its score suggests.
 
-    `told` lists such reasons that an earlier call added for another best release; they are removed.
+    `told` lists the reasons that an earlier call added for another best release; they are removed.
     """
 
     def warnings() -> tuple[str, ...]:
@@ -615,7 +615,8 @@ def _hides_all(ranked: Ranked) -> bool:
 
 
 def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) -> tuple[str, ...]:
-    """Return a warning if a class is rare and the AUC disagrees with the metric of the ranking.
+    """Return a warning if a class is rare, and the expected AUC would put another configuration
+    first than the metric of the ranking does.
 
     Aegis compares the first configuration with the one that has the largest expected AUC among the
     best ones. Aegis warns only if the measure is a model metric other than the AUC, and a class is

@@ -105,9 +105,10 @@ def configurations_to_rank(
     request: RankRequest,
     stated: Sequence[Configuration] = (),
 ) -> list[Configuration]:
-    """Return the configurations to rank: those of the request, else generated ones if the request
-    has a number of them, else those of the policy, else those in `stated` (for which the owner of a
-    protected summary states whether they meet the rule), else 50 generated ones.
+    """Return the configurations to rank: those that the request lists, or as many random ones as it
+    wants. A request with neither gets the first of these that is not empty: the configurations of
+    the policy; those in `stated`, for which the owner of a protected summary states whether they
+    meet the rule; 50 random ones.
 
     Raises
     ------
@@ -211,7 +212,8 @@ def _ladder(attributes: Sequence[AttributeWithMasks], most: int) -> list[tuple[i
 def _decode(number: int, attributes: Sequence[AttributeWithMasks]) -> tuple[int, ...]:
     """Return the combination with this number, as one candidate index per attribute.
 
-    Combinations are numbered in mixed radix.
+    Combinations are numbered in mixed radix: each attribute is one digit, whose radix is its number
+    of candidates.
     """
     digits = []
     for attribute in reversed(attributes):
@@ -246,7 +248,7 @@ def rank_configurations(
 ) -> Advice:
     """Rank masking configurations by admissibility, then by the measure, then by name.
 
-    Among configurations that score about the same, the preferred one comes first.
+    Of configurations that score about the same, the one that masks least comes first by default.
 
     Parameters
     ----------
@@ -303,10 +305,12 @@ def _settled(
     preference: Prefer,
     progress: Progress,
 ) -> tuple[list[Ranked], tuple[str, ...], tuple[str, ...]]:
-    """Return the ranking with standard errors and ties marked, notes on the errors, and a note on
-    why a tied configuration comes first.
+    """Return three things: the ranking, with standard errors and marks of ties; notes on errors
+    that were left out; and a note on why the first configuration is not the one with the best
+    score, if so.
 
-    `scored` has the entries of the ranking, each with its candidates.
+    `scored` has the entries of the ranking, each with its candidates; `preference` says which of
+    several tied configurations comes first.
     """
     choices = _compared_choices(scored)
     ranking = [ranked for ranked, _ in scored]
@@ -341,8 +345,8 @@ def _advice(
 
 
 def _note_on_estimates(policy: Policy, case: EstimateCase | None) -> tuple[str, ...]:
-    """Return a caution about ranking by estimates; empty if the estimate has none, or if scores are
-    not estimated (`case` is None).
+    """Return the caution that belongs to a way of estimating scores (`case`); empty if it has none,
+    or if scores are not estimated (`case` is None).
 
     Raises
     ------
@@ -506,7 +510,9 @@ def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
 
 
 def _rows_known(best: Ranked, released: ReleasedRows) -> bool:
-    """Return whether the rows that the best release keeps are known without reading the table."""
+    """Return whether Aegis already knows the rows that the release of an entry (`best`) keeps, so
+    that it need not read the table.
+    """
     plan, policy = released.plan, released.policy
     if best.method is not None or released.source is None or policy is None:
         return True
@@ -566,7 +572,7 @@ def _of_others(
     label: str | None, leaks: Mapping[str | None, Mapping[str, float]]
 ) -> tuple[str, ...]:
     """Return warnings about columns that alone explain one of several labels. `leaks` has these
-    columns by label. The label `label` is left out, because `Uncovered` describes it.
+    columns by label; those of `label` are left out, because `Uncovered` describes them.
     """
     others = {column: own for column, own in leaks.items() if column != label}
     return tuple(
@@ -608,8 +614,9 @@ def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None
 def _outside_of_codes(
     codes: KeptCodes, summary: Summary, policy: Policy, choice: Choice
 ) -> Outside:
-    """Return the risks that the rule does not cover, such as implied values, for a release whose
-    kept rows are given as codes. `choice` has the mask of each attribute.
+    """Return the risks of a release that the privacy rule does not cover, such as values that other
+    columns imply. `codes` has the rows that the release keeps, with a code for each value. `choice`
+    has the mask of each attribute.
     """
     names = dict.fromkeys((*summary.attributes, *policy.label.columns))
     shown = {name: codes.masked.codes[name] for name in names}
@@ -628,8 +635,8 @@ def _outside_of_codes(
 
 
 def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
-    """Return the columns whose nulls alone reveal a class of the label, by name, each with this
-    class.
+    """Return, by name, the columns whose nulls alone reveal a class of the label, each with this
+    class and the shares of rows that show it.
     """
     leaks = {}
     for name, attribute in summary.attributes.items():

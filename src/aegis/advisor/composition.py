@@ -262,7 +262,7 @@ def summary_after(
 
 
 def _narrowed(summary: Summary, policy: Policy) -> Summary:
-    """Return the summary without candidates that the policy does not list."""
+    """Return a copy of the summary without the candidate masks that the policy does not list."""
     attributes = {}
     for name, attribute in summary.attributes.items():
         own = len(policy.attributes[name].masks)
@@ -460,12 +460,13 @@ class _Joint:
         releases
             The releases, in the order in which they were made.
         start
-            Such a number for still earlier releases, shape (cells,).
+            For each cell, such a number for releases that were made still earlier, shape (cells,).
         leave_out
             Name of an attribute that is ignored in every release.
         as_made
-            If True, a cell is absent if the release as it was made lacks it. If False, it is absent
-            if the rule would suppress it in a release without the attribute `leave_out`.
+            When a cell is absent from a release: if True, when the rule suppressed it in the real
+            release; if False, when the rule would suppress it in a release without the attribute
+            `leave_out`.
         """
         shown = [self.codes(release, leave_out) for release in releases]
         before = np.zeros(self.frequency.cells, dtype=np.int64) if start is None else start
@@ -481,11 +482,12 @@ class _Joint:
     def judged(
         self, releases: Sequence[Configuration], leave_out: str | None = None
     ) -> tuple[Verdict, Ints]:
-        """Check whether each release together with the releases before it meets the rule. Return
-        the first result that fails, or the last result if none fails.
+        """Check, for each release from the second on, whether it meets the rule together with the
+        releases before it. Return the verdict on the first that fails, or on the last release if
+        none fails.
 
-        The second result is the number of rows of each joint class (rows that look equal in every
-        release) before suppression, shape (classes,). `leave_out` names an attribute to ignore.
+        Also return the number of rows of each joint class (rows that look equal in every release)
+        before suppression, shape (classes,). `leave_out` names an attribute to ignore.
         """
         verdicts = []
         taken = made_after(releases)
@@ -524,8 +526,8 @@ class _Joint:
     def _count(
         self, ids: Ints, releases: Sequence[Configuration], earlier: Ints | None = None
     ) -> ClassTable:
-        """Count the rows and the protected values of classes, with the values as finely as
-        `releases` together show them.
+        """Return the classes with their numbers of rows and of protected values. Two values count
+        as different if one of the `releases` shows them as different.
 
         `ids` has the class of each cell (combination of values) of the frequency table, shape
         (cells,). `earlier` has a number for what earlier releases show of each cell; cells with the

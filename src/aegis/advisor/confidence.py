@@ -288,7 +288,8 @@ def marked(ranking: Sequence[Ranked], errors: Floats, limits: Floats) -> list[Ra
 
 def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
     """Return whether the score of a configuration differs from the best score by at most `limit`,
-    so that the difference may be chance. The result is None if one of the two breaks the rule.
+    so that the difference may be chance. The result is None if one of the two configurations breaks
+    the rule.
     """
     if best.admissible is False or ranked.admissible is False:
         return None
@@ -300,8 +301,8 @@ def shrink_of(summary: Summary, measure: Measure) -> float:
     """Return the factor that converts standard errors for the rows in the folds to standard errors
     for all scored rows.
 
-    It is 1 for measures of whole configurations. Measures of single attributes use all rows, but
-    the folds have only the rows of a sample.
+    It is 1 for measures of whole configurations, which use the rows in the folds. Measures of
+    single attributes use all rows, of which the folds may have only a sample.
     """
     if measure.scope is Scope.CONFIGURATION:
         return 1.0

@@ -119,9 +119,9 @@ def mean_numbers(level: Array, count: Floats, total: Floats) -> Floats:
 
 
 def steps_of(numbers: Floats, rows: Floats) -> Floats:
-    """Return how much the number of each level (masked value) exceeds the number of the level
-    before, shape (L, 1). The columns of the encoding by thresholds, multiplied by these steps and
-    added, give the number.
+    """Return how much the number of each of L levels (masked values) exceeds the number of the
+    level before, shape (L, 1). The columns of the encoding by thresholds, multiplied by these steps
+    and added, give the number.
 
     The first step is 0, because the origin does not matter. Numbers are scaled to variance 1, so
     that a penalty means the same for each attribute. A missing number counts as the mean of all
@@ -167,14 +167,14 @@ class CodedAttribute:
         Number of rows by fold, class and column of the encoding, shape (K, C, d), for K folds, C
         classes and d columns.
     chance
-        For a noise mask with k noisy values, a factor of the variance that expected counts lack,
-        because they come from no drawn rows, shape (d, k); else None.
+        For a noise mask with k noisy values, a matrix B, shape (d, k): counts of rows with drawn
+        noise vary more than the expected counts in `joint`, by the covariance B B'. Else None.
     there
         Indices of the L levels of the mask that occur in the rows, shape (L,).
     places
         Index of the mask's level for each column of the encoding, shape (d,).
     counted_by
-        Number of different levels in the counts; for a noise mask, the number of atoms.
+        Number of different levels by which rows are counted; for a noise mask, the number of atoms.
     ordered
         Whether the columns are thresholds instead of indicators of levels.
     by_level
@@ -223,8 +223,9 @@ class CodedAttribute:
         return self if self.steps is None else self.steps[1]
 
     def square(self, some: slice | None) -> Floats:
-        """Return how many rows have each pair of the attribute's d columns, weighted by their
-        codes, as a lower triangle by fold and class, shape (K, c, d, d) for K folds.
+        """Return the sums, over rows, of the products of each pair of the d columns that encode the
+        attribute, by fold and class, shape (K, c, d, d) for K folds. Only the lower triangle is
+        filled.
 
         `some` is a range of c label classes. If it is None, all classes are counted together (c =
         1).
@@ -281,8 +282,8 @@ class GroupedCounts(NamedTuple):
     offsets
         Index of the first level of each of m attributes, and then d, shape (m + 1,).
     chance
-        With a noise mask, a factor B with k columns of the variance that expected counts lack,
-        shape (d, k): counts of drawn rows vary more, by B B'. None without noise.
+        With a noise mask, a matrix B, shape (d, k): counts of rows with drawn noise vary more than
+        expected counts, by the covariance B B'. None without noise.
     """
 
     counted: Counted
@@ -307,9 +308,8 @@ def _whole(summed: Floats) -> Array:
 
 
 class RowGroups:
-    """Sums counts by atom into counts by level, for many configurations (S' G S in theory.md). An
-    atom is a set of values that all candidates of an attribute treat in the same way; a level is a
-    masked value.
+    """Sums counts by atom into counts by level, for many configurations. An atom is a set of values
+    that all candidates of an attribute treat in the same way; a level is a masked value.
 
     Parameters
     ----------
@@ -377,8 +377,8 @@ def stacked_levels(levels: Sequence[Integers]) -> tuple[Ints, Ints]:
 
 def stacked_grouping(levels: Sequence[Integers]) -> tuple[sparse.csr_array, Ints]:
     """Return the level of each atom as a sparse 0/1 matrix, shape (D, d), for D atoms and d levels
-    of all m attributes together (S in theory.md). Also return the index of the first level of each
-    attribute, followed by d, shape (m + 1,).
+    of all m attributes together. Also return the index of the first level of each attribute,
+    followed by d, shape (m + 1,).
 
     `levels` has the level of each atom, for each attribute. An atom is a set of values that all
     candidates treat in the same way; a level is a masked value.
@@ -410,9 +410,10 @@ def _added(counts: Array, groups: Integers, size: int) -> Floats:
 
 
 def _summed(total: Matrix, level: Ints, size: int) -> Floats:
-    """Return the counts of pairs of levels S' G S, shape (d, d), from the counts of pairs of atoms
-    G (`total`), shape (D, D), dense or sparse. `level` has the level (masked value) of each of D
-    atoms (sets of original values), and `size` is d.
+    """Return how many rows have both levels (masked values) of each pair of d levels, shape (d, d).
+    They are summed from `total`, the rows that have both atoms (sets of original values) of each
+    pair of D atoms, shape (D, D), dense or sparse. `level` has the level of each atom, and `size`
+    is d.
     """
     if not is_sparse(total):
         return _added(_added(total, level, size).T, level, size)
@@ -420,8 +421,9 @@ def _summed(total: Matrix, level: Ints, size: int) -> Floats:
 
 
 def _weighted(total: Matrix, grouping: sparse.csr_array) -> Floats:
-    """Return the counts of pairs of d levels, S' G S, from the counts of pairs of D atoms: `total`
-    G, shape (D, D), dense or sparse. `grouping` S has the level of each atom as 0/1, shape (D, d).
+    """Return how many rows have both levels (masked values) of each pair of d levels, shape (d, d).
+    `total` has the same counts for pairs of D atoms (sets of original values), shape (D, D), dense
+    or sparse, and `grouping` the level of each atom as 0/1, shape (D, d).
     """
     by_level = (grouping.T @ total) @ grouping
     dense: Floats = by_level.toarray() if is_sparse(by_level) else by_level
@@ -459,8 +461,8 @@ def _expected_counts(total: Matrix, joint: Floats, levels: Sequence[Array]) -> G
 
 
 def drawn_chance(channel: Floats, rows: Floats) -> Floats:
-    """Return a matrix B, shape (L, L). If a noise mask draws its values, counts have the covariance
-    of the expected counts plus B B'.
+    """Return a matrix B, shape (L, L), for a noise mask: counts of rows with drawn values have the
+    covariance of the expected counts plus B B'.
 
     Suppose that the label is independent of the reports (the noisy values). Let m_r be the number
     of rows with report r, n_a the number of rows with atom a, and K the probabilities of reports
@@ -563,7 +565,9 @@ def known_alone(attribute: AttributeSummary, measure: Measure) -> bool:
 
 
 def sets_aside(summary: Summary) -> bool:
-    """Return whether scores of whole configurations leave out some attributes of this summary."""
+    """Return whether scores of whole configurations leave out some attributes of this summary,
+    because all attributes together have too many values.
+    """
     return any(attribute.aside for attribute in summary.attributes.values())
 
 

@@ -23,8 +23,8 @@ NOTHING = 5e-5
 
 @dataclass(frozen=True)
 class ProvenList:
-    """What a search has proven about its shortlist. A search scores a list of configurations one by
-    one if its upper bound on the objective is too high to exclude the others.
+    """What a search has proven about its shortlist: the configurations that it scored one by one,
+    because its upper bound on the objective is too high to exclude any.
 
     The shortlist is proven to contain every admissible configuration with a value of `measure`
     above `least`.
@@ -111,7 +111,7 @@ class SearchFigures:
     optimal
         Whether the best configuration is proven to be the best of all combinations.
     exact
-        Whether the objective has a valid bound. If not, `notes` describes the search.
+        Whether an upper bound of the objective is known. If not, `notes` describes the search.
     best, bound
         The objective of the best configuration, and the best value that any configuration could
         still reach.
@@ -133,7 +133,8 @@ class SearchFigures:
         Whether the unmasked table has any utility by the measure. If not, scores cannot compare
         masks.
     proven
-        The list that was scored, if the objective has no sharp bound; None if it has one.
+        What is proven about the list of configurations that was scored, if the upper bound on the
+        objective is too high to exclude configurations; else None.
     """
 
     objective: str

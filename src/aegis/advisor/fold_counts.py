@@ -518,11 +518,11 @@ class FoldBlocks:
 
 
 def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
-    """Return a factor B of the variance that expected counts of noise masks lack, shape (d, k): one
+    """Return a matrix B, shape (d, k), that says how much counts of rows with drawn noise vary: one
     row for each of d levels, and one column for each level of a noise mask. The result is None if
     no attribute in `shown` has a noise mask.
 
-    Counts of drawn rows vary more than expected counts, by the covariance B B'
+    These counts vary more than expected counts, by the covariance B B'
     (`aegis.advisor.encodings.drawn_chance`).
     """
     own = [attribute.chance for attribute in shown]
@@ -590,8 +590,9 @@ def _tabulated(
     levels: tuple[Array, Array],
     added: Callable[[Array, int], Floats],
 ) -> Floats:
-    """Return a table of two attributes for each of `size` places, shape (size, L_i, L_j), for L_i
-    and L_j masked values. A place is what a table is counted for, such as a label class.
+    """Return the number of rows by place and by the masked values of two attributes, shape (size,
+    L_i, L_j), for `size` places and L_i and L_j masked values. A place is, for example, a class of
+    the label: each place has its own table.
 
     Parameters
     ----------
@@ -602,7 +603,8 @@ def _tabulated(
         For each of the two attributes, the masked value of each of A atoms, shape (A,). For a noise
         mask, the probability of each of L masked values, shape (A, L).
     added
-        Function that adds up rows (or cells) by a key, from 0 to a size.
+        Function that returns the number of rows for each key from 0 on. It takes the key of each
+        row (or cell), and the number of keys.
     """
     height, width = map(_counted_by, levels)
     first, second = (
@@ -745,7 +747,7 @@ def _bins(shown: Floats, ordered: bool) -> Ints:
     each level (`shown`).
 
     If `ordered` is True, bins are neighbouring levels with about equally many rows. If not, the
-    seven most frequent levels have a bin each.
+    seven most frequent levels have a bin each, and all others share one.
     """
     bins = np.zeros(len(shown), dtype=np.int64)
     there = np.flatnonzero(shown > 0)

@@ -85,8 +85,9 @@ def _shares_of_number(summary: Summary, choice: Choice) -> dict[str, float]:
 
 
 def _as_rows(weights: Array, rows: Array) -> Floats:
-    """Scale sums of weights so that the sum of each value is its number of rows. If one row is then
-    left out, as in `label_share`, this is one row and not one unit of weight.
+    """Return sums of weights, scaled so that the sum for each value is its number of rows, shape
+    (V, C). A caller that leaves one row out by subtracting 1 then leaves out a row, not a unit of
+    weight.
 
     Parameters
     ----------

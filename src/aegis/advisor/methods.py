@@ -141,8 +141,7 @@ def _doubt(advice: Advice, summary: Summary) -> str | None:
     configuration score better on held-out rows; None if not.
 
     A method can create thousands of rare values, such as centroids and ranges. A model that fits a
-    coefficient to each of them predicts worse on new rows, which the adjusted trace does not
-    measure.
+    coefficient to each of them predicts worse on new rows; the adjusted trace does not show this.
     """
     best = advice.best
     rival = next(
@@ -165,8 +164,8 @@ def _doubt(advice: Advice, summary: Summary) -> str | None:
 
 
 def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
-    """Return the recipes of record-level releases. Those that have the same name as a configuration
-    of the advice are renamed.
+    """Return the recipes of record-level releases, after renaming those that have the same name as
+    a configuration of the advice.
     """
     taken = {ranked.name for ranked in advice.ranking}
     return tuple(
@@ -293,9 +292,10 @@ class RecordRanker:
         }
 
     def _held_out(self, released: Source, data: pa.Table) -> float | None:
-        """Return the score of a released table on held-out rows, to check the measure of the
-        ranking. `data` has the rows of `released` in memory. The result is None if this measure
-        needs no such check, or if nothing is left to predict.
+        """Return the score of a released table by a second measure, on held-out rows, because the
+        measure of the ranking may be too high for some releases. `data` has the rows of `released`
+        in memory. The result is None if the measure of the ranking needs no such check, or if
+        nothing is left to predict.
         """
         doubting = self.measure.doubted_by
         if doubting is None or not self._tells_apart(data):
@@ -327,8 +327,8 @@ class RecordRanker:
         return ConfigurationScore(value, share, scores)
 
     def _tells_apart(self, data: pa.Table) -> bool:
-        """Return whether the rows of a release have at least two label classes. Without a label,
-        return whether there are any rows.
+        """Return whether the rows of a release (`data`) have at least two label classes. Without a
+        label, return whether there are any rows.
         """
         if not self.policy.label:
             return bool(data.num_rows)

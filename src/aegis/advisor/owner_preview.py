@@ -40,7 +40,7 @@ class Share:
 
     @property
     def part(self) -> float:
-        """The share of the group's rows that the release suppresses, from 0 to 1."""
+        """The share of the rows with this value that the release suppresses, from 0 to 1."""
         return self.left_out / self.rows if self.rows else 0.0
 
 
@@ -134,8 +134,8 @@ def _frequent(labels: tuple[str, ...], rows: Floats) -> tuple[tuple[str, int], .
 def _left_out(
     summary: Summary, plan: PrivacyPlan, choice: Choice
 ) -> tuple[tuple[Share, ...], tuple[Share, ...]]:
-    """Return the suppressed rows of each label class, and the masked values of quasi-identifiers
-    that lose the largest shares of their rows.
+    """Return how many rows the release of a configuration suppresses in each label class, and which
+    masked values of quasi-identifiers lose the largest shares of their rows.
     """
     frequency = summary.frequency
     if frequency is None:

@@ -159,7 +159,8 @@ class PrivacyPlan:
 
     def groups_of_people(self, name: str, candidate: Candidate) -> Integers | None:
         """Return the group of each of the W values that an attribute has in the population under a
-        candidate, shape (W,). Groups have the same numbers as in the table.
+        candidate mask, shape (W,). Values of the population and of the table that are masked in the
+        same way have the same group number.
 
         The result is None if there is no population, or if the attribute is no quasi-identifier.
         """
@@ -177,7 +178,9 @@ class PrivacyPlan:
         return self._held() | {n: max(c.size for c in many) for n, many in candidates.items()}
 
     def _held(self) -> dict[str, int]:
-        """Return how many different values each attribute and the label have in the table."""
+        """Return how many different values each attribute and the label have in the table,
+        including null, by name.
+        """
         label = self.summary.label
         held = {label.column: len(label.classes) + (label.unlabelled > 0)} if label.there else {}
         return held | {
@@ -186,7 +189,8 @@ class PrivacyPlan:
 
     @property
     def as_it_is(self) -> bool:
-        """Whether the frequency table is fine enough to count the classes of the unmasked table.
+        """Whether the frequency table distinguishes all values, so that it can count the classes of
+        the unmasked table.
 
         If no candidate shows all values of an attribute, the frequency table has only the values of
         its finest candidate. Then classes of "unmasked" attributes are in fact classes under the
@@ -213,8 +217,8 @@ class PrivacyPlan:
         )
 
     def check(self, choice: Choice) -> Verdict:
-        """Return whether the release of a configuration meets the rule, with the rows to suppress
-        and the violated requirements.
+        """Return whether the release of a configuration meets the rule, with the number of rows to
+        suppress and the violated requirements.
         """
         return self.rule.check(self.classes(choice))
 
@@ -245,7 +249,7 @@ class PrivacyPlan:
     def kept_cells(self, choice: Choice) -> Flags:
         """Return whether the release of a configuration keeps each cell of the frequency table,
         shape (cells,). A cell is a combination of values that occurs; it is kept if its equivalence
-        class is.
+        class is not suppressed.
         """
         frequency = self.summary.frequency
         if frequency is None:
@@ -256,9 +260,9 @@ class PrivacyPlan:
         return np.isin(ids, kept_ids)
 
     def hidden(self, choice: Choice) -> Floats:
-        """Return which share of the information about the original quasi-identifiers (in bits) the
-        masks hide in each cell of the frequency table, shape (cells,). A cell is a combination of
-        values that occurs.
+        """Return the share, from 0 to 1, of the bits of information about the original
+        quasi-identifiers that the masks hide in each cell of the frequency table, shape (cells,). A
+        cell is a combination of values that occurs.
         """
         frequency = self.summary.frequency
         if frequency is None:
@@ -266,9 +270,9 @@ class PrivacyPlan:
         return hidden_shares(frequency, self._attributes, choice)
 
     def _hidden(self, table: ClassTable, frequency: FrequencyTable, choice: Choice) -> Floats:
-        """Return which share of the information about the original quasi-identifiers (in bits) the
-        masks hide in each class of `table`, shape (classes,). All rows of a class have the same
-        share.
+        """Return the share, from 0 to 1, of the bits of information about the original
+        quasi-identifiers that the masks hide in each class of `table`, shape (classes,). All rows
+        of a class have the same share.
         """
         ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
         hidden = np.zeros(len(table))
@@ -294,7 +298,9 @@ class PrivacyPlan:
 
     @property
     def after_others(self) -> bool:
-        """Whether the classes also distinguish the values that earlier releases showed."""
+        """Whether equivalence classes also distinguish rows by the values that earlier releases
+        showed of them.
+        """
         frequency = self.summary.frequency
         return frequency is not None and frequency.earlier is not None
 
@@ -464,8 +470,9 @@ def as_released(policy: Policy) -> Policy:
     """Return a copy of the policy for measuring rows that have already been released, without
     masking them again.
 
-    A release does not contain the persons or the weights of its rows. The rows to measure have
-    both, in the columns `PERSON` and `WEIGHT`.
+    If the policy names a column of persons or weights, the copy names the columns `PERSON` or
+    `WEIGHT` instead. Aegis adds these columns to the rows to measure; a release does not contain
+    them.
     """
     person = None if policy.person is None else PERSON
     weight = None if policy.weight is None else WEIGHT

@@ -106,8 +106,8 @@ class Estimate:
 
     @property
     def place(self) -> float:
-        """The estimated deviation (PUD) by which estimates are sorted. It is rounded, so that
-        rounding errors do not decide the order.
+        """The estimated deviation from the unmasked table (PUD) by which configurations are sorted.
+        It is rounded, so that floating-point errors do not decide the order.
         """
         parts = (abs(x) for a in self.attributes.values() for x in (a.masked, a.estimate))
         largest = max(parts, default=0.0)

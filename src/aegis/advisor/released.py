@@ -137,9 +137,8 @@ def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
 
 
 def _cut_by_masks(attribute: AttributeSummary) -> bool:
-    """Return whether the summary counts more sets of values of an attribute than its unmasked
-    levels and ranges distinguish, because candidate masks divide rare values that share one level
-    there.
+    """Return whether candidate masks divide the rare values of an attribute, which together are one
+    level (counted value) of the unmasked attribute. The summary then counts the divided values.
     """
     own = attribute.unmasked
     alone = [own.levels] if own.ranges is None else [own.levels, own.ranges]
@@ -380,7 +379,7 @@ class ReleasedRows:
 
     @property
     def _origin(self) -> str:
-        """The name of the released rows in messages."""
+        """The name by which messages refer to the released rows."""
         assert self.source is not None
         return f"the released rows of {self.source.origin}"
 
@@ -497,8 +496,8 @@ class ReleasedRows:
         """Count the rows that a release keeps from the frequency table of the summary; None if this
         has no frequency table or the label has no classes.
 
-        If some scored attributes are missing in the frequency table, the result has no scorer, only
-        the label classes that no kept row has.
+        If some scored attributes are missing in the frequency table, the result has no scorer. It
+        then states only which label classes no kept row has.
         """
         frequency = summary.frequency
         if frequency is None or not summary.label.has_classes:
@@ -589,7 +588,7 @@ def with_utility(
 def _kept(released: ReleasedRows, best: Ranked, scorer: Scorer) -> KeptRows | KeptLabels | None:
     """Return the counts of the rows that the best release keeps.
 
-    If the release has no masks and suppresses no rows, these are the counts of the summary.
+    If the release masks nothing and suppresses no rows, these are the counts of the summary.
     """
     choice = scorer.choose(best.configuration)
     if (

@@ -241,8 +241,8 @@ def _left_out(attribute: AttributeSummary, rows: int) -> str:
 
 
 def _twins(summary: Summary, first: str, second: str) -> bool:
-    """Return whether the columns `first` and `second` almost determine each other, by their values
-    or by the ranges of their values.
+    """Return whether two columns, named `first` and `second`, almost determine each other: by their
+    values, or by ranges of their values.
     """
     names = summary.pairs.names
     places = sorted((names.index(first), names.index(second)))
@@ -312,8 +312,9 @@ class Later(Generic[T]):
 
 
 def later(compute: Callable[[], T]) -> T:
-    """Return a value for a field that `read_later` names. `compute` is called when somebody first
-    reads the field, so type checkers see its result.
+    """Return a placeholder for the value of a field that `read_later` names: `compute` is called
+    when somebody first reads the field. For type checkers, the placeholder has the type of the
+    value.
     """
     return cast(T, Later(compute))
 

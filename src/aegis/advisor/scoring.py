@@ -156,8 +156,8 @@ class PairValues:
     @remembered
     def _told(self, place: int, candidate: Candidate) -> float:
         """Return the effective number of values of an attribute after masking: the sum of p_a P(r |
-        a)^2 / p_r over its atoms a (sets of original values) and masked values r, where p are
-        shares of rows.
+        a)^2 / p_r over its atoms a (sets of original values) and masked values r. Here p_a and p_r
+        are shares of rows, and P(r | a) is the probability that the mask shows r for a.
 
         `place` is the index of the attribute, `candidate` its mask.
         """
@@ -254,11 +254,11 @@ class Scorer:
         return ConfigurationScore(value, percent, self._alone_scores(choice, measure))
 
     def _alone_scores(self, choice: Choice, measure: Measure) -> AttributeScores:
-        """Return the measure of each attribute alone, masked and unmasked.
+        """Return the score of each attribute by a measure, masked and unmasked. Most measures score
+        how well the attribute alone predicts the label.
 
-        For a measure that predicts each column, it is how well the other columns, under their
-        masks, predict the attribute. Attributes whose measure cannot be computed from the summary
-        are left out.
+        A measure that predicts every column scores how well the other columns predict the
+        attribute. Attributes whose score cannot be computed from the summary are left out.
         """
         label = self._label(choice)
         attributes = self.summary.attributes.items()
@@ -320,8 +320,8 @@ class Scorer:
         with its candidate in `choice`.
 
         If other attributes carry the same information, the loss is small. The result is empty if
-        the unmasked table has more than `MOST_LEVELS` values: each attribute needs a score of the
-        whole table, and the time of a score grows with the cube of the number of values.
+        the unmasked table has more than `MOST_LEVELS` values: for each attribute, the whole table
+        is scored, and the time of a score grows with the cube of the number of values.
         """
         sign = measure.direction.sign
         levels = sum(self.unmasked[name].size for name in self._names)
@@ -343,7 +343,7 @@ class Scorer:
         """Return the value of a measure that compares one masked attribute with the label. `label`
         is the mask of the label, if it has one.
 
-        For a measure of pairs or of all columns, the other attributes are unmasked.
+        For a measure of pairs of attributes or of all columns, all other attributes stay unmasked.
         """
         key = (measure.name, attribute.name, candidate, label)
         if key not in self._values:
@@ -414,7 +414,7 @@ class Scorer:
 
     def cooccurrence(self, choice: Choice, needs: Collection[Need] = ()) -> Cooccurrence:
         """Return how many rows have both levels of each pair of levels (masked values) under a
-        configuration (S' G S in theory.md), and the further counts that a measure needs.
+        configuration, and the further counts that a measure needs.
 
         Parameters
         ----------
@@ -648,8 +648,8 @@ class Scorer:
         label: Candidate | None,
         needs: Collection[Need] = (),
     ) -> Cooccurrence:
-        """Return the counts of a single attribute, in the form of counts of a configuration.
-        `needs` lists further counts that the measure needs.
+        """Return the counts of a single masked attribute, in the form in which measures of whole
+        configurations take counts. `needs` lists further counts that the measure needs.
         """
         which = [self._names.index(attribute.name)]
         return self._filled((attribute.name, candidate, label), which, [candidate], label, needs)

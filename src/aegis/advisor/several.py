@@ -70,8 +70,8 @@ class TaskScorer:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The attributes from which the label is predicted, and the label itself if configurations
-        choose a mask for the label.
+        """The names of the attributes from which the label is predicted, and of the label itself if
+        configurations choose a mask for it.
         """
         return tuple(a.name for a in self.task.summary.all_attributes)
 
@@ -106,8 +106,8 @@ class TaskScorer:
         return self.scorer.value(own, self.measure)
 
     def hides_label(self, own: Choice) -> bool:
-        """Return whether the label's mask leaves at most one class, so that there is nothing to
-        predict. `own` has the candidates of the table with only this label.
+        """Return whether the label's mask in a configuration leaves at most one class, so that
+        there is nothing to predict. `own` has the candidates of the table with only this label.
         """
         label = own.get(self.column)
         if label is None or label.noise is not None:
@@ -195,7 +195,7 @@ class SeveralScorer(Scorer):
 
 
 def scorer_of(summary: Summary) -> Scorer:
-    """Return an object that scores the configurations of a summary, for one label or for
+    """Return an object that scores the configurations of a summary, which may have one label or
     several.
     """
     return Scorer(summary) if summary.several is None else SeveralScorer(summary)

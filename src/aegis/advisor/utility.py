@@ -439,10 +439,12 @@ class UtilityFigure:
 
     @property
     def why_better(self) -> str:
-        """Return why the release scores better than its reference, as the end of a sentence.
+        """Return a text on why the release scores better than its reference (the unmasked table, as
+        a rule), to end a sentence.
 
-        If the difference is within the sampling error, the text says that both scores are equal. It
-        is empty if the release does not score better, or if the shown decimals hide the difference.
+        If the score is higher only by sampling error, the text says "as much as" instead of a
+        reason. It is empty if the release does not score better, or if the shown decimals hide the
+        difference.
 
         Examples
         --------
@@ -495,7 +497,7 @@ class UtilityFigure:
 
         An R2 is seldom below its range, but about a quarter of trained models exceed it, because
         they use interactions. For metrics other than AUC and R2, the range covers only the sampling
-        error. The text is empty if there is no standard error.
+        error. The text is empty if the score has no standard error.
         """
         if self.stderr is None:
             return ""

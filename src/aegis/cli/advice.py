@@ -62,7 +62,7 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
 
 
 def _combinations(search: SearchFigures, advice: Advice) -> str:
-    """Return the number of searched combinations and, if it is below the total, the reason."""
+    """Return as text how many combinations were searched and, if these are not all, why."""
     if search.work.combinations == advice.combinations:
         return amount(search.work.combinations)
     return (
@@ -159,7 +159,9 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
 
 
 def objective_legend(advice: Advice) -> str:
-    """Return a line that explains the objective column; empty if the objective is the measure."""
+    """Return a line that explains the ranking's column with the search objective; empty if the
+    objective is the measure, because there is no such column then.
+    """
     search = advice.search
     if search is None or search.objective == advice.measure:
         return ""
@@ -260,7 +262,8 @@ def advice_dict(advice: Advice, top: int | None) -> dict[str, Any]:
 def _places(advice: Advice, top: int | None) -> list[int]:
     """Return the indices of the entries to print: the first `top`, and all record-level releases.
 
-    A user who requests record-level releases wants to see their ranks.
+    Record-level releases are always printed, because a user who requests them wants to see their
+    ranks.
     """
     first = len(advice.ranking) if top is None else top
     return [i for i, r in enumerate(advice.ranking) if i < first or r.method is not None]
@@ -274,9 +277,10 @@ _EACH_COLUMN = (
 
 
 def _rank(advice: Advice, place: int) -> str:
-    """Return the rank of the entry number `place` as text.
+    """Return the rank of the entry with the index `place` as text.
 
-    A search lists only the best configurations, so a lower rank is only known as ">N".
+    A search lists only the N best configurations. If a record-level release comes after all of
+    them, only ">N" is known of its rank.
     """
     last = max((i for i, r in enumerate(advice.ranking) if r.method is None), default=None)
     if advice.search is None or last is None or place <= last:
@@ -309,8 +313,8 @@ def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
 
 
 def _estimate_cells(ranked: Ranked) -> tuple[object, ...]:
-    """Return the name of the estimate, the estimated deviation and its bounds; empty without an
-    estimate.
+    """Return the CSV cells on a configuration's estimate: its name, the estimated deviation from
+    the unmasked table, and the bounds of the deviation. Without an estimate, there are no cells.
     """
     estimate = ranked.estimate
     return (
@@ -351,7 +355,9 @@ def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[Renderabl
 
 
 def _extent(advice: Advice) -> tuple[str, str]:
-    """Return a title such as `Searched`, and words on how many combinations were covered and listed."""
+    """Return a title such as `Searched`, and a text on how many combinations were searched or
+    ranked, and how many are listed.
+    """
     releases = [r for r in advice.ranking if r.method is not None]
     listed = [r for r in advice.ranking if r.method is None]
     beside = counted(len(releases), "record-level release")
@@ -390,7 +396,9 @@ def _are(count: int) -> str:
 
 
 def _shortfalls(advice: Advice, shown: Sequence[Ranked]) -> Iterator[RenderableType]:
-    """Yield sentences on why the first entry is first, and why entries do not meet the rule."""
+    """Yield sentences on why the first entry of the ranking comes first, and why some of the
+    `shown` entries do not meet the rule.
+    """
     from aegis.cli.output import heading, line, pairs
 
     if advice.search is not None and advice.search.preferred is not None:
@@ -449,12 +457,16 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
 
 
 def _pud(advice: Advice) -> str:
-    """Return the name of the deviation: from the unmasked table, or from the finest masks."""
+    """Return the heading of the column of deviations (PUD), which are from the unmasked table or,
+    if its counts are not known, from the finest masks.
+    """
     return "PUD (finest)" if advice.against_finest else "PUD"
 
 
 def _baseline(advice: Advice) -> str:
-    """Return words on the score to which deviations refer; empty if the utility states another one."""
+    """Return a text with the score with which all scores are compared, such as that of the unmasked
+    table; empty if the utility is compared with another score.
+    """
     from aegis.cli.output import fixed
 
     figure = advice.utility
@@ -467,18 +479,22 @@ def _baseline(advice: Advice) -> str:
 
 
 def _best_shown(advice: Advice) -> str:
-    """Return words on the reference of the deviations of masked tables; empty for configurations."""
+    """Return a text that says from what the deviations of ranked masked tables are measured; empty
+    if configurations are ranked.
+    """
     return ", from the best that any table shows of it" if advice.masked_tables else ""
 
 
 def _no_classes(shown: list[Ranked]) -> str:
-    """Return a note that some smallest classes are not known; empty if all are."""
+    """Return a note that the smallest class of some entries is not known; empty if all are known."""
     known = all(r.smallest_class is not None for r in shown)
     return "" if known else "; –: not known, since nothing tells which values share a row"
 
 
 def _estimated(ranked: Ranked) -> tuple[str, str]:
-    """Return the estimated deviation and its bounds as texts."""
+    """Return a configuration's estimated deviation from the unmasked table and the bounds of the
+    deviation, as texts; both are empty if there is no estimate.
+    """
     from aegis.cli.output import fixed
 
     estimate = ranked.estimate
@@ -499,7 +515,9 @@ def _estimate_legend(advice: Advice) -> str:
 
 
 def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
-    """Yield the estimate for each attribute."""
+    """Yield a heading and a table with one row for each attribute: its masked score and its
+    estimated unmasked score.
+    """
     from aegis.cli.output import Column, fixed, heading, number, table_of
 
     estimate = ranked.estimate
@@ -519,7 +537,9 @@ def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
 
 
 def _cut(advice: Advice, places: list[int], top: int | None) -> str:
-    """Return words on which entries (`places`: their indices) are printed; empty if all are."""
+    """Return a text that says which entries of the ranking (with the indices `places`) are printed;
+    empty if all are. `top` is how many the user wants.
+    """
     if len(places) == len(advice.ranking):
         return ""
     below = any(place >= (top or 0) for place in places)
@@ -527,7 +547,9 @@ def _cut(advice: Advice, places: list[int], top: int | None) -> str:
 
 
 def _below(ranks: list[str]) -> str:
-    """Return a note on ranks of which only a lower limit is known; empty if there are none."""
+    """Return a note that explains ranks such as ">10", of which only a limit is known; empty if
+    there are none.
+    """
     unknown = next((rank for rank in ranks if rank.startswith(">")), None)
     if unknown is None:
         return ""
@@ -535,7 +557,9 @@ def _below(ranks: list[str]) -> str:
 
 
 def _score(ranked: Ranked, highest: Ranked | None) -> str:
-    """Return the score, with a mark if it does not differ significantly from the highest one."""
+    """Return an entry's score as text, with the mark `~` if it does not differ significantly from
+    the score of `highest`, the entry with the highest score.
+    """
     from aegis.cli.output import fixed
 
     if ranked.tied_with_best is None:
@@ -544,7 +568,9 @@ def _score(ranked: Ranked, highest: Ranked | None) -> str:
 
 
 def _certainty(advice: Advice) -> str:
-    """Return words on the standard error of the first score and on the mark of ties."""
+    """Return a text with the standard error of the first score, which also explains the mark `~` of
+    scores that do not differ significantly from the highest.
+    """
     from aegis.cli.output import fixed
 
     first = advice.ranking[0] if advice.ranking else None
@@ -582,7 +608,9 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
 
 
 def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
-    """Yield the masks of the best configuration, with the measure of each attribute before and after."""
+    """Yield a table of the masks of the best configuration, with the score of each attribute before
+    and after masking.
+    """
     from aegis.advisor import utility_kept
     from aegis.cli.output import Column, fixed, line, number, percent, table_of
     from aegis.measures import MEASURES

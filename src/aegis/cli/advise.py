@@ -118,7 +118,9 @@ class AskedReleases:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedTable:
-    """Options for how the table is counted."""
+    """Options for the counts of the table, such as earlier releases, columns to leave out and the
+    population.
+    """
 
     after: After = None
     leave_out: LeaveOut = None
@@ -189,7 +191,9 @@ class AdviseCommand:
         }
 
     def searches(self, policy: Policy) -> bool:
-        """Return whether the command searches all combinations; otherwise it ranks configurations."""
+        """Return whether the command searches all combinations of masks. If not, it ranks the
+        configurations that the user or the policy lists.
+        """
         asked = self.releases
         if asked.search or any(given is not None for given in self.searching.values()):
             return True
@@ -324,7 +328,7 @@ def _print(asked: AdviseCommand, advice: Advice, policy: Policy, *, short: bool)
 
 
 def _deciding(asked: AdviseCommand) -> dict[str, Any]:
-    """Return the options that affect which release is the best."""
+    """Return those options, by name, that affect which release is the best."""
     releases, given, counted = asked.releases, asked.searched, asked.counted
     return {
         "configurations": releases.configurations,
@@ -345,7 +349,9 @@ def _deciding(asked: AdviseCommand) -> dict[str, Any]:
 
 
 def _check_kind(asked: AdviseCommand) -> None:
-    """Raise `PolicyError` if options of a ranking and of a search are given together."""
+    """Raise `PolicyError` if the user gives options for a ranking together with options for a
+    search.
+    """
     ranking, searching = asked.releases.ranking, asked.searching
     estimate = asked.releases.estimate
     if estimate is not None:
@@ -368,7 +374,9 @@ def _check_kind(asked: AdviseCommand) -> None:
 
 
 def _refuse(options: Mapping[str, object], why: str, hint: str) -> None:
-    """Raise `PolicyError` for the first option that the user gave; `why` completes the message."""
+    """Raise `PolicyError` if the user gave one of these `options`, which do not fit the command.
+    `why` completes the message after the name of the option.
+    """
     for name, given in options.items():
         if given is not None:
             raise PolicyError(f"{name} {why}.", hint=hint.format(name))
@@ -404,7 +412,8 @@ def _next(
     figures.
 
     `made` is the file with the best configuration or recipe; None if it was not written.
-    `overrides` says whether the advice overrides the rule of a summary, as the release then must.
+    `overrides` says whether the advice replaces the rule of a summary's owner; the next command
+    then needs the same option.
     """
     counted = asked.counted
     read = {

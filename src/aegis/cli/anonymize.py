@@ -163,7 +163,9 @@ def _recipe(asked: MethodOptions, file: Located | None, release: AnonymizeReques
 
 
 def _option(text: str) -> tuple[str, Any]:
-    """Return name and value of `NAME=VALUE`; the value is parsed as YAML."""
+    """Return the name and the value of a text of the form `NAME=VALUE`; the value is parsed as
+    YAML.
+    """
     from aegis.policy import parse_value
 
     name, equals, value = text.partition("=")

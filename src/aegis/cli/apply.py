@@ -297,7 +297,9 @@ def _facts(release: Release) -> list[tuple[str, str]]:
 
 
 def _weight(weight: KeptWeight) -> list[tuple[str, str]]:
-    """Return figures on the weight of suppressed rows, and on how many people could be found."""
+    """Return figures for people, each a name and a text: the weight of suppressed rows, and how
+    many people could be found.
+    """
     from aegis.cli.output import portion
 
     figures = [("weight suppressed", portion(weight.suppressed_share))]

@@ -216,7 +216,9 @@ def _sensitive(report: PrivacyReport) -> Iterator[RenderableType]:
 
 
 def _without_repeats(columns: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Leave out recursive (c,l)-diversity for larger l if no attribute has it for a smaller one."""
+    """Leave out the figures on recursive (c,l)-diversity for larger l if no sensitive attribute
+    reaches it for a smaller l. `columns` has the figures of each attribute.
+    """
     never = [
         title
         for title in columns[0]
@@ -488,7 +490,9 @@ def _audit(asked: AuditCommand, policy: Policy | None) -> bool | None:
 
 
 def _refuse(options: Mapping[str, object]) -> None:
-    """Raise an error for the first of these options, which cannot be combined with a certificate."""
+    """Raise an error if the user gave one of these `options`, because they cannot be combined with
+    a certificate.
+    """
     for name, given in options.items():
         if given is not None:
             raise PolicyError(

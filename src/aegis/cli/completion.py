@@ -51,7 +51,7 @@ def columns(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _columns_of(path: Path) -> list[str]:
-    """Return the names of the columns; empty if they cannot be read quickly."""
+    """Return the names of a table's columns; empty if they cannot be read quickly."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -78,5 +78,5 @@ def _columns_of(path: Path) -> list[str]:
 
 
 def starting(names: Iterable[str], incomplete: str) -> list[str]:
-    """Return the names that complete what the user has typed."""
+    """Return those `names` that begin with what the user has typed (`incomplete`)."""
     return [name for name in names if name.startswith(incomplete)]

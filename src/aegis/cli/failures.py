@@ -146,9 +146,11 @@ def fail(error: Exception, arguments: Sequence[str], made: Sequence[str] = ()) -
 
 
 def fail_to_show(why: OSError, arguments: Sequence[str], made: Sequence[str]) -> int:
-    """Report that results could not be displayed; return the exit code: 0 if files were written.
+    """Report that results could not be displayed. Return the exit code, which is 0 if the command
+    had written all its files (`made`).
 
-    If the reader closed the pipe, this is not an error, and there is no message.
+    If another program read the results and closed the pipe, this is not an error, and there is no
+    message.
     """
     closed = isinstance(why, BrokenPipeError)
     if made:
@@ -192,7 +194,9 @@ def _kind(error: AegisError) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Return the parser's message as one line, without the name of the caught error."""
+    """Return an error message of the command line's parser as one line, without the name of the
+    exception.
+    """
     text = text.replace("\n\t", " ").replace(": Value error, ", ": ")
     return text if text.endswith((".", "?", "!")) else f"{text}."
 

@@ -140,8 +140,9 @@ def check_outputs(
     """Raise an error, before any work is done, unless every output can be written and all have
     different names.
 
-    No output may be one of the inputs, even with `force`. No table may be inside a folder that is
-    read, because the next run would read it as data.
+    `outputs` are paths, each with the file extensions that it may have (None: any). `force` allows
+    existing files, but no output may be one of the `inputs`. No table may be inside a folder that
+    is read, because the next run would read it as data.
     """
     read = {Path(given).resolve() for given in inputs if given is not None}
     seen: set[Path] = set()
@@ -195,7 +196,9 @@ def written_dict(paths: Sequence[str | Path | None]) -> list[dict[str, Any]]:
 
 
 def _bytes(path: str | Path) -> int | None:
-    """Return the size of a file or of a folder's files; None if it is not on this machine."""
+    """Return the size in bytes of a file, or of all files of a folder; None if it is not on this
+    machine.
+    """
     local = Path(path)
     if local.is_dir():
         return sum(part.stat().st_size for part in local.rglob("*") if part.is_file())
@@ -345,7 +348,9 @@ class FileValues:
 
 
 def _refuse_unused(reading: Reading, subject: Source | Summary, given: str) -> None:
-    """Raise `PolicyError` if the format of what was opened does not use one of these options."""
+    """Raise `PolicyError` if one of the options in `reading` has no effect on the format of the
+    opened table (`subject`). `given` is its path.
+    """
     from aegis.sources import Source
 
     unused: tuple[str, ...] | None
@@ -488,7 +493,7 @@ class Opening:
         return given
 
     def words(self) -> list[str]:
-        """Return the options that the user gave, as words of a command line."""
+        """Return the options for opening a table that the user gave, as words of a command line."""
         words: list[str] = []
         own = {f.name: getattr(self, f.name) for f in fields(self)[:4]}
         for field, given in (own | vars(self.syntax) | vars(self.values)).items():
@@ -502,14 +507,16 @@ class Opening:
 
 
 def opens_table(command: Callable[..., None]) -> Callable[..., None]:
-    """Convert a function to a command that reads a table. Each field of the function's records
-    becomes an option.
+    """Convert a function to a command that reads a table. Each field of a record (dataclass) that
+    is a parameter of the function becomes an option.
     """
     return takes_records(command, _before_reading)
 
 
 def _before_reading(given: Mapping[str, Any]) -> None:
-    """Raise an error, before anything else is loaded, if a policy is not a readable text file."""
+    """Raise an error, before anything else is loaded, if a policy among the `given` options is not
+    a readable text file.
+    """
     for name in _POLICIES & given.keys():
         if isinstance(given[name], Path):
             require_text(given[name], "policy", PolicyError)

@@ -114,13 +114,17 @@ def _print(shell: Output, proposed: ProposedPolicy, output: Path, read: Sequence
 
 
 def _named(names: Sequence[str]) -> str:
-    """Return names as a list in words; if there are many, the first ones and the number of others."""
+    """Return a list of names as text; if there are many, the first ones and the number of all
+    others.
+    """
     more = f", and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 
 
 def _roles(proposed: ProposedPolicy) -> Iterator[RenderableType]:
-    """Yield the attributes of each role, and what the rule still lacks."""
+    """Yield lines with the attributes of each proposed role, and with what you must still add to
+    the rule.
+    """
     from aegis.cli.output import heading, line, pairs
     from aegis.policy import Role
 
@@ -147,7 +151,9 @@ def _roles(proposed: ProposedPolicy) -> Iterator[RenderableType]:
 
 
 def _alone(proposed: ProposedPolicy) -> str:
-    """Return words on how many rows the unmasked features single out; empty if not counted."""
+    """Return a text on how many rows have values of the unmasked features that no other row has;
+    empty if these rows were not counted.
+    """
     if proposed.alone is None:
         return ""
     if not proposed.alone:

@@ -56,7 +56,7 @@ class RegistryListing:
 
     @property
     def command(self) -> Callable[..., None]:
-        """The function of the command, with its options as typer reads them."""
+        """The function of the command, with its options as the library typer reads them."""
 
         def names(incomplete: str) -> list[str]:
             return completion.starting(resolve_name(self.registry).names(), incomplete)
@@ -121,7 +121,9 @@ def _parameter(parameter: dict[str, Any]) -> str:
 
 
 def _short(key: str, value: object) -> str:
-    """Return a value for the list; a mask that accepts all kinds of column accepts any."""
+    """Return the text of a cell in the list of entries. `key` is the column; the kinds of column
+    that a mask accepts become "any" if they are all kinds.
+    """
     from aegis.masks import Kind
 
     every = key == "kinds" and isinstance(value, list) and len(value) == len(Kind)
@@ -138,7 +140,9 @@ def _cell(value: object) -> str:
 
 
 def _parameters(each: Iterable[tuple[str, str, bool, object]]) -> list[dict[str, Any]]:
-    """Return parameters, each a name, a description, whether it is required, and its default."""
+    """Return parameters as JSON values. In `each`, a parameter is its name, its description,
+    whether it is required, and its default.
+    """
     names = ("name", "description", "required", "default")
     return [dict(zip(names, jsonable(parameter), strict=True)) for parameter in each]
 

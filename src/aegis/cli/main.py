@@ -79,7 +79,9 @@ _OTHER_OPTIONS = {
 
 
 def panel_of(name: str) -> str | None:
-    """Return the group of an option that several commands share; None if it has no group."""
+    """Return the heading under which the help lists an option that several commands share; None if
+    it has no such heading.
+    """
     return _PANELS.get(name)
 
 
@@ -103,7 +105,7 @@ class PanelCommand(TyperCommand):
                 each.rich_help_panel = panel_of(each.name or "") or "More"
 
     def _foremost(self) -> tuple[str, ...]:
-        """Return the names of the options that come first."""
+        """Return the names of the options that the help explains before all others."""
         if self.first:
             return (*self.first, _HELP_ALL)
         own = (
@@ -126,7 +128,9 @@ class PanelCommand(TyperCommand):
         TyperCommand.format_help(shown, ctx, formatter)
 
     def _short(self) -> PanelCommand:
-        """Return the command with few examples and its first options; the others only as names."""
+        """Return a copy of the command for a short help: with few examples, with its most important
+        options, and with only the names of all other options.
+        """
         short = copy.copy(self)
         short.params = [each for each in self.params if getattr(each, "rich_help_panel", 0) is None]
         text, head, examples = (self.help or "").partition(EXAMPLES_HEAD)
@@ -165,12 +169,16 @@ class PanelGroup(TyperGroup):
 
 
 def command_class(first: tuple[str, ...]) -> type[PanelCommand]:
-    """Return the class of a command whose help explains these options first."""
+    """Return a class of commands whose help explains the options with the names `first` before all
+    others.
+    """
     return type("PanelCommand", (PanelCommand,), {"first": first})
 
 
 def _place(parameter: Any, foremost: Sequence[str]) -> int:
-    """Return the sort position of a parameter: arguments, then first options, then others."""
+    """Return a key that sorts the parameters of a command: arguments first, then the options in
+    `foremost`, then all others.
+    """
     if not isinstance(parameter, TyperOption):
         return -1
     return foremost.index(parameter.name) if parameter.name in foremost else len(foremost)
@@ -275,13 +283,13 @@ ADDED = Extensions("command")
 
 
 class Command(Protocol):
-    """A verb: a module or record with a function and examples. The function's docstring is the help
-    of the verb.
+    """A command, such as `advise`: a module or object with a function and examples. The function's
+    docstring is the help of the command.
     """
 
     @property
     def command(self) -> Callable[..., None]:
-        """The function of the verb, with its options as typer reads them."""
+        """The function of the command, with its options as the library typer reads them."""
 
     @property
     def EXAMPLES(self) -> tuple[str, ...]:  # noqa: N802 - modules have it, and write constants so
@@ -289,7 +297,9 @@ class Command(Protocol):
 
 
 def _commands(verb: str) -> Mapping[str, Command]:
-    """Return the commands of one verb by name; several if the verb has subcommands (`VERBS`)."""
+    """Return the command called `verb`, by name; if it has subcommands (`VERBS`), return all of
+    these.
+    """
     module: Any = LISTINGS.get(verb)
     if verb in VERBS and module is None:
         module = import_module(f"aegis.cli.{verb}")
@@ -349,7 +359,7 @@ def _app(commands: Mapping[str, Command]) -> typer.Typer:
 
 
 def _about(module: ModuleType) -> str:
-    """Return the help of a verb with subcommands: its module docstring, in one line."""
+    """Return the help of a command with subcommands: the docstring of its module, in one line."""
     return " ".join((module.__doc__ or "").split())
 
 
@@ -441,7 +451,7 @@ def run(arguments: Sequence[str]) -> int:
 
 @contextmanager
 def _warnings_told() -> Iterator[None]:
-    """Print each warning about former names and unusable packages only once."""
+    """Within this context, print each warning about former names and unusable packages only once."""
     told: set[str] = set()
     with warnings.catch_warnings():
         for category in _TOLD:
@@ -460,7 +470,9 @@ def _warnings_told() -> Iterator[None]:
 
 
 def _foremost(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split the arguments into global options, at any position, and the command with its options."""
+    """Split the arguments into two lists: the global options, wherever they are, and all other
+    words, which are the command with its options.
+    """
     first: list[str] = []
     rest: list[str] = []
     given = iter(arguments)

@@ -98,7 +98,7 @@ def _attach(handler: logging.Handler, form: logging.Formatter) -> None:
 
 
 def listening() -> bool:
-    """Whether the run is logged."""
+    """Whether this run of a command is logged, to standard error or to a file."""
     return bool(_ours)
 
 
@@ -121,7 +121,7 @@ def until_the_end() -> Iterator[None]:
 
 
 class LoggedProgress:
-    """Progress that logs each step and how many seconds it took."""
+    """A receiver of progress that logs each step and how many seconds it took."""
 
     def __init__(self, inner: Progress) -> None:
         self._inner = inner
@@ -143,7 +143,9 @@ _LOST: ContextVar[OSError | None] = ContextVar("lost", default=None)
 
 
 def lost() -> OSError | None:
-    """Return why standard output has failed since `start`; None if it has not failed."""
+    """Return the error with which standard output has failed since the last call of `start`; None
+    if it has not failed.
+    """
     return _LOST.get()
 
 
@@ -317,7 +319,8 @@ def _csv_line(row: Iterable[object]) -> str:
 
 
 def console(file: IO[str], onto: IO[str] | None = None) -> Console:
-    """Return a console that is as wide as the terminal. Outside a terminal, its width is unlimited.
+    """Return an object that prints to a file (a console of the library rich). It is as wide as the
+    terminal; outside a terminal, its width is unlimited.
 
     If `onto` is given, the text is written to this file, but formatted as for `file`.
     """
@@ -336,7 +339,8 @@ def console(file: IO[str], onto: IO[str] | None = None) -> Console:
 
 
 def _print(file: IO[str], parts: Iterable[RenderableType], *, breaks: bool = True) -> None:
-    """Print parts one below the other, without blanks at the ends of lines.
+    """Print texts and tables (`parts`) to a file, one below the other, without blanks at the ends
+    of lines.
 
     If `breaks` is True, long lines are broken at the width of the screen.
     """
@@ -469,8 +473,8 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> Ta
 def table_of(
     entries: Iterable[T], *columns: tuple[Column, Callable[[T], str | Text]] | None
 ) -> Table:
-    """Return a table with a row for each entry. Each column comes with the text of an entry; columns
-    that are None are left out.
+    """Return a table with a row for each entry. In `columns`, each column comes with a function
+    that returns the text of its cell for an entry; None is no column.
     """
     shown = [column for column in columns if column is not None]
     rows = ([text(entry) for _, text in shown] for entry in entries)
@@ -518,7 +522,7 @@ def _cell_type() -> type[Text]:
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> Table:
-    """Return a table of names and their values, in two columns without headings."""
+    """Return a table with two columns without headings: names and their values."""
     from rich.table import Table
     from rich.text import Text
 
@@ -596,7 +600,7 @@ class _BarStep:
 
 
 class TerminalProgress:
-    """Progress with one bar per running step."""
+    """A receiver of progress that shows one bar on the terminal for each running step."""
 
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
@@ -612,8 +616,8 @@ class TerminalProgress:
 
 
 class Interruptible:
-    """Progress that raises `KeyboardInterrupt` at the end of a step, if a library has swallowed the
-    interrupt.
+    """A receiver of progress that raises `KeyboardInterrupt` at the end of a step if the user
+    pressed Ctrl-C and a library caught the interrupt.
     """
 
     def __init__(self, shown: Progress) -> None:
@@ -685,7 +689,9 @@ def reporting(*, quiet: bool) -> Iterator[Progress]:
 
 
 def _heard(progress: Progress) -> Progress:
-    """Return progress that raises interrupts and, if requested, logs steps."""
+    """Return a receiver of progress that passes everything on to `progress`, raises interrupts and,
+    if requested, logs steps.
+    """
     return Interruptible(LoggedProgress(progress) if listening() else progress)
 
 

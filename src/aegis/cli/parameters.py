@@ -71,7 +71,9 @@ def takes_records(
 
 
 def _ordered(record: Any) -> list[inspect.Parameter]:
-    """Return the options of a record in the order of its fields, then the `LAST` ones."""
+    """Return the options of a record (dataclass) in the order of its fields; the options in `LAST`
+    come at the end.
+    """
     return sorted(_parameters(record), key=lambda p: p.name in LAST and LAST.index(p.name) + 1)
 
 
@@ -95,7 +97,10 @@ def _parameters(record: Any) -> Iterator[inspect.Parameter]:
 
 
 def _asked(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
-    """Yield each field that becomes an option, with its description and type (None: not stated)."""
+    """Yield each field of a record that becomes an option, with the declaration of the option and
+    the type of the field. The declaration is None for a nested record or if there is none; the type
+    is None if the declaration states it.
+    """
     options = own_options(record)
     for field in fields(record):
         described, grouped = options.get(field.name), group_of(field)
@@ -131,7 +136,9 @@ def _long_name(field: Field[Any], option: Option | None, kind: Any) -> str:
 
 
 def _kind(record: Any, field: Field[Any]) -> Any:
-    """Return the type of a field, evaluated in the module of the class that declares it."""
+    """Return the type of a record's field. Its annotation is evaluated in the module of the class
+    that declares it.
+    """
     home = next(c for c in record.__mro__ if field.name in vars(c).get("__annotations__", {}))
     alone = type(field.name, (), {"__annotations__": {field.name: field.type}})
     names = vars(sys.modules[home.__module__])
@@ -154,7 +161,7 @@ def _typer_option(name: str, option: Option) -> Any:
 
 
 def _filled(record: Any, given: Mapping[str, Any]) -> Any:
-    """Build a record from the values of options."""
+    """Build a record (dataclass) of the given class from the values of options, by name."""
     values = {}
     for field, described, kind in _asked(record):
         name = _name(field, described)
@@ -240,14 +247,16 @@ def read_defaults(root: Any) -> dict[str, Any]:
 
 
 def has_defaults() -> bool:
-    """Return whether the user's, project's or folder's file sets defaults of options. To check
-    these files, all commands must be loaded.
+    """Return whether one of the files of the user, the project and the folder sets defaults of
+    options. If so, all commands must be loaded to check the file.
     """
     return any(data for _, data in _files())
 
 
 def _files() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield each file's name and content, from the lowest to the highest priority."""
+    """Yield the name and the content of each file with defaults of options, from the lowest to the
+    highest priority.
+    """
     own = user_file()
     if own is not None and own.is_file():
         yield str(own), _toml(own)
@@ -274,7 +283,9 @@ def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
 
 
 def _resolved(command: Any, data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the defaults in `data`, the content of `where`, for a command and its subcommands."""
+    """Return the defaults for a command and its subcommands from `data`, the content of a file with
+    defaults. `where` names the file in error messages.
+    """
     below: Mapping[str, Any] = getattr(command, "commands", {})
     everywhere = {k.replace("_", "-"): v for k, v in data.items() if not isinstance(v, Mapping)}
     known = set(_all_options(command))
@@ -295,8 +306,8 @@ def _resolved(command: Any, data: Mapping[str, Any], where: str) -> dict[str, An
 
 
 def _applied(command: Any, everywhere: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return those defaults in `everywhere` that are options of a command or of its subcommands.
-    `where` names the file in error messages.
+    """Return those defaults in `everywhere` (values by name of the option) whose option a command
+    or its subcommands have. `where` names the file in error messages.
     """
     options = _options(command)
     defaults: dict[str, Any] = {
@@ -327,7 +338,9 @@ def _all_options(command: Any) -> Iterator[str]:
 
 
 def _checked(command: Any, option: Any, value: Any, where: str) -> Any:
-    """Return the default `value`; raise `PolicyError` if its option does not accept this value."""
+    """Return the default `value` of an option; raise `PolicyError` if the option does not accept
+    it. `where` names the file in the error message.
+    """
     if option.is_flag and not isinstance(value, bool):
         raise PolicyError(f"{where} is {value!r}.", hint="Write true or false.")
     if isinstance(value, list) != bool(option.multiple):

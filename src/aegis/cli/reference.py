@@ -65,7 +65,9 @@ from `--table` down to `--sheet`, in the order of this table, say where your dat
 def _everywhere(
     group: Any, rows: Mapping[str, Mapping[str, str]], shared: set[str]
 ) -> Iterator[str]:
-    """Yield the options that come before any command, then the rows `shared` by many commands."""
+    """Yield the lines of the reference on global options, and then on options that many commands
+    have (`shared`). `rows` has the table row of each option, by command.
+    """
     yield from (EVERYWHERE, *_head("option"))
     for param in group.params:
         if {"--verbose", "--log-file", "--version"} & set(param.opts):
@@ -75,7 +77,9 @@ def _everywhere(
 
 
 def _rows(group: Any, name: str) -> dict[str, str]:
-    """Return the rows of the arguments and options of a command, which may be in a group."""
+    """Return the rows of a Markdown table on the arguments and options of a command, by their
+    names. `name` may have two words, such as `jobs list`.
+    """
     command = group
     for part in name.split():
         command = command.commands[part]
@@ -103,7 +107,7 @@ def _command(name: str, module: Any, rows: Mapping[str, str], shared: set[str]) 
 
 
 def _head(first: str) -> list[str]:
-    """Return the first two lines of a table; `first` is the title of its first column."""
+    """Return the first two lines of a table in Markdown; `first` is the title of its first column."""
     return [line.format(first) for line in COLUMNS]
 
 
@@ -115,7 +119,7 @@ def _name(parameter: Any) -> str:
 
 
 def _parameter(parameter: Any) -> str:
-    """Return the table row of one argument or option."""
+    """Return the row of a Markdown table that describes one argument or option."""
     metavar = (parameter.metavar or "").replace("|", "\\|")
     if parameter.param_type_name == "argument":
         shown = f"`{metavar}`"

@@ -142,7 +142,9 @@ def command(asked: ReportCommand) -> None:
 
 
 def _required_policy(table: str, output: Path, policy: Path | None) -> Path:
-    """Return the policy; raise an error that states the command to type if it or the table is missing."""
+    """Return the path of the policy. If no policy or no table is given, raise an error that states
+    the command to type.
+    """
     listed = table.lower().endswith(YAML)
     if policy is not None and not listed:
         return policy
@@ -187,7 +189,7 @@ def _reported(
 
 
 def _check_training(table: str, policy: Policy) -> None:
-    """Raise an error, before the table is read, if no models can be trained on it."""
+    """Raise an error, before the table is read, if models cannot be trained on it (`--evaluate`)."""
     policy.require_label("--evaluate", number=True)
     if is_bundle(table):
         raise DataError(
@@ -199,7 +201,7 @@ def _check_training(table: str, policy: Policy) -> None:
 def trained(study: Study, advice: Advice, models: Sequence[str]) -> Reported:
     """Train models on the first admissible entries of an advice and on the unmasked table.
 
-    Return the evaluation, from which the report takes the advice.
+    Return the evaluation, an object with the trained models and the advice, for the report.
     """
     evaluation: Reported = study.evaluate(
         advice, models=models, metric="roc_auc", splits=SPLITS, comparators=()

@@ -192,7 +192,7 @@ def command(given: RiskCommand) -> None:
 
 
 def _write(measured: RecordRisk, path: Path) -> None:
-    """Write the figures of each record."""
+    """Write a file with the risk figures of each record."""
     import pyarrow.csv as arrow_csv
     import pyarrow.parquet as parquet
 

@@ -51,8 +51,8 @@ class ShortPage:
 
     @classmethod
     def of(cls, advice: Advice, best: Ranked, origin: str, policy: Policy) -> ShortPage:
-        """Return the page of an advice in `LINES` lines. Masks and warnings share the lines below
-        the head.
+        """Return a page on an advice with at most `LINES` lines: the table, the rule and the best
+        configuration, and below these the masks and as many warnings as fit.
         """
         head = _head(advice, best, origin, policy)
         cautions = short_cautions(advice.warnings)
@@ -102,7 +102,7 @@ def _head(advice: Advice, best: Ranked, origin: str, policy: Policy) -> tuple[st
 
 
 def _height(text: str) -> int:
-    """Return the number of lines that a text needs on the page."""
+    """Return the number of lines that a text needs on a page that is `WIDTH` characters wide."""
     return max(1, len(wrap(text, WIDTH - 2)))
 
 
@@ -116,7 +116,7 @@ def _cut(names: Sequence[str], width: int) -> str:
 
 
 def _fitting(cautions: Sequence[str], lines: int) -> Iterator[str]:
-    """Yield the first cautions that fit in this many lines, at least one."""
+    """Yield the first cautions, as many as fit in this many lines but at least one."""
     for number, text in enumerate(cautions):
         lines -= _height(text)
         if number and lines < 0:
@@ -125,7 +125,9 @@ def _fitting(cautions: Sequence[str], lines: int) -> Iterator[str]:
 
 
 def alone(lost: float | None) -> str:
-    """Return a note that masking only this column costs `lost` percent of utility; empty if little."""
+    """Return a note that masking only one column costs `lost` percent of utility; empty if this is
+    little.
+    """
     from aegis.words import percent
 
     return "" if lost is None or lost < 0.05 else f"  (alone costs {percent(lost)})"

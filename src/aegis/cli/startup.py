@@ -101,7 +101,9 @@ class _Absent(MetaPathFinder):
 
 
 def _added_to() -> bool:
-    """Return whether installed packages extend Aegis, apart from optional parts of Aegis itself."""
+    """Return whether other installed packages extend Aegis (apart from the optional parts of
+    Aegis).
+    """
     return any(
         not point.value.startswith("aegis.")
         for group in _GROUPS

@@ -197,7 +197,9 @@ def _print(
 
 
 def _label(figures: Mapping[str, Any]) -> str:
-    """Return words on the label or labels, with the first classes and their rows."""
+    """Return a text that describes the label or labels, with the first classes and their numbers of
+    rows. `figures` describes the summary.
+    """
     if figures.get("labels"):
         each = (f"{name} ({label_words(own)})" for name, own in figures["labels"].items())
         return f"labels {', '.join(each)}"
@@ -225,7 +227,9 @@ def _overview(figures: dict[str, Any]) -> str:
 
 
 def _weights(figures: dict[str, Any]) -> str:
-    """Return words on the column of weights; empty if each row counts once."""
+    """Return a text that names the column of weights and says how many rows of equal weight are
+    worth the same; empty if rows have no weights. `figures` describes the summary.
+    """
     weights = figures.get("weights")
     if weights is None:
         return ""
@@ -234,7 +238,9 @@ def _weights(figures: dict[str, Any]) -> str:
 
 
 def _dialect(said: dict[str, Any]) -> str:
-    """Return a description of a text file's dialect."""
+    """Return a text that describes how a text file is written: encoding, separator, quotes, and
+    names in its first line. `said` has these facts.
+    """
     quote = f"quote {said['quote']}" if said["quote"] else "no quotes"
     escape = f", escape {said['escape']}" if said["escape"] not in ("", said["quote"]) else ""
     return (

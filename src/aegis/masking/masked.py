@@ -102,8 +102,8 @@ def expressions(
 
 
 def _gains(source: Source, column: ir.Column, mask: Mask, plain: ir.Value) -> bool:
-    """Return whether it is faster to look up the masked texts of a column than to compute them by
-    the expression `plain`.
+    """Return whether it is faster to look up the mask's texts for the values of a column than to
+    compute them by the expression `plain`.
     """
     kind = column.type()
     quicker = kind.is_integer() or (kind.is_string() and source.is_parquet)
@@ -115,8 +115,9 @@ def _gains(source: Source, column: ir.Column, mask: Mask, plain: ir.Value) -> bo
 def _chosen(
     source: Source, column: ir.Column, mask: Mask, values: pa.Array, plain: ir.Value
 ) -> ir.Value:
-    """Return an expression that looks up the masked text of each of these values. For any other
-    value, and if a lookup is not possible, it uses the expression `plain`.
+    """Return an expression that masks a column by looking up the masked text of each of the
+    `values`. All other values are masked by the expression `plain`, which is returned if a lookup
+    is not possible.
     """
     [grouping] = evaluate([mask], values)
     if grouping.size == 1 or grouping.shown.null_count:
@@ -151,7 +152,9 @@ def _values(source: Source, names: Sequence[str]) -> dict[str, pa.Array]:
 
 
 def _few(trial: ir.Table, names: Sequence[str], source: Source) -> list[str]:
-    """Return the columns that have few values in `trial`, the first rows of the table."""
+    """Return those of the columns `names` that have few different values in `trial`, the first rows
+    of the table.
+    """
     counts = {f"v{i}": trial[name].nunique() for i, name in enumerate(names)}
     [counted] = source.collect(trial.aggregate(**counts)).to_pylist()
     return [name for i, name in enumerate(names) if counted[f"v{i}"] <= MOST_VALUES]
@@ -330,7 +333,7 @@ def _check_after(
     earlier: Sequence[ShownColumns],
 ) -> CheckedClasses:
     """Check the classes that a release forms together with earlier releases. Rows that are missing
-    in a release are distinguished from its other rows.
+    in one of the releases are in other classes than the rows that it contains.
 
     The parameters are those of `check_classes`.
     """

@@ -30,8 +30,8 @@ def masked_batches(
     source: Source, table: ir.Table, masks: Mapping[str, Mask | None], checked: CheckedClasses
 ) -> Iterator[pa.RecordBatch] | None:
     """Return the rows of a release in batches, by masking each value once instead of each row.
-    Texts are returned as dictionaries. Return None if this is not possible; then the engine must
-    mask.
+    Texts are returned as Arrow dictionaries. Return None if this is not possible, so that the
+    engine must mask the rows.
 
     Parameters
     ----------
@@ -63,7 +63,9 @@ def masked_batches(
 
 
 def _plain(kind: pa.DataType) -> bool:
-    """Return whether Arrow writes values of this type in the same way as the engine."""
+    """Return whether Arrow writes values of this type to a file in the same way as the table's
+    engine does.
+    """
     return any(
         test(kind)
         for test in (
@@ -77,8 +79,9 @@ def _plain(kind: pa.DataType) -> bool:
 
 
 def _shown(mask: Mask | None, codes: npt.NDArray[np.unsignedinteger], values: pa.Array) -> Shown:
-    """Return the code of each row, the masked group of each code, and the masked value of each
-    group. Without a mask, each value is a group.
+    """Return for a column the code of each row (`codes`), the masked group of each code, and the
+    masked value of each group. `values` has the value of each code; without a mask, each value is a
+    group.
     """
     if mask is None:
         return codes, narrow(np.arange(len(values)), len(values)), values
@@ -133,7 +136,7 @@ def _array(groups: npt.NDArray[np.unsignedinteger], shown: pa.Array) -> pa.Array
     """Return the masked values of some rows. `groups` has the group of each row, and `shown` the
     masked value of each group.
 
-    Texts are returned as a dictionary, which has no text that no row shows.
+    Texts are returned as an Arrow dictionary that has only texts that some row shows.
     """
     if not pa.types.is_string(shown.type):
         return shown.take(pa.array(groups))

@@ -33,7 +33,7 @@ checked.
 
 @dataclass(frozen=True, eq=False)
 class DrawnTable:
-    """A masked table in memory, with its noise drawn.
+    """A masked table in memory, in which the noise of noise masks has been drawn.
 
     Attributes
     ----------
@@ -56,7 +56,9 @@ class DrawnTable:
         return tuple(name.removeprefix(TRUE) for name in self.quasi if name.startswith(TRUE))
 
     def released(self, table: ir.Table) -> ir.Table:
-        """Return the table without the true values of noised columns."""
+        """Return the table with only the released columns, so without the true values of noised
+        columns.
+        """
         return table.select(*self.names)
 
 

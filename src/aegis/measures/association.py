@@ -362,10 +362,10 @@ def _expected_deviance(a: Ints, b: Ints, n: int, *, complement: bool) -> Floats:
 
 
 def _windows(a: Ints, b: Ints, n: int) -> tuple[Ints, ...]:
-    """Return the counts over which to sum an expectation: for each pair of totals a and b, the
-    first count, the step from a count to the next, and the number of counts. A count is the number
-    of rows in one cell, hypergeometric for a row total a, a column total b and n rows. Counts
-    outside have a negligible probability.
+    """Return over which values of a random count an expected value is summed: for each pair of
+    totals a and b, the first value, the step to the next one, and how many values. The count is the
+    number of rows in one cell of a table with row total a, column total b and n rows, and is
+    hypergeometric. Values left out have a negligible probability.
     """
     share = b / n
     mean = a * share

@@ -177,8 +177,7 @@ class Cooccurrence:
 
     A level is a masked value. The levels of all m attributes form one sequence of d levels, in
     which attribute i has the levels `offsets[i]:offsets[i + 1]`. Levels without rows are allowed;
-    every measure skips them. C is the number of label classes. In theory.md, the counts of class y
-    are S' G_y S.
+    every measure skips them. C is the number of label classes.
 
     Attributes
     ----------
@@ -192,10 +191,11 @@ class Cooccurrence:
     offsets
         Start of the levels of each attribute, shape (m + 1,), from 0 to d.
     chance
-        A matrix B with k columns, shape (d, k), if the counts are means over the noise of masks;
-        else None. If the label is independent of the attributes, the covariance of `joint` after
-        the noise is drawn is larger, by B B' times the variance of a class. So a fit to drawn
-        values is slightly better by chance; corrected and held-out measures subtract this.
+        If the counts are means over the noise of masks: a matrix B, shape (d, k), for any k; else
+        None. Counts of values with drawn noise vary more than these means. If the label is
+        independent of the attributes, their covariance is larger by the matrix product B B' times
+        the variance of the 0/1 indicator of a class. So a fit to drawn values is slightly better by
+        chance; corrected and held-out measures subtract this.
     pairs
         Corrected mutual information I(A_i, A_j; Y) in bits of each pair of attributes with the
         label Y, as `pair_information` computes it, shape (m, m), symmetric.
@@ -203,9 +203,9 @@ class Cooccurrence:
         The counts of the same rows with levels in the order of their values. None: no attribute
         counts as ordered.
     pooled
-        For each ridge penalty of `UNPOOLED`, the change (at most 0) of Pillai's trace on held-out
-        rows if models have a separate coefficient for each rare value, instead of one for the level
-        that combines them, summed over attributes. None: no level combines rare values.
+        If some levels combine rare values: by how much Pillai's trace on held-out rows changes (at
+        most 0) for models that have a coefficient for each rare value instead of one for the level.
+        It has one figure for each ridge penalty of `UNPOOLED`, summed over attributes. Else None.
     folds
         The counts by fold and class in each coding of numbers and dates, or a function that counts
         them. They need much memory and are used only once, to compute scores. Encodings with equal
@@ -214,7 +214,8 @@ class Cooccurrence:
         Function that counts every pair of attributes by fold and class, and returns the gain of
         each pair (`pair_gains`). Only measures of interactions call it.
     columns
-        The counts of all columns together, by fold, and the weight of each column.
+        The counts by fold (part of the rows) with which each column is predicted from all others,
+        and the weight of each column; None if no measure needs them.
     """
 
     n: float

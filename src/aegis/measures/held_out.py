@@ -65,9 +65,10 @@ def held_out_traces(
     penalties
         The ridge penalties, in rows, each above 0.
     chance
-        If the counts are means over the noise of masks: a matrix B with k columns, shape (d, k).
-        After the noise is drawn, the covariance of `joint` is larger by B B' times the variance of
-        a class; the residual sum of squares becomes that of drawn values. None without noise.
+        If the counts are means over the noise of masks: a matrix B, shape (d, k), for any k. Counts
+        of values with drawn noise vary more than these means: for each class, their covariance is
+        larger by the matrix product B B' times the variance of the 0/1 indicator of the class. With
+        B, the result is the trace for drawn values. None without noise.
 
     Raises
     ------

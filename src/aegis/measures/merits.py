@@ -162,10 +162,11 @@ def _two(scores: Scores) -> tuple[Flags, Floats, Floats, Floats]:
 
 
 def _right(share: Floats, mean: Floats, deviation: Floats, threshold: Floats) -> Floats:
-    """Return the share of rows that a threshold on the score classifies correctly, shape (V, P),
-    for P scores in V samples (all folds, then all folds except each one in turn). `share` has the
-    share of rows of each class, shape (V, 1, 2); `mean` and `deviation` have the mean and the
-    standard deviation of each score in each class, shape (V, P, 2).
+    """Return the share of rows that are classified correctly by whether a score exceeds a
+    threshold, shape (V, P), for P scores that are normally distributed in each of two classes, in V
+    samples. `share` has the share of rows of each class, shape (V, 1, 2); `mean` and `deviation`
+    have the mean and the standard deviation of each score in each class, shape (V, P, 2);
+    `threshold` has one threshold per score, shape (V, P).
     """
     away = (threshold[..., None] - mean) / deviation * np.array([1.0, -1.0])
     share_right: Floats = (share * cumulative(away)).sum(axis=-1)

@@ -531,7 +531,9 @@ class _Loader:
             raise self._shape_error(error) from error
 
     def _shape_error(self, error: ValidationError) -> PolicyError:
-        """Convert the first schema error to one with its line and, for an unknown key, the nearest one."""
+        """Return the first error of the schema check as an error that names the line in the policy
+        file. For an unknown key, it also suggests the known key with the most similar name.
+        """
         # A misspelt key also makes the right one missing: it is the better thing to say.
         first = min(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
         # From the fourth part on, what is not an index says which side of "text or mapping" failed.

@@ -35,8 +35,8 @@ def cautions_of(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def release_document(release: Released, policy: Policy) -> Mapping[str, Any]:
-    """Return the certificate of a release. If it has none, return the part of a certificate that
-    needs no digests.
+    """Return the certificate of a release. If the release has none, return the facts that a
+    certificate would state, except for the digests of files.
     """
     if release.certificate is not None:
         return release.certificate

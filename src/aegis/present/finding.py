@@ -61,7 +61,7 @@ class LabelLine:
     @classmethod
     def of(cls, advice: Advice, served: ServedLabel) -> LabelLine:
         """Return the figures of one of several labels: on the released rows if these were measured,
-        otherwise on all rows, as in `served`.
+        otherwise those on all rows, from `served`.
         """
         utility = None if advice.best is None else advice.best.utility
         figure = None if utility is None else utility.labels.get(served.label)
@@ -104,8 +104,8 @@ def labels_kept(advice: Advice) -> str:
 
 
 def _alone(line: LabelLine) -> str:
-    """Return a text on how much more utility of the label could be kept, on all rows, if it were
-    the only label.
+    """Return a text on how many percentage points more of a label's utility could be kept, on all
+    rows, if it were the only label; empty if hardly any.
     """
     if line.price is None or line.price < 0.1:
         return ""
@@ -113,7 +113,9 @@ def _alone(line: LabelLine) -> str:
 
 
 def _headline(figure: UtilityFigure) -> str:
-    """Return the expected metric or the scores of one label as a sentence without its full stop."""
+    """Return a sentence, without its full stop, on the utility for one label: the metric that
+    models are expected to reach if the measure is such a metric, otherwise the scores.
+    """
     from aegis.advisor.utility import IN_WORDS  # loads NumPy, which no help needs
     from aegis.measures import MEASURES
 
@@ -217,7 +219,7 @@ class Finding:
 
     @classmethod
     def of(cls, advice: Advice, best: Ranked) -> Finding:
-        """Return the texts about one entry of an advice, usually the best."""
+        """Return the texts about one entry (`best`) of an advice, usually its first one."""
         figure, masks = advice.stated_utility(best), best.shown
         return cls(
             title=f"{best.name}{_share(advice, figure.utility_kept)}",
@@ -340,8 +342,8 @@ def _proof(advice: Advice) -> str:
 
 
 def _objective(advice: Advice) -> str:
-    """Return a text with the objective by which the search has its proof; empty if it is the
-    measure of the advice.
+    """Return a text that names the objective for which the search proved its best configuration;
+    empty if it is the measure of the advice.
     """
     search = advice.search
     same = search is None or search.objective == advice.measure
@@ -349,9 +351,9 @@ def _objective(advice: Advice) -> str:
 
 
 def _ranked_on(advice: Advice) -> str:
-    """Return " on all rows, before any is suppressed", to be added to the sentence that says
-    whether the configuration is proven to be the best. The text is empty if no row is suppressed,
-    or if the displayed utility is also measured on all rows.
+    """Return a text that says on which rows the proof compares configurations: " on all rows,
+    before any is suppressed". It is empty if no row is suppressed, or if the utility next to it is
+    also measured on all rows.
     """
     best, figure = advice.best, advice.utility
     if best is None or figure is None or not best.suppressed_rows or figure.rows == "all":

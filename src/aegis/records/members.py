@@ -59,8 +59,9 @@ class _Reach:
         return self._costs()
 
     def include(self, combination: int) -> Floats | None:
-        """Add the combination of values that has the index `combination`; return the new cost of
-        adding each of D combinations, shape (D,), or None if no cost changes.
+        """Add the combination of values with the index `combination` to the cluster. Return the new
+        cost of adding each of D combinations: how much of this attribute the cluster would then
+        cover, from 0 to 1, shape (D,). Return None if no cost changes.
         """
         if self._tree:
             height = float(self._heights[combination])

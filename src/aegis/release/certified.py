@@ -763,7 +763,7 @@ class _Check:
         self.of_input = of_input
 
     def _original(self) -> None:
-        """Record differences from the original table; without it, which fields stay unchecked."""
+        """Record differences from the original table or, without this table, the unchecked fields."""
         if self.original is None:
             self.unchecked += [
                 f"{', '.join(('input', *self.of_input))}: {_OF_INPUT} (--original TABLE)"

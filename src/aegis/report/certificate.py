@@ -89,8 +89,8 @@ def _columns(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _text(mask: Any) -> str:
-    """Return a mask of a configuration as text. In the certificate, a mask is a name, or a mapping
-    from its name to its parameters.
+    """Return a mask of a configuration as text. In a certificate, a mask without parameters is a
+    name, and any other mask a mapping from its name to its parameters.
     """
     if isinstance(mask, Mapping) and len(mask) == 1:
         ((name, given),) = mask.items()
@@ -121,8 +121,8 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[KeyFigure]:
 
 
 def _utility(utility: Mapping[str, Any]) -> KeyFigure:
-    """Return the utility as a key figure of the report; older certificates have only the value of
-    the measure.
+    """Return the utility in a certificate as a key figure of the report. Older certificates state
+    only the value of the measure, not the share of utility that is kept.
     """
     share = utility.get("kept")
     value = measured(utility.get("value", utility.get("released")))

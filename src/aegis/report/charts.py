@@ -43,7 +43,9 @@ def text_width(text: str, size: int = SIZE) -> float:
 
 
 def fit(text: str, pixels: float, size: int = SIZE) -> str:
-    """Return the text. If it is wider than `pixels` at this type size, it is cut and ends in "…"."""
+    """Return the text so that it is at most `pixels` wide at this type size. Longer text is cut and
+    ends in "…".
+    """
     if text_width(text, size) <= pixels:
         return text
     room, used = pixels - size, 0.0
@@ -143,8 +145,8 @@ def variable(name: str) -> str:
 
 
 def heat_step(utility: float | None) -> int | None:
-    """Return the colour step of the heat map for a percentage of utility, counted from 0; None if
-    the utility is None.
+    """Return the number of the heat map's colour for a percentage of utility: 0 for the lowest
+    range of percentages, 1 for the next one, and so on. Return None if the utility is None.
     """
     return None if utility is None else sum(utility >= bound for bound in HEAT_BOUNDS)
 
@@ -444,8 +446,9 @@ def _by_status(colours: list[str]) -> Any:
 
 
 def _by_step(family: str, undefined: str) -> Any:
-    """Return the colour of each step of the heat map. `family` is the name of a series of colours
-    in the palette, and cells without a utility get the colour `undefined`.
+    """Return the part of an Altair chart that gives each cell of the heat map its colour. `family`
+    is the name of a series of colours in the palette, from low to high utility; cells without a
+    utility get the colour `undefined`.
     """
     import altair as alt
 
@@ -456,7 +459,7 @@ def _by_step(family: str, undefined: str) -> Any:
 
 def heat_body(axis: Any, size: int) -> Any:
     """Return the tiles of a heat map with their figures. `axis` is the axis above the tiles, and
-    `size` is the size of the text.
+    `size` is the size of the text in pixels.
     """
     import altair as alt
 
@@ -500,8 +503,8 @@ def _room(width: int) -> int:
 
 
 def fitted(names: Sequence[str], width: int) -> list[str]:
-    """Return the names, each cut so that it fits into the margin to the left of a chart that is
-    `width` pixels wide.
+    """Return the names, each cut (if it is too long) to fit into the margin to the left of a chart
+    that is `width` pixels wide.
     """
     return [fit(name, _room(width) - 14) for name in names]
 
@@ -546,7 +549,9 @@ def grid(ticks: int, **more: Any) -> Any:
 
 
 def with_names(chart: Any, **lists: Sequence[str]) -> Any:
-    """Return the chart together with the lists of names from which its axes take their labels."""
+    """Return the chart with lists of names in it, from which its axes take their labels. `lists`
+    has the names by the name of the list, such as `row_names`.
+    """
     import altair as alt
 
     return chart.add_params(*[alt.param(name=n, value=list(v)) for n, v in lists.items()])

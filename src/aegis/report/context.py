@@ -141,10 +141,10 @@ def score_axis(advice: Advice) -> str:
 def is_relative(advice: Advice) -> bool:
     """Return whether the ranking shows percentages of the utility of the unmasked table.
 
-    This is decided once for the whole report, so that all axes agree. Charts leave out entries
-    without a percentage. If the percentage of the best entry was measured on its released rows, the
-    ranking shows scores, because all other percentages were measured on all rows and cannot be
-    compared with it.
+    If not, it shows scores. This is decided once for the whole report, so that all axes agree.
+    Charts leave out entries without a percentage. If the percentage of the best entry was measured
+    on its released rows, the ranking shows scores: all other percentages were measured on all rows,
+    and cannot be compared with it.
     """
     if any(r.utility is not None for r in advice.ranking) and len(advice.ranking) > 1:
         return False
@@ -152,7 +152,7 @@ def is_relative(advice: Advice) -> bool:
 
 
 def _rule(policy: Mapping[str, Any]) -> PrivacyRule | None:
-    """Return the privacy rule of a policy; None if the rule has no criterion."""
+    """Return the privacy rule of a policy in JSON form; None if the rule has no criterion."""
     written = dict(policy.get("privacy") or {})
     return PrivacyRule.parse(written) if written.keys() - {"suppression"} else None
 
@@ -186,8 +186,9 @@ def _objective(advice: Advice) -> str | None:
 
 
 def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
-    """Return the parts of the sentence that states the recommendation. `subject` is the recommended
-    configuration, or the closest one if none is admissible.
+    """Return the figures and texts for the report's sentence that states the recommendation, by
+    their names in the template. `subject` is the recommended configuration, or the closest one if
+    none is admissible.
     """
     total = advice.summary["rows"]
     verdict: dict[str, Any] = {
@@ -471,7 +472,9 @@ def _cell(ranked: Ranked, name: str, measure: Measure, rows: list[float] | None)
 
 
 def _shortfalls(advice: Advice) -> dict[str, Any]:
-    """Return the requirements of the rule that each configuration violates."""
+    """Return the data of the report's table of configurations that break the rule, with the
+    requirements that each violates. Only the first ones are listed; `total` is their number.
+    """
     failing = [r for r in advice.ranking if r.violations]
     total = advice.summary["rows"]
     return {
@@ -558,8 +561,8 @@ def _provenance(advice: Advice) -> list[tuple[str, str, bool]]:
 
 
 def _exact_facts(advice: Advice) -> list[tuple[str, str, bool]]:
-    """Return those facts on the origin of the figures that only an exact summary has. Each has a
-    name, a text, and whether the text is a digest.
+    """Return those facts on the origin of the figures that only a summary with exact counts has.
+    Each has a name, a text, and whether the text is a digest.
     """
     summary = advice.summary
     joint = summary["cooccurrence_rows"]

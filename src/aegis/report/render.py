@@ -220,7 +220,7 @@ def _columns(ranking: Mapping[str, Any], limit: int | None) -> tuple[charts.Poin
 
 
 def _ranking_words(points: Sequence[Mapping[str, Any]]) -> str:
-    """Return a description of the ranking chart for readers who cannot see it."""
+    """Return a text that describes the chart of the ranking for readers who cannot see it."""
     entries = [
         f"{p['name']} {p['text']}, {'meets the rule' if p['admissible'] else 'does not meet the rule'}"
         for p in points[:5]

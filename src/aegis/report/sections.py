@@ -225,7 +225,9 @@ def _identity(columns: list[Column]) -> dict[str, Any]:
 
 
 def _smaller(threshold: float) -> int:
-    """Return the smallest class size n whose risk 1/n does not exceed the threshold."""
+    """Return the smallest class size n whose risk of re-identification, 1/n, does not exceed a
+    threshold.
+    """
     size = max(int(1 / threshold), 1)
     while threshold * size < 1 - 1e-9:
         size += 1
@@ -255,8 +257,8 @@ def _of(name: str, show: Callable[[AttributeFigures, int], str], report: Privacy
 
 
 def _part(number: int, whole: int) -> str:
-    """Return a number of rows or persons with its share of the whole. The two are on two lines,
-    which wide tables join into one.
+    """Return a number of rows or persons and, on a second line, its share of the whole, as text.
+    Wide tables show both on one line.
     """
     return part(number, whole).replace(" (", "\n(")
 
@@ -361,7 +363,9 @@ def mask_words(mask: object) -> str:
 
 
 def changed_masks(masks: Mapping[str, str]) -> str:
-    """Return the masks of a configuration as text, without attributes that stay unmasked."""
+    """Return the masks of a configuration as one text, without the attributes that stay unmasked.
+    `masks` has the mask of each attribute.
+    """
     masking = {name: mask for name, mask in masks.items() if mask != "identity"}
     return listed_masks(masking) if masking else "nothing masked" if masks else "–"
 

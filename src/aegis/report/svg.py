@@ -111,14 +111,16 @@ def draw(plot: Plot, *, name: str, title: str, description: str) -> Markup:
 
 
 def _short(tag: re.Match[str]) -> str:
-    """Return an SVG tag, which a search in the text matched, without the parts that do not change
-    the drawing.
+    """Return an SVG tag without the parts that do not change the drawing. `tag` is the match of a
+    regular expression.
     """
     return _DIGITS.sub(r"\1", _NOISE.sub("", tag.group()))
 
 
 def _config() -> dict[str, Any]:
-    """Return the type, lines and colours that all charts share."""
+    """Return the Vega-Lite configuration of all charts: the font, lines and colours that they
+    share.
+    """
     return {
         "font": FONT,
         "aria": False,

@@ -37,12 +37,14 @@ if TYPE_CHECKING:
 
 
 def _measure_of(objective: str | None) -> str | None:
-    """Return the objective if it is a measure, else None."""
+    """Return the name of an objective of the search if this objective is a measure, else None."""
     return objective if objective is not None and objective in MEASURES else None
 
 
 def _loss_of(objective: str | None) -> str | None:
-    """Return the objective if it is not a measure, else None."""
+    """Return the name of an objective of the search if it is a loss instead of a measure, else
+    None.
+    """
     return None if _measure_of(objective) else objective
 
 
@@ -302,8 +304,9 @@ class Advising(ABC):
         progress: Progress | None = None,
         prepared: Prepared | None = None,
     ) -> Advice:
-        """Search all combinations on the summary. No rows are read, unless the table's engine
-        checks the rule.
+        """Search all combinations of candidate masks, scored from the summary's counts, and return
+        the advice. No rows are read, unless the summary cannot check the rule, so that the table's
+        engine must.
 
         `prepared` has the scores and bounds that several searches share; None to compute them.
         """

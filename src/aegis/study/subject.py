@@ -52,15 +52,15 @@ QUESTIONS = Extensions("question")
 
 
 def ask(question: str, study: Any, *values: Any, **options: Any) -> Any:
-    """Call the function that an installed package registers for a question, such as `evaluate`, and
-    return its result.
+    """Call the function that an installed package registers under a name (`question`), such as
+    `evaluate`, and return its result.
 
-    `study`, `values` and `options` are its arguments.
+    `study`, `values` and `options` are the arguments of the function.
 
     Raises
     ------
     PolicyError
-        No package registers the question, or the package cannot be loaded.
+        No package registers such a function, or the package cannot be loaded.
     """
     if question not in QUESTIONS:
         raise PolicyError(
@@ -90,7 +90,7 @@ class AddedSummary(Protocol):
         """Search all combinations of the summary's candidate masks."""
 
     def report_sections(self, advice: Advice) -> Sequence[ReportSection]:
-        """Return the report sections that this format adds to the report on an advice."""
+        """Return the sections that this format of summary adds to the report on an advice."""
 
 
 @dataclass
@@ -193,8 +193,8 @@ class Subject:
 
     @property
     def known(self) -> CodedRows | None:
-        """The rows of the table as codes of their values. None if there are too many rows, or if
-        the summary was not made here.
+        """The rows of the table, with an integer code for each value. None if there are too many
+        rows, or if this object did not make the summary itself.
         """
         return None if self._counted is None else self._counted[1]
 
@@ -341,8 +341,8 @@ def complete_advice(
     *,
     measured: bool = True,
 ) -> Advice:
-    """Return the advice completed with record-level releases and with its privacy figures. Its
-    warnings begin with warnings about the rule, followed by risks to persons.
+    """Return the advice completed with record-level releases and with privacy figures. Warnings
+    about the rule come first among its warnings, then risks to persons.
 
     Parameters
     ----------

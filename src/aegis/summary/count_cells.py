@@ -96,9 +96,10 @@ def _in_order(
     read: CountedCells,
     representatives: Mapping[str, Int32s],
 ) -> FrequencyTable:
-    """Return the frequency table with the counted cells (combinations of values) in order, and with
-    the persons in each cell if persons were counted. `names` are the quasi-identifiers, the
-    sensitive attributes and the label.
+    """Return the frequency table with its cells (combinations of values) sorted by their values, so
+    that equal tables give equal bytes. It has the persons in each cell if persons were counted.
+    `names` are the quasi-identifiers, the sensitive attributes and the label; `representatives`
+    has, for each column, one original value for each code.
     """
     joined, counts, persons = read
     key = combine(joined.values(), len(counts))

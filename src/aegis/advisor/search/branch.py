@@ -232,8 +232,8 @@ class BranchAndBound:
         return self.found
 
     def _remaining(self) -> float:
-        """Return the largest upper bound of the boxes that were not yet searched; -inf if there is
-        none. A box is a set of configurations.
+        """Return the largest upper bound of all boxes (sets of configurations) that were not yet
+        searched; -inf if there is no such box.
         """
         # A box that is being split is not on the heap.
         at_work = -math.inf if self._at_work is None else self._at_work.bound
@@ -265,8 +265,8 @@ class BranchAndBound:
         self._local.improved(box, others, pairs=True)
 
     def _search(self, start: tuple[Box, ...]) -> None:
-        """Search all combinations: first for an admissible configuration, then for the proven best.
-        The configurations in `start` are tried before others.
+        """Search all combinations: first for any admissible configuration, then for the best ones
+        and a proof of them. The configurations in `start` are tried before others.
         """
         root = self.problem.root
         self._at_work = OpenBox(self.objective.upper(root), root, tight=False)
@@ -301,8 +301,8 @@ class BranchAndBound:
                 self._keep(replaced(box, index, 1 << candidate))
 
     def _open(self) -> bool:
-        """Return whether an unsearched box (a set of configurations) may still contain a
-        configuration among the best.
+        """Return whether an unsearched box (a set of configurations) may still contain one of the
+        best configurations.
         """
         return bool(self._heap) and -self._heap[0][0] > self._threshold()
 
@@ -338,9 +338,9 @@ class BranchAndBound:
         return self.problem.division(box) if self.objective.divides else None
 
     def _divide(self, box: Box, index: int, parts: tuple[int, ...]) -> None:
-        """Replace a box (a set of candidate masks for each attribute) by one box for each part of
-        the candidates of the attribute at `index`. Each part is a bit mask: bit i is set for
-        candidate i.
+        """Replace a box (a set of candidate masks for each attribute) by smaller boxes: one for
+        each of the `parts` into which the candidates of the attribute at `index` are divided. Each
+        part is a bit mask: bit i is set for candidate i.
         """
         self.found.nodes += 1
         for part in parts:
@@ -450,8 +450,8 @@ class BranchAndBound:
         The result has the index of the attribute, the finer half of its candidates as a bit mask,
         and the box of the finer half after the rule has removed candidates (None if the rule
         excludes it). The method is strong branching with the product rule (Achterberg, Koch and
-        Martin, Branching rules revisited, Operations Research Letters 33, 2005). If a decrease is
-        large enough to exclude a half, its further size does not count.
+        Martin, Branching rules revisited, Operations Research Letters 33, 2005). A decrease that is
+        large enough to exclude a half counts no more for being still larger.
         """
         slack = max(self.objective.upper(box) - self._threshold(), TOLERANCE)
         best: tuple[float, int, int, Box | None] | None = None
@@ -567,8 +567,8 @@ class BranchAndBound:
 
 
 def gap(best: float, bound: float) -> float:
-    """Return how far an upper bound lies above the best value, as a share of the best value.
-    Without a finite best value or bound, the result is infinite.
+    """Return how far the upper bound of a search lies above the best value that it has found, as a
+    share of this value. Without a finite best value or bound, the result is infinite.
     """
     if not math.isfinite(best):
         return math.inf

@@ -52,7 +52,7 @@ class RuleCells:
         """Return the equivalence class of each cell (combination of values) if every attribute is
         suppressed, shape (cells,), and a number above all class numbers.
 
-        There is one class, or several if earlier releases divide the rows.
+        There is one class, or several if earlier releases of the table already distinguish rows.
         """
         earlier = self._frequency.earlier
         if earlier is None:

@@ -167,11 +167,10 @@ class InMemory:
     def _passes(
         self, box: Box, rule: PrivacyRule | None, instead: tuple[int, int] | None = None
     ) -> bool:
-        """Return whether the coarsest corner of a box meets the rule. If it does not, no
-        configuration in the box is admissible.
+        """Return whether a box meets the rule under the coarsest masks of all attributes. If it
+        does not, no configuration in the box is admissible.
 
-        A box has a set of candidate masks for each attribute. In its coarsest corner, each
-        attribute has the coarsest grouping of its candidates.
+        A box has a set of candidate masks for each attribute.
 
         Parameters
         ----------
@@ -297,8 +296,8 @@ class InMemory:
 
     @remembered
     def _undecided_part(self, rule: PrivacyRule | None) -> PrivacyRule | None:
-        """Return a rule with only those criteria for which a class that fails does not prove that
-        all finer configurations fail; None if there are none.
+        """Return a rule with only some of the criteria: those for which a failing class does not
+        prove that all finer configurations fail. The result is None if there are no such criteria.
         """
         if rule is None:
             return None
@@ -488,8 +487,8 @@ class BesidePopulation(InMemory):
 
     Criteria on the table remove candidates as in a search without a population. Criteria on the
     population are checked for the coarsest configuration of a box (a set of candidate masks for
-    each attribute), if there is one. If a monotone criterion fails there, or if a criterion can be
-    met by no finer table, no configuration in the box is admissible.
+    each attribute), if there is one. If a criterion fails there that coarser masks never break, or
+    that finer masks cannot repair, no configuration in the box is admissible.
     """
 
     def __init__(

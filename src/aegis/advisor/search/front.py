@@ -52,7 +52,7 @@ class Varied:
     whole
         Whether only whole numbers are allowed.
     counts
-        Whether a range such as 2..50 is divided into whole numbers instead of even steps.
+        Whether a range such as 2..50 is divided into round whole numbers instead of even steps.
     larger_is_stronger
         Whether a larger value is stricter.
     """
@@ -179,8 +179,9 @@ def _checked(name: str, values: Sequence[float]) -> list[float]:
 
 
 def rules_of(span: Span | str, rule: PrivacyRule) -> list[PrivacyRule]:
-    """Return the privacy rule for each value that a front gives to the varied parameter. `span` is
-    a text such as "k=2..50", or a parameter with its values.
+    """Return copies of a privacy rule in which one parameter has different values, from the weakest
+    to the strictest. `span` names the parameter and its values: a text such as "k=2..50", or an
+    object.
     """
     values = FrontRange.of(span)
     return [rule_at(rule, values.parameter, value) for value in values.values]
@@ -314,8 +315,8 @@ def _strength(
     searcher: Searcher, parameter: str, value: float, weaker: Sequence[_FrontStrength]
 ) -> _FrontStrength:
     """Return a point of a front (one value of a varied parameter of the rule), still without a
-    configuration. If the upper bound of the next weaker point is valid here, the new point begins
-    with this bound.
+    configuration. If the upper bound of the next weaker point is also valid for the new point, the
+    new point begins with it.
 
     `value` is the point's value of the varied parameter. `weaker` is empty or has the next weaker
     point.
@@ -446,8 +447,8 @@ _NODES = 64
 
 
 def masking(variable: Variable, candidate: int) -> float:
-    """Return which share of the entropy of an attribute's values a candidate mask hides, from 0 to
-    1. `candidate` is the index of the mask.
+    """Return the share of the entropy of an attribute's values that a candidate mask hides, from 0
+    to 1. `candidate` is the index of the mask.
     """
     channel = variable.channels.get(candidate)
     return hidden_share(variable.attribute, variable.candidates[candidate], channel)
@@ -517,7 +518,7 @@ def put_first(
     """Move the configuration that the user prefers, among those that score about the same, to the
     front of `outcome.best`. Shorten this list to `top` entries.
 
-    Return the reason for this choice; None if the configuration has the best score.
+    Return the reason why this configuration comes first; None if it has the best score.
     """
     first, why = outcome.best[0][1], None
     scorer, measure = searcher.scorer, searcher.measure
@@ -584,12 +585,11 @@ def prefer_among_ties(
 def _rivals(
     searcher: Searcher, best: Box, amount: Masking, least: float, clock: Clock
 ) -> list[Box]:
-    """Return some configurations that meet the rule and whose score is at least `least`. Here, a
-    score that is minimised is multiplied by -1. Configurations that mask less (or more, if that is
-    preferred) come first.
+    """Return some configurations that meet the rule and whose score is at least `least`, those that
+    mask least first (or most, as `amount` says). Scores are negated if smaller ones are better.
 
-    `best` is the configuration to start from. `amount` is the amount of masking, the objective of
-    this second search.
+    They are found by a search for the least (or most) masking that starts from the configuration
+    `best`. `amount` is the objective of this search: how much a configuration masks.
     """
     rule = searcher.plan.rule
     feasibility = AboveScore(searcher.feasibility(rule, clock), searcher.objective, least)
@@ -636,8 +636,8 @@ def explain(
 
 
 def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[FinerMask]:
-    """Return the next finer candidate masks of each attribute, each with the statement whether the
-    rule admits it.
+    """Return the next finer candidate masks of each attribute, each with how it would change the
+    score of the best configuration, and which requirements it would violate.
 
     `box` is the best configuration, and `value` its score (negated if smaller scores are better),
     with which the scores under finer masks are compared. If time runs out, the remaining candidates

@@ -67,8 +67,8 @@ class LocalSearch:
     space
         The search space.
     upper
-        Function that quickly returns an upper bound of a configuration's value; -inf leaves the
-        configuration out.
+        Function that quickly returns an upper bound of a configuration's value; -inf if the search
+        must not try the configuration.
     value
         Function that returns the value of a configuration; -inf if it does not meet the rule.
     """
@@ -120,8 +120,8 @@ class LocalSearch:
             box = better
 
     def moves(self, box: Box, nearby: Nearby) -> list[Move]:
-        """Return all changes of one mask of a configuration, sorted by an upper bound of their
-        gain, the largest first.
+        """Return all changes of one mask of a configuration (an attribute and its new candidate),
+        each with an upper bound of its gain, the largest first.
 
         `nearby` returns the candidates to try for an attribute.
         """

@@ -90,7 +90,7 @@ class Objective(ABC):
 
         A box has a set of candidate masks for each attribute, and `within` is a larger box that
         contains `box`. The value is negated if smaller values are better. An objective that adds up
-        several bounds may use the known bounds of the larger box.
+        several bounds may use bounds that it has already computed for the larger box.
         """
         return self.upper(box) <= value
 
@@ -191,7 +191,9 @@ class OfMeasure(OfConfigurations):
         return self.sign * self._scorer.value(self._problem.choice(box), self._measure)
 
     def _score_work(self, chosen: int, settled: int) -> float:
-        """Return about how many seconds a score takes (see `levels_of`)."""
+        """Return about how many seconds a score takes. `chosen` is the number of levels (masked
+        values) of attributes with several candidates; `settled` is that of all other attributes.
+        """
         return score_work(chosen, chosen + settled)
 
     def effort(self, box: Box) -> float:
@@ -220,13 +222,14 @@ def levels_of(problem: Problem, box: Box) -> tuple[int, int]:
 
 
 def score_work(chosen: int, levels: int) -> float:
-    """Return about how many seconds it takes to compute a score or a bound by fold.
+    """Return about how many seconds it takes to compute a score, or an upper bound of it, from
+    counts by fold (part of the rows).
 
     Parameters
     ----------
     chosen
-        Number of levels of the attributes whose masks vary; all other levels are factorised once
-        for all scores.
+        Number of levels (masked values) of the attributes whose masks vary; the matrix of all other
+        levels is factorised only once for all scores.
     levels
         Number of levels of all attributes.
     """
@@ -234,8 +237,8 @@ def score_work(chosen: int, levels: int) -> float:
 
 
 def columns_work(levels: int) -> float:
-    """Return about how many seconds it takes to predict each column from all others, which shares
-    no factors with other configurations.
+    """Return about how many seconds it takes to predict each column from all others, for columns
+    that have `levels` levels (masked values) together.
     """
     return _SCORE + _COLUMNS * CUBED * float(levels) ** 3
 
@@ -275,8 +278,8 @@ def reads_names(measure: Measure) -> bool:
 
 
 class FinestMasks:
-    """The finest masks in each box: for each attribute, the mask that shows everything that any
-    candidate in the box shows.
+    """Computes the finest masks of a box (a set of candidate masks for each attribute): for each
+    attribute, the mask that distinguishes everything that any candidate in the box distinguishes.
 
     A number or date shows its ranges, and a text its masked values. If a candidate adds noise, the
     finest mask shows the atoms (sets of values that all candidates treat in the same way), because
@@ -585,7 +588,7 @@ class _Corners:
         return fit, int(joint.any(axis=0).sum())
 
     def _groups_of(self, counts: Given, index: int, number: int) -> GroupedLevels:
-        """Return the groups that a grouping forms of the levels of the attribute at `index`.
+        """Return how a grouping merges the levels (counted values) of the attribute at `index`.
         `number` identifies the grouping, and `counts` has the levels.
         """
         levels = slice(*self._offsets[index : index + 2].tolist())

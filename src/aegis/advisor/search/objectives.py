@@ -55,7 +55,8 @@ from aegis.summary import Candidate
 
 
 class ShareOfLabel(Objective):
-    """An objective: the share of utility that is kept for one of several labels.
+    """An objective: the share of the unmasked utility that a configuration keeps for one of several
+    labels.
 
     Parameters
     ----------
@@ -127,8 +128,9 @@ class ShareOfLabel(Objective):
         return self._quick[own]
 
     def known_share(self, box: Box) -> float | None:
-        """Return the upper bound of `share` that was computed last for a box (a set of candidate
-        masks for each attribute); if there is none, return the largest possible share, 1.
+        """Return an upper bound of the share of the label's utility that a configuration in a box
+        can keep, if one was computed before; otherwise 1. A box has a set of candidate masks for
+        each attribute.
 
         The result is None if the unmasked table has no utility for the label.
         """
@@ -169,8 +171,8 @@ class ShareOfLabel(Objective):
         return self.share(box) or 0.0
 
     def upper(self, box: Box) -> float:
-        """Return an upper bound as `bound` does, but in less time: for a single configuration, it
-        need not be exact.
+        """Return an upper bound of the share of the label's utility that a configuration in a box
+        can keep. It takes less time than `bound`, but need not be exact for a single configuration.
         """
         return self.quick_share(box) or 0.0
 
@@ -202,11 +204,11 @@ class SharesKept(Objective):
         self._quickest = sorted(range(len(classes)), key=classes.__getitem__)
 
     def guess(self, box: Box) -> float:
-        """Return a quick estimate of the upper bound for a box (a set of candidate masks for each
-        attribute).
+        """Return a quick estimate of `upper`, the upper bound of the objective for all
+        configurations in a box (a set of candidate masks for each attribute).
 
-        If the bounds are good, the estimate is `upper`. If they are loose and slow to compute, it
-        is the weighted mean of the estimates for all labels.
+        It is `upper` itself, unless the bounds of the labels are loose and slow to compute
+        (`loose`). Then it is the weighted mean of quick estimates for the labels.
         """
         if not self.loose:
             return self.upper(box)
@@ -221,8 +223,8 @@ class SharesKept(Objective):
         return self._combine([label.share(box) for label in self.labels])
 
     def upper(self, box: Box) -> float:
-        """Return an upper bound as `bound` does, but in less time: for a single configuration, it
-        need not be exact.
+        """Return an upper bound of the objective for all configurations in a box. It takes less
+        time than `bound`, but need not be exact for a single configuration.
         """
         return self._combine([label.quick_share(box) for label in self.labels])
 
@@ -249,8 +251,8 @@ class SharesKept(Objective):
 
 
 def _key(candidate: Candidate) -> tuple[bytes, object]:
-    """Return a key of a candidate mask. Candidates with equal keys have the same groups and the
-    same noise.
+    """Return a key of a candidate mask; candidates with equal keys form the same groups of values
+    and add the same noise.
     """
     return candidate.groups.tobytes(), candidate.noise
 
@@ -373,8 +375,8 @@ class BelowBound(OfMeasure):
 
         For an expected AUC, the estimate comes from the plug-in Pillai's trace, which is quicker to
         compute than the bound of an AUC. It is twice the AUC that corresponds to the trace for two
-        classes. The factor 2 does not change the order. For other measures, it is the upper bound
-        itself.
+        classes. The factor 2 has no effect on comparisons. For other measures, the estimate is the
+        upper bound itself.
         """
         if self.bounded or self._of_number:
             return self.upper(box)
@@ -551,8 +553,8 @@ class Pairwise(OfMeasure):
 
 
 def _changes(own: Ints) -> Ints:
-    """Return the index at which each run of equal numbers begins in `own`, the attribute of each
-    candidate.
+    """Return the indices at which runs of equal numbers begin in `own`, which has the index of the
+    attribute for each candidate.
     """
     return np.flatnonzero(np.diff(own, prepend=-1))
 
@@ -563,9 +565,9 @@ class EveryColumn(OfMeasure):
 
     Errors on held-out rows are no smaller than least-squares errors on all rows. Least-squares
     errors are smallest if the other columns have the finest masks of the box. So for the bound,
-    only the mask of the predicted column varies: the scatter that the other columns explain is
-    grouped by each candidate, and the best candidate counts. The bound is a mean of these maxima,
-    one for each column, and needs only one matrix inverse.
+    only the mask of the predicted column varies: the scatter (sums of squares and products) that
+    the other columns explain is grouped by each candidate, and the best candidate counts. The bound
+    is a mean of these maxima, one for each column, and needs only one matrix inverse.
     """
 
     divides = True
@@ -623,13 +625,14 @@ class EveryColumn(OfMeasure):
         return self._known.get(tuple(coded.keys), make)
 
     def _reached(self, index: int, coded: CodedMasks, candidate: int, explained: Floats) -> float:
-        """Return an upper bound of V / (1 + V), which measures how well the other columns predict
-        one column under one candidate mask.
+        """Return an upper bound of V / (1 + V) for one column under one candidate mask. It measures
+        how well the other columns predict the column; V is explained below.
 
-        V is the scatter of the candidate's groups that the other columns explain (`explained`, for
-        the finest levels), each group divided by its rows. The output of a noise mask is a random
-        function of the finest levels, so its V is no larger. `index` is the column, and `coded` has
-        the finest masks of a set of configurations.
+        For each group of the candidate, take the scatter that the other columns explain
+        (`explained` has it for the finest levels), divided by the rows of the group; V is the sum
+        over groups. The output of a noise mask is a random function of the finest levels, so its V
+        is no larger. `index` is the column, and `coded` has the finest masks of a set of
+        configurations.
         """
         if not len(explained):
             return 0.0
@@ -641,9 +644,10 @@ class EveryColumn(OfMeasure):
         return value / (1 + value)
 
     def _grouped(self, variable: Variable, level: Integers, place: int) -> Floats:
-        """Return, for each pair of the L finest levels of a column, 1 / the rows of their group if
-        a candidate groups them together, else 0, shape (L, L). `level` has the level of each atom
-        (set of original values), and `place` is the index of the candidate.
+        """Return a matrix, shape (L, L), for the L levels (masked values) of a column under its
+        finest masks. Its entry for two levels is 0 if a candidate puts them in different groups,
+        else 1 / the rows of their group. `level` has the level of each atom (set of original
+        values), and `place` is the index of the candidate.
         """
         pairs, candidate = self._problem.summary.pairs, variable.candidates[place]
         atoms = pairs.joints[pairs.names.index(variable.attribute.name)].sum(axis=1)

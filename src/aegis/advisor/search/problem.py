@@ -308,8 +308,8 @@ class Variable(MaskVariable):
 
         Each subset contains one candidate, and the candidates of the set whose levels are coarser.
         `domain` and the subsets are bit masks: bit i is set if candidate i belongs to the set. The
-        result is empty if only few candidates are not comparable, because then their common
-        refinement gives a good bound.
+        result is empty if few candidates are incomparable (neither is finer than the other): then
+        the whole set has a good bound.
         """
         few = domain.bit_count() <= _MANY
         ends = [] if few else self._ends(domain, self._level_order.T)
@@ -414,7 +414,7 @@ class SearchSpace:
         """Yield the configurations that are the most likely to meet a rule, those with the highest
         utility first.
 
-        Each variable has its candidate with the fewest groups.
+        In these configurations, each variable has its candidate with the fewest groups.
         """
         sizes = [[candidate.size for candidate in v.candidates] for v in self.variables]
         yield tuple(1 << own.index(min(own)) for own in sizes)
@@ -587,7 +587,7 @@ def _refinements(groups: Int32s) -> Flags:
 def _first_alike(codes: Int32s) -> Ints:
     """Return for each of V values the index of the first value in the same group, shape (V,).
 
-    `codes` has the group of each value, shape (V,).
+    `codes` has the number of the group of each value, shape (V,).
     """
     places = np.arange(len(codes))
     first = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int64)
@@ -597,8 +597,8 @@ def _first_alike(codes: Int32s) -> Ints:
 
 
 def _followers(first: Ints, few: int) -> Ints:
-    """Return the indices of a sample of values that are not the first value of their group. The
-    result has the length `few`; it is all 0 if every group has one value.
+    """Return the indices of `few` sampled values that are not the first value of their group. If
+    every group has only one value, all these indices are 0.
 
     `first` has, for each value, the index of the first value in its group.
     """

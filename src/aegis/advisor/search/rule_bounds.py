@@ -126,11 +126,11 @@ class Judge:
         return tuple(c for c in self._beyond_sizes if c.model.caps is not None or self.decides(c))
 
     def decides(self, criterion: Criterion) -> bool:
-        """Return whether a class that fails a criterion proves that finer tables fail, too.
+        """Return whether one class that fails a criterion proves that all tables with finer masks
+        fail it, too.
 
-        Without suppression, this means that all finer tables fail; it holds for every monotone
-        model. With suppression, it means that all parts of the class fail in finer tables; it holds
-        only for some models.
+        Without suppression, this is so for every monotone privacy model. With suppression, all
+        parts into which finer masks divide the class must fail; this is so only for some models.
         """
         model = criterion.model
         if model.least_size is not None:
@@ -354,8 +354,8 @@ class Judge:
 
     @remembered
     def _capped(self, criterion: Criterion, mask: Mask) -> ShareCaps | None:
-        """Return the largest shares that values may have in a class under a criterion, whichever
-        rows are suppressed; None if the model has no such limits.
+        """Return the largest share that each value may have in a class that meets a criterion,
+        whichever rows are suppressed; None if the privacy model sets no such limits.
 
         `mask` is the candidate of the criterion's attribute.
         """
@@ -374,7 +374,7 @@ class Judge:
     @remembered
     def _values(self, name: str, mask: Mask) -> tuple[Ints, tuple[str, ...]]:
         """Return the masked value of a protected attribute in each cell (combination of values) of
-        the frequency table, shape (cells,), as indices of texts, and these texts.
+        the frequency table, shape (cells,), as an index into a list of texts, and this list.
         """
         groups, labels = self._plan.protected(name, {} if mask is None else {name: mask})
         frequency = self._frequency

@@ -52,7 +52,7 @@ def check_request(policy: Policy, request: SearchRequest) -> None:
 
 
 def check_limits(request: SearchRequest) -> None:
-    """Raise `PolicyError` if a request wants no configuration in the result, or has an invalid
+    """Raise `PolicyError` if a request asks for fewer than one configuration, or has an invalid
     limit of time or work.
     """
     if request.top < 1:

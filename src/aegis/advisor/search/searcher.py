@@ -198,9 +198,9 @@ class Searcher:
     plan
         The plan that checks configurations against the rule.
     objective
-        Name of the figure to optimise, with its options.
+        Name of the figure that the search maximises or minimises, with its options.
     measure
-        Name of the measure by which results are scored.
+        Name of the measure by which the configurations that the search finds are scored.
     progress
         Shows the progress.
     """
@@ -246,7 +246,7 @@ class Searcher:
     @property
     def sees_nothing(self) -> bool:
         """Whether the objective is the measure, and even the unmasked table has no utility by it.
-        Then the objective cannot compare masks, so no configuration is proven best.
+        Then scores cannot compare masks, so no configuration is proven best.
         """
         if not self.by_measure or self.measure.direction is not Direction.HIGHER:
             return False
@@ -277,8 +277,8 @@ class Searcher:
         return counted(self.problem, self.summary.frequency, plan, clock, self._corners)
 
     def objective_under(self, rule: PrivacyRule) -> Objective:
-        """Return the objective for searches under a rule, because some objectives penalise the rows
-        that the rule suppresses.
+        """Return the objective for searches under a rule. Some objectives depend on the rule,
+        because they penalise the rows that it suppresses.
         """
         if rule is self.plan.rule or not self.objective.follows_rule:
             return self.objective
@@ -355,9 +355,10 @@ class Searcher:
         those in `start`. `file` has the unsearched boxes (sets of configurations) of an earlier
         search; None: there is none.
 
-        If the objective has no good bounds, the search scores a list of about 100 configurations,
-        or 10 if `briefly` is True; if `prove` is True, it then continues until the best one is
-        proven. Otherwise, it uses a search strategy that a package adds, or branch and bound.
+        If the objective has good bounds, the search is branch and bound, or a strategy that a
+        package adds. If it has none, the search scores a list of about 100 configurations (10 if
+        `briefly` is True); `prove` says whether it then goes on until the best configuration is
+        proven.
         """
         tried, resumed = (file and file.read()) or ((), None)
         start = (*start, *tried)
@@ -509,8 +510,8 @@ class Searcher:
         preferred: str | None,
         lacking: tuple[str, ...],
     ) -> SearchFigures:
-        """Return the figures of a search, completed with notes and with the reason for the first
-        configuration.
+        """Return the figures of a search, completed with notes and with the reason why its first
+        configuration comes first.
 
         Parameters
         ----------

@@ -91,9 +91,10 @@ class Shortlist:
         this list.
 
         In the result, `proven` has the part of the list that is proven to be complete. It is None
-        if no part is. It is also None if the search proves more: that the best configuration is the
-        best of all combinations. `bound` is infinite if the objective has no bound and some
-        admissible configurations were not scored. `complete` is True if the search ran to its end.
+        if no part is proven. It is also None if the best configuration is proven to be the best of
+        all combinations, because this says more. `bound` is infinite if the objective has no bound
+        and some admissible configurations were not scored. `complete` is True if the search ran to
+        its end.
 
         Parameters
         ----------
@@ -179,8 +180,8 @@ class Shortlist:
         return self._boxes(trace, top=self._listed, clock=half, most_nodes=most_splits).run(start)
 
     def _boxes(self, objective: Objective, **limits: Any) -> BranchAndBound:
-        """Return a branch-and-bound search by an objective, with these limits as keywords of
-        `BranchAndBound`.
+        """Return a branch-and-bound search by an objective. `limits` are further keywords of
+        `BranchAndBound`, such as the number of results.
         """
         return BranchAndBound(
             self._problem, objective, self._feasibility, step=self._step, **limits
@@ -211,7 +212,8 @@ class Shortlist:
 
     def _improve(self, *, blind: bool) -> None:
         """Change one mask of the best configurations at a time, as long as the score improves. If
-        `blind` is True, the list was of little use, so also begin with the coarsest configuration.
+        `blind` is True, which means that the list was of little use, also begin with the coarsest
+        configuration.
         """
         local = LocalSearch(self._problem, self._score_in_time, self._score)
         first = self._best_scored()

@@ -258,8 +258,9 @@ class AttributeLoss:
     normed: bool = False
 
     def beyond(self, attribute: AttributeSummary, candidate: Candidate, gone: Floats) -> float:
-        """Return how much loss suppression adds to the loss of masking in one attribute. `gone` has
-        the number of suppressed rows by value, shape (V,).
+        """Return how much the information loss in one attribute grows if rows are suppressed,
+        beyond its loss by the mask. `gone` has the number of suppressed rows for each of the V
+        values, shape (V,).
         """
         if self.charge is not None:
             return self.charge(attribute, candidate, gone)

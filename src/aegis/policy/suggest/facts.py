@@ -132,8 +132,8 @@ class ColumnFacts:
 
     @property
     def coded(self) -> bool:
-        """Whether the values are categories: texts, or whole numbers in a column whose name says
-        that they are codes.
+        """Whether the column's values are categories: texts, or whole numbers that are codes, as
+        its name says.
         """
         return self.kind is Kind.TEXT or (self.kind is Kind.INTEGER and self.coded_name)
 
@@ -161,8 +161,9 @@ class ColumnFacts:
 
     @property
     def fractional(self) -> bool:
-        """Whether some numbers of the column have a fractional part. Aegis infers this from the
-        bounds and the number of values.
+        """Whether some numbers of the column have a fractional part. Aegis infers this: there are
+        more different values than whole numbers between the bounds, or a bound has a fractional
+        part.
 
         Numbers that identify persons have no fractions, even if nulls turned them into floats.
         """

@@ -101,8 +101,8 @@ def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
 
 
 def _outside_the_rule(facts: ColumnFacts, masks: Sequence[Mask]) -> Candidates:
-    """Return only `identity` as the mask of a column outside the rule, or coarser masks if nearly
-    every row has a different value.
+    """Return the candidates for a column that the privacy rule does not cover: only `identity`, or
+    coarser masks if nearly every row has a different value. `masks` would fit the column.
     """
     identity = parse_mask("identity")
     rounded = _rounded(facts)
@@ -145,7 +145,9 @@ def _rounded(facts: ColumnFacts) -> list[Spec]:
 
 
 def _parse(specs: Sequence[Spec], facts: ColumnFacts) -> list[Mask]:
-    """Parse the masks of `specs`, without those that do not fit the numbers of the column."""
+    """Return the masks that `specs` describe as in a policy file, without those that do not fit the
+    numbers of the column.
+    """
     masks: list[Mask] = []
     for spec in specs:
         try:
@@ -160,7 +162,9 @@ def _parse(specs: Sequence[Spec], facts: ColumnFacts) -> list[Mask]:
 
 
 def _coarser(facts: ColumnFacts) -> tuple[list[Spec], str]:
-    """Return masks between `identity` and `suppress`, from fine to coarse, and the reason."""
+    """Return masks for a column that are coarser than `identity` and finer than `suppress`, from
+    fine to coarse, and the reason for them.
+    """
     concept = facts.concept
     postcode = concept is not None and concept.name == POSTCODE
     if facts.distinct < 3:
@@ -212,8 +216,8 @@ def _day(value: Any) -> date | None:
 
 
 def _period(day: date, unit: str) -> tuple[int, ...]:
-    """Return numbers that identify the day, week, month, quarter or year (`unit`) that contains a
-    day; they differ for different periods.
+    """Return numbers that identify the period (a day, week, month, quarter or year, as `unit` says)
+    that contains a day; different periods have different numbers.
     """
     return {
         "day": (day.toordinal(),),
@@ -265,7 +269,9 @@ def _numbers(facts: ColumnFacts, *, is_age: bool) -> tuple[list[Spec], str]:
 
 
 def _skewed(facts: ColumnFacts) -> bool:
-    """Return whether half the values are equal, or Kelly's skewness of the deciles exceeds 1/2."""
+    """Return whether a column's numbers are skewed: the quartiles are equal, or Kelly's skewness,
+    computed from the deciles, exceeds 1/2 in absolute value.
+    """
     cuts = facts.quantiles or {}
     if len(cuts) < 7:
         return False
@@ -291,10 +297,10 @@ def _skewed_specs(facts: ColumnFacts) -> list[Spec]:
 
 
 def _top(facts: ColumnFacts, *, is_age: bool) -> list[Spec]:
-    """Return a top code if the largest hundredth of the values is spread wider than the half below
-    it.
+    """Return a top code (a largest shown number) if a column has a few numbers far above all
+    others; otherwise an empty list.
 
-    More precisely: the maximum is farther from the 99 % quantile than this quantile is from the
+    This is so if the maximum is farther from the 99 % quantile than this quantile is from the
     median. Ages are always cut at `OLDEST_AGE`.
     """
     if is_age and facts.high > OLDEST_AGE:
@@ -314,8 +320,8 @@ def _round_up(value: float) -> int | float:
 
 
 def _widths(facts: ColumnFacts) -> list[int | float]:
-    """Return up to three widths of intervals for the middle 98 % of the values, from 1, 2, 5, 10,
-    ...
+    """Return up to three widths for intervals of a column's numbers, from the series 1, 2, 5, 10,
+    ... They suit the range of the middle 98 % of the numbers.
     """
     cuts = facts.quantiles or {}
     low, high = float(facts.low), float(facts.high)

@@ -143,7 +143,7 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a column's name, both with and without accents."""
+    """The words of a column's name: once as written, and once without accents."""
 
     plain: tuple[str, ...]
     bare: tuple[str, ...]
@@ -231,7 +231,7 @@ def find_concept(name: str, kind: Kind | None = None) -> Concept | None:
 
 
 def _matches(words: Words) -> Iterator[tuple[Phrase, Concept]]:
-    """Yield every phrase of a name with the concepts that it may refer to."""
+    """Yield every phrase of a column's name together with a concept to which it may refer."""
     by_phrase = _concepts_by_phrase()
     for phrase in words.phrases():
         whole = phrase.ends and phrase.start == 0
@@ -254,7 +254,7 @@ def numbers_person(name: str) -> bool:
 
 
 def _numbers_somebody(words: tuple[str, ...]) -> bool:
-    """Return whether `words` are one for a person or record and one for a number: `patient nr`."""
+    """Return whether `words` name a person or record, and then a number: `patient nr`, for example."""
     if len(words) != 2:
         return False
     numbered = word_list("person") | word_list("record")
@@ -272,8 +272,8 @@ def _only_rated_or_counted(
 
 
 def _of_a_thing_or_time(words: Words, phrase: Phrase, concept: Concept) -> bool:
-    """Return whether an age belongs to a thing (`account_age`, `age of the house`), or a job is
-    only a time.
+    """Return whether a phrase in a column's name that means an age or a job has another meaning:
+    the age of a thing (`account_age`, `age of the house`), or the time of a job (`job_date`).
     """
     if concept.name == OCCUPATION:
         return not word_list("tenure").isdisjoint(set(words.bare) - set(phrase.words))
@@ -324,7 +324,7 @@ def names_time(name: str) -> bool:
 
 
 def names_date_part(name: str) -> bool:
-    """Return whether a word of a column's name ends with `day`, `month` or the like."""
+    """Return whether a word of a column's name ends with `day`, `month` or another part of a date."""
     words = (*read_words(name).bare, "".join(read_words(name).bare))
     return any(word.endswith(part) for word in words for part in word_list("date_part"))
 
@@ -348,8 +348,8 @@ class NameBearer(Enum):
 
 
 def whose_name(words: Sequence[str]) -> NameBearer | None:
-    """Return whether a column contains names of persons or of things; None if its header does not
-    refer to names.
+    """Return whether a column contains names of persons or of things, by the words of its header;
+    None if these do not refer to names.
 
     Parameters
     ----------
@@ -382,7 +382,9 @@ def whose_name(words: Sequence[str]) -> NameBearer | None:
 
 
 def _compound(word: str) -> tuple[str, ...]:
-    """Split a compound such as `guestname` or `Kundenname` in two, if its first word is known."""
+    """Return the two parts of a compound such as `guestname` or `Kundenname` if its first part is
+    known. Any other word is returned whole.
+    """
     for ending in _ENDINGS:
         start = word.removesuffix(ending)
         if start != word and start in word_list("person") | word_list("thing"):
@@ -442,8 +444,8 @@ class Trait:
 def find_fixed(
     source: Source, table: ir.Table, keys: Mapping[str, int], traits: Sequence[Trait]
 ) -> dict[str, tuple[str, ...]]:
-    """Return, for each possible key, the traits that are the same in all rows with one value of the
-    key. One query examines all columns.
+    """Return, for each column that may be a key of persons, which lifelong traits are the same in
+    all rows with one value of the key. One query examines all columns.
 
     A column determines a trait if the trait is constant for each value of the column. If several
     columns determine only a single trait, only those with the most values are returned: the others,
@@ -507,13 +509,15 @@ def stacked(tables: Sequence[ir.Table]) -> ir.Table:
 
 
 def _compared(traits: Sequence[Trait]) -> list[Trait]:
-    """Return the traits that vary enough to test whether a column determines them."""
+    """Return those lifelong traits whose values vary enough to test whether a column determines
+    them.
+    """
     return [trait for trait in traits if trait.distinct > 1 and 0 < trait.peak < 1]
 
 
 def _counts(table: ir.Table, key: str, trait: Trait) -> ir.Table:
-    """Return a query for two numbers: how many values of `key` have several rows with a known
-    trait, and how many of these values have only one trait.
+    """Return a query for two numbers: how many values of the column `key` occur in several rows in
+    which the trait is known, and how many of them have the same trait in all these rows.
     """
     known = table.filter(table[key].notnull() & table[trait.name].notnull())
     column = known[trait.name]
@@ -537,8 +541,8 @@ def _is_fixed(row: Mapping[str, Any], peak: float) -> bool:
 def find_once_each(
     source: Source, table: ir.Table, keys: Mapping[str, float], times: Mapping[str, float]
 ) -> dict[str, str]:
-    """Return, for each possible key, a column of times in which no time occurs twice among the rows
-    with one value of the key.
+    """Return, for each possible key of persons, a column of times such that no two rows agree in
+    both. A key without such a column is absent.
 
     Suppose two columns are unrelated, and p and q are the shares of pairs of rows that agree in
     each. Then n rows have about n (n - 1) / 2 p q pairs that agree in both, and no such pair with a
@@ -576,7 +580,9 @@ def find_once_each(
 
 
 def _count(table: ir.Table, key: str, time: str) -> ir.Table:
-    """Return a query for two numbers: rows with a key and a time, and different pairs of these."""
+    """Return a query for two numbers: how many rows have a key and a time (are null in neither
+    column), and how many different pairs of key and time they have.
+    """
     known = table.filter(table[key].notnull() & table[time].notnull())
     cells = known.group_by(key_value=known[key], time_value=known[time]).aggregate(n=known.count())
     return cells.aggregate(rows=cells["n"].sum(), cells=cells.count()).mutate(

@@ -208,7 +208,9 @@ def estimate_distinct(rows: int, sampled: int, seen: int) -> int:
 
 
 def _describe(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
-    """Return the facts with the quantiles of all numeric columns, from one query on a sample."""
+    """Return the facts after adding the quantiles of all numeric columns, from one query on a
+    sample.
+    """
     wanted: dict[str, ir.Value] = {}
     for i, told in enumerate(facts):
         if told.kind is None or (told.exact and told.distinct < 2):
@@ -237,8 +239,9 @@ def _described(facts: ColumnFacts, i: int, row: Mapping[str, Any]) -> ColumnFact
 
 
 def _estimated(facts: ColumnFacts, sampled: int, seen: int) -> ColumnFacts:
-    """Add the number of values, estimated from `seen` values in `sampled` rows, to the facts. Their
-    range shows if the whole table has no value or only one.
+    """Add the estimated number of different values to the facts. It is estimated from `seen` values
+    in `sampled` rows; the smallest and the largest value, counted on the whole table, show whether
+    it is at least 1 or 2.
     """
     distinct = estimate_distinct(facts.values, sampled, seen) if seen else 0
     least = min(facts.values, int(facts.low is not None) + int(facts.low != facts.high))
@@ -342,7 +345,9 @@ def _repeated(facts: ColumnFacts, row: Mapping[str, Any] | None) -> ColumnFacts:
 def _find_frequent(
     source: Source, sample: ir.Table, grouped: ir.Table, facts: Sequence[ColumnFacts]
 ) -> list[ColumnFacts]:
-    """Return the facts with the most frequent values of each column that may have categories."""
+    """Return the facts after adding the most frequent values of each column that may have
+    categories. `grouped` has each value of a column with its number of rows in the sample.
+    """
     columns = [f"c{i}" for i, column in enumerate(facts) if _countable(column)]
     if not columns:
         return list(facts)
@@ -364,8 +369,9 @@ def _find_frequent(
 
 
 def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: int) -> ColumnFacts:
-    """Add to the facts the most frequent values that may be quoted and, if all values are ranges,
-    these ranges. `rows` has values with their number of rows `n`, out of `total` rows.
+    """Add to the facts of a column its most frequent values, if comments may quote them, and if all
+    values are ranges of numbers, these ranges. `rows` has values with their number of rows `n`, out
+    of `total` rows.
     """
     frequent = [(r["value"], r["n"] / total) for r in rows[:SHOWN_VALUES] if r["n"] >= FEWEST_ROWS]
     known = [str(row["value"]) for row in rows]
@@ -374,9 +380,9 @@ def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: i
 
 
 def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
-    """Return the facts after adding, for each column that may identify persons: the columns of
-    lifelong traits that it determines (tested on a sample if the table is large), and a column of
-    times such that none of its values occurs twice at the same time.
+    """Return the facts after adding two facts on each column that may identify persons: the columns
+    of lifelong traits, such as sex, that it determines (tested on a sample if the table is large);
+    and a column of times such that no two rows agree in both.
     """
     traits = [
         Trait(column.name, column.distinct, column.peak)
@@ -396,11 +402,13 @@ def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -
 def _find_once_each(
     source: Source, possible: Sequence[ColumnFacts], facts: Sequence[ColumnFacts]
 ) -> dict[str, str]:
-    """Return columns such as a person number of which no value occurs twice at the same time, each
-    with its column of times.
+    """Return columns that may number persons who were observed several times, such as at each
+    visit: for the name of a column, the name of a column of times such that no two rows agree in
+    both.
 
-    In a sample, a value that occurs once may occur more often in the table. So the result is empty
-    if the table is too large to be read completely.
+    The possible columns are those in `possible`; columns of times are looked for in `facts`. A
+    sample cannot show that no two rows agree, so the result is empty if the table is too large to
+    be read completely.
     """
     if source.rows > EXACT_ROWS:
         return {}

@@ -330,8 +330,9 @@ def _outside(profiles: Mapping[str, ColumnProfile]) -> list[ColumnFacts]:
 
 
 def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
-    """Return the profiles by column. Columns that are copies of quasi-identifiers get the same
-    role, or a question about them is added. Their squares are ignored.
+    """Return the profiles by column after a change of columns that reveal a quasi-identifier.
+    Copies of it become quasi-identifiers, or get a question to the user; squares of it get the role
+    *ignore*.
     """
     quasi = [p.facts for p in profiles.values() if p.role is Role.QUASI_IDENTIFIER]
     twins = find_twins(source, quasi, _outside(profiles))
@@ -357,8 +358,8 @@ def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[s
 def _without_squares(
     source: Source, profiles: Mapping[str, ColumnProfile]
 ) -> dict[str, ColumnProfile]:
-    """Return the profiles by column. Squares of quasi-identifiers are ignored, because they can be
-    computed from the release.
+    """Return the profiles by column, in which squares of quasi-identifiers get the role *ignore*:
+    they are left out of releases, whose readers can compute them from the quasi-identifier.
     """
     quasi = [p.facts for p in profiles.values() if p.role is Role.QUASI_IDENTIFIER]
     squares = find_squares(source, quasi, [*quasi, *_outside(profiles)])
@@ -408,7 +409,9 @@ def _with_questions(
 
 
 def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
-    """Return the label: a number if it has many values, otherwise classes."""
+    """Return the label that the policy predicts from a column: a number if the column has many
+    different numbers, otherwise classes.
+    """
     if facts.kind is None:
         raise DataError(
             f"The label {facts.name!r} has type {facts.dtype}, which cannot be a class.",

@@ -174,7 +174,9 @@ def find_squares(
 
 
 def _may_have_squares(own: ColumnFacts, other: ColumnFacts) -> bool:
-    """Return whether one column can have the squares of another, by their values and bounds."""
+    """Return whether the column `other` may have the squares of the column `own`, judged by their
+    numbers of values and their bounds.
+    """
     return (
         own.kind in _NUMBERS
         and other.kind in _NUMBERS
@@ -213,8 +215,9 @@ def alike_once(warnings: Mapping[str, str]) -> tuple[str, ...]:
 def find_label_leaks(
     source: Source, label: ColumnFacts, others: Sequence[ColumnFacts]
 ) -> tuple[str, ...]:
-    """Return those of the `others` columns that alone explain at least the share `LEAK` of the
-    label in a sample of the rows, as `advise` measures it.
+    """Return those of the `others` columns that alone explain at least the share `LEAK` of a label
+    with classes, in a sample of the rows. The share is 0 if the column does not help to guess the
+    class, and 1 if all guesses are right.
 
     Raises
     ------
@@ -292,8 +295,8 @@ def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Sin
     """Return a few columns whose values the rule does not protect and which together make many rows
     unique.
 
-    Also return the number of rows that were examined. The result is None if such columns make less
-    than a fifth of the rows unique.
+    Also return the number of rows that were examined. The result is None if no such columns make at
+    least a fifth of the rows unique.
 
     Raises
     ------
@@ -353,7 +356,9 @@ def count_alone(source: Source, columns: Sequence[str], person: str | None) -> i
 
 
 def _collect(source: Source, facts: Sequence[ColumnFacts], most: int) -> dict[str, pa.Array]:
-    """Fetch the columns of `facts`, all rows or a sample of about `most` rows, in one query."""
+    """Return the columns that `facts` describe, by name, from one query: all rows if they are at
+    most `most`, else a sample of about `most` rows.
+    """
     table = source.table if source.rows <= most else source.sample(most, seed=0)
     selected = table.select(**{f"c{i}": table[own.name] for i, own in enumerate(facts)})
     collected = source.collect(selected)
@@ -413,9 +418,9 @@ def _coarser(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
 
 
 def _guessed(values: Codes, groups: Codes) -> tuple[float, float]:
-    """Return the share of rows whose value is predicted from their group, and how far it exceeds
-    the share of the most frequent value, relative to the largest possible excess (lift). Both are 0
-    if there are too few rows. Rows without a value do not count.
+    """Return the share of rows whose value is guessed right from their group, and the lift: how far
+    this share exceeds the share of the most frequent value, relative to the largest possible
+    excess. Both are 0 if there are too few rows. Rows without a value do not count.
     """
     there = values != NULL
     values, groups = values[there], np.unique(groups[there], return_inverse=True)[1]

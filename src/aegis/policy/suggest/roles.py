@@ -126,8 +126,8 @@ def propose_role(facts: ColumnFacts) -> tuple[Role, str]:
 
 
 def _by_values(facts: ColumnFacts) -> list[tuple[Role, str]]:
-    """Return a list with the role that the values of a column alone suggest and the reason; empty
-    if they suggest none.
+    """Return a list with one entry, the role that the values of a column suggest (whatever its
+    name) and the reason; empty if they suggest none.
     """
     quasi = Role.QUASI_IDENTIFIER
     if _are_races(facts):
@@ -178,8 +178,8 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
 
 
 def _numbers_rows(facts: ColumnFacts) -> bool:
-    """Return whether a column's name says that it numbers persons or records, and every row has a
-    number.
+    """Return whether a column numbers the rows of a table: its name says that it has numbers of
+    persons or records, and every row has one.
     """
     concept = facts.concept
     named = concept is not None and concept.role is Role.IDENTIFIER and concept.name != PERSON_NAME
@@ -212,8 +212,8 @@ def _speaks(facts: ColumnFacts) -> bool:
 
 
 def _doubt(facts: ColumnFacts) -> str | None:
-    """Return why texts may identify persons although the column's name does not say so; None if
-    they do not.
+    """Return the reason why a column's texts may identify persons although its name does not say
+    so; None if there is no such reason.
     """
     concept = facts.concept
     if facts.kind is not Kind.TEXT or is_amount(facts):
@@ -237,8 +237,8 @@ def _doubt(facts: ColumnFacts) -> str | None:
 
 
 def _bears_names(facts: ColumnFacts) -> bool:
-    """Return whether the column's name says whose names it contains: `Vorname` and `patient_name`
-    do, `name` does not.
+    """Return whether a column's name says that it contains names of persons: `Vorname` (first name)
+    and `patient_name` do; `name` alone may be the name of anything.
     """
     concept = facts.concept
     alone = facts.spoken.strip().lower() in word_list("name")
@@ -246,8 +246,8 @@ def _bears_names(facts: ColumnFacts) -> bool:
 
 
 def _tells_apart(facts: ColumnFacts) -> bool:
-    """Return whether texts distinguish rows: most have few rows, or nearly all pairs of rows
-    differ.
+    """Return whether a column's texts distinguish rows: most texts occur in few rows, or nearly all
+    pairs of rows differ.
 
     These are ARX's two measures of a quasi-identifier, distinction and separation, applied to one
     column (Prasser and others 2020, doi 10.1002/spe.2812).
@@ -381,7 +381,9 @@ def _reason_to_identify(facts: ColumnFacts, concept: Concept | None) -> str | No
 
 
 def _identifying_forms(facts: ColumnFacts) -> tuple[float, str]:
-    """Return the share of texts in forms that identify persons, and names of these forms."""
+    """Return the share of a column's texts that have a form that identifies persons, such as an
+    e-mail address, and the names of these forms.
+    """
     by_share = sorted(
         ((facts.shape(shape), name) for shape, name in _IDENTIFYING_SHAPES.items()), reverse=True
     )
@@ -413,15 +415,18 @@ def _named_to_identify(facts: ColumnFacts, concept: Concept, *, many: bool) -> b
 
 
 def _is_bare(facts: ColumnFacts) -> bool:
-    """Return whether a column's name is a single word, such as `id` without a word for its owner."""
+    """Return whether a column's name is a single word, such as `id`, which does not say whose
+    number it is.
+    """
     return len(facts.name.split()) == 1 and facts.name.isalpha()
 
 
 def _comes_back(facts: ColumnFacts) -> bool:
-    """Return whether the column has many values with a few rows each, and no value with many rows.
-    Identifiers of persons with several rows look like this.
+    """Return whether a column looks like an identifier of persons who have several rows: it has
+    many values with a few rows each, and no value with many rows.
 
-    A column of codes may also be named `id`, but some of its values have many rows.
+    This distinguishes it from a column of categories that is also named `id`, in which some values
+    have many rows.
     """
     few_rows = facts.distinct * ROWS_PER_VALUE > facts.values and facts.distinct >= MANY_VALUES
     return few_rows and 0 < facts.peak <= KEY_PEAK and facts.kind in (Kind.INTEGER, Kind.TEXT)
@@ -462,8 +467,9 @@ def _reason_by_names(facts: ColumnFacts, concept: Concept | None) -> str | None:
 
 
 def _reason_by_keys(facts: ColumnFacts, concept: Concept | None) -> str | None:
-    """Return the reason if a column identifies persons because its values repeat as numbers of
-    persons do; None if not, or if its name has a known meaning (`concept`).
+    """Return the reason if a column identifies persons because its values repeat in the way in
+    which numbers of persons repeat. Return None if they do not, or if the column's name has a known
+    meaning (`concept`).
     """
     few_rows = facts.distinct * ROWS_PER_VALUE > facts.values and facts.distinct >= MANY_VALUES
     if concept is not None or not few_rows:
@@ -480,7 +486,8 @@ def _reason_by_keys(facts: ColumnFacts, concept: Concept | None) -> str | None:
 
 
 def _repeats_like_a_key(facts: ColumnFacts) -> bool:
-    """Return whether integers are large, mostly different, and neither round nor typical amounts.
+    """Return whether a column's integers look like numbers of persons: large, mostly different, and
+    neither round nor typical amounts.
 
     Amounts and measurements often are zero, round, or at typical values; numbers of persons are
     not.
@@ -521,8 +528,8 @@ class PersonEvidence(IntEnum):
 
 
 def person_evidence(facts: ColumnFacts) -> PersonEvidence:
-    """Return how certain Aegis is that an identifier identifies persons. If it is certain, the rule
-    can count persons by this identifier.
+    """Return how certain it is that an identifier identifies persons. If it is certain, the privacy
+    rule can count persons by this identifier.
     """
     repeats = 2 <= facts.distinct <= (1 - REPEATED) * facts.values
     if not repeats or facts.nulls:

@@ -43,8 +43,8 @@ ASKED_OF_WEIGHT = (
 
 
 def declared_weight(facts: ColumnFacts) -> ColumnProfile:
-    """Return the profile of the column that the user declares as weights, with the role of a column
-    that is not released.
+    """Return the profile of the column that the user declares as survey weights. Its role is
+    *ignore*: the column is not released.
 
     Raises
     ------

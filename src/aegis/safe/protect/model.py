@@ -678,8 +678,9 @@ def _chances(table: pa.Table, key: bytes | None) -> Floats:
 def with_bounds(protection: Protection, label: Label) -> Protection:
     """Return the protection of a table whose numeric label was rounded.
 
-    In the returned protection, the entry on the source of the label's classes is instead an entry
-    on the source of the two bounds to which the label was rounded.
+    Among other things, a protection states where the classes of the label come from. The returned
+    one states the same source for the two bounds to which the label was rounded, instead of for its
+    classes.
     """
     domains = tuple(
         replace(own, what="bounds") if (own.what, own.column) == ("classes", label.column) else own

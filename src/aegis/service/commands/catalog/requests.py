@@ -311,7 +311,9 @@ def verify(client: Client, number: RequestId) -> None:
 
 
 def _mover(step: str, doing: str, done: str) -> Callable[..., None]:
-    """Return the command of a step that needs a request's number; `doing` and `done` are its help."""
+    """Return a command that takes the number of a request and moves the request on by `step`.
+    `doing` and `done` are the first and the last sentence of the command's help.
+    """
 
     def command(client: Client, number: RequestId) -> None:
         moved = client.step(number, step)
