@@ -182,7 +182,8 @@ def models() -> str:
         lines.append(
             f"To check this model, Aegis needs {needs or 'only the sizes of the classes'}. Coarser tables {coarser}\n"
         )
-        lines.append(f"Why: {_told_once(m.argument, m.key, told)}\n")
+        why = "also meet" if m.monotone else "may fail"
+        lines.append(f"Why coarser tables {why} it: {_told_once(m.argument, m.key, told)}\n")
         lines.append(f"Source: {m.reference}.\n")
     return _page(lines)
 

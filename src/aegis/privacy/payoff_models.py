@@ -140,7 +140,7 @@ for _kind, _title, _people in (
             description=(
                 "Every released row is worth more to its publisher than the expected loss by attacks of a "
                 f"{_kind}. The worth is the benefit, reduced by the share of information (in bits) that "
-                "masks hide. Aegis suppresses all other rows. Give the four amounts in the same unit."
+                "masks hide. Aegis suppresses every row that is not worth more. Give the four amounts in the same unit."
             ),
             formula=(
                 f"benefit * (1 - hidden(E)) > loss / {_people} where gain / {_people} > cost, else > 0; "
