@@ -165,6 +165,19 @@ def test_keys_are_never_written(monkeypatch: pytest.MonkeyPatch) -> None:
         release_sql(awkward(), rules, chosen, dialect="duckdb", name="people")
 
 
+def test_a_key_in_a_composition_within_another_is_never_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AEGIS_TEST_KEY", "s3cret of sixteen bytes")
+    token, short = {"tokenise": {"key_env": "AEGIS_TEST_KEY"}}, {"blur": {"keep": 4}}
+    mask = {"compose": [{"compose": [token, short]}, {"blur": {"keep": 2}}]}
+    attributes = {"ill": {"role": "quasi-identifier", "masks": [mask]}}
+    rules = load_policy({"version": 1, "label": "y", "privacy": {"k": 1}, "attributes": attributes})
+    chosen = Configuration("one", {"ill": rules.attributes["ill"].masks[0]})
+    with pytest.raises(PolicyError, match="it would hold the key"):
+        release_sql(awkward(), rules, chosen, dialect="duckdb", name="people")
+
+
 @pytest.mark.parametrize(
     "rule",
     [

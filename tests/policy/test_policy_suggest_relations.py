@@ -54,6 +54,14 @@ def test_squares_of_quasi_identifiers_are_not_released() -> None:
     assert roles["tenure"] is not Role.IGNORE
 
 
+def test_small_numbers_are_squares_only_where_each_row_is_one() -> None:
+    """Squares below 1e-8 counted as equal to each other."""
+    age = [a * 1e-7 for a in people()["age"]]
+    proposed = propose(age=age, dose=[a**2 for a in sorted(age)], agesq=[a**2 for a in age])
+    assert proposed.profiles["dose"].role is not Role.IGNORE
+    assert proposed.profiles["agesq"].role is Role.IGNORE
+
+
 def test_init_names_the_columns_of_which_advise_warns() -> None:
     """A column of many values that mostly follow from the label is named by both."""
     draw = random.Random(8)

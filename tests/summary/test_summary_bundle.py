@@ -178,6 +178,23 @@ def test_hierarchies_are_within(folder: Path, bundle: bytes) -> None:
     assert hierarchy.name == "town"
 
 
+def test_a_hierarchy_of_a_composition_within_another_is_within(tmp_path: Path) -> None:
+    """It was left out, so that the bundle could not be read."""
+    nested = {
+        "compose": [{"compose": [{"level": 1}, {"blur": {"keep": 1}}]}, {"blur": {"keep": 0}}]
+    }
+    town = {
+        "role": "quasi-identifier",
+        "hierarchy": {"levels": {"Oslo": ["N"], "Rome": ["S"]}},
+        "masks": [nested],
+    }
+    policy = {"version": 1, "label": "y", "privacy": {"k": 2}, "attributes": {"town": town}}
+    table = pa.table({"town": ["Oslo", "Rome"] * 4, "y": [0, 0, 1, 1] * 2})
+    summary = summarize(table, load_policy(policy))
+    save_bundle(summary, tmp_path / "n.aegis")
+    assert_same(load_bundle(tmp_path / "n.aegis"), summary)
+
+
 @pytest.mark.parametrize("text", ["a;y\n'x';u\n'x';v\n", "a\ty\n1\tu\n?\tv\nx\tu\n"])
 def test_how_text_was_read_stands_in_the_bundle(folder: Path, tmp_path: Path, text: str) -> None:
     file = tmp_path / "t.csv"

@@ -260,8 +260,12 @@ def _check_sizes(left: Codes, right: Codes) -> None:
 
 
 def parts_of(mask: Mask) -> tuple[Mask, ...]:
-    """Return the masks of a composition; any other mask is returned as the only entry."""
-    return mask.masks if isinstance(mask, Compose) else (mask,)
+    """Return the masks of a composition, also of compositions within it; any other mask is returned
+    as the only entry.
+    """
+    if not isinstance(mask, Compose):
+        return (mask,)
+    return tuple(part for inner in mask.masks for part in parts_of(inner))
 
 
 def hierarchy_of(masks: Iterable[Mask], attribute: str) -> Hierarchy | None:

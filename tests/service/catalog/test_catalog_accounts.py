@@ -176,7 +176,7 @@ def test_no_name_mixes_alphabets_or_hides_characters(place, name):
 def test_no_name_looks_like_another_in_another_alphabet(place, first, second):
     with place.catalog.database.writing() as session:
         accounts.create(session, first, ["consumer"], by=place.ada)
-        with pytest.raises(CatalogError, match="looks the same in another alphabet"):
+        with pytest.raises(CatalogError, match="letters and digits that look alike"):
             accounts.create(session, second, ["consumer"], by=place.ada)
         accounts.sign_in_elsewhere(session, "issuer u-1", second)
         names = [account.name for account in accounts.listed(session, place.ada, second)]

@@ -168,7 +168,7 @@ def find_squares(
         if _may_have_squares(own, other):
             columns = _collect(source, [own, other], TWIN_ROWS)
             numbers, squared = (_numbers(columns[facts.name]) for facts in (own, other))
-            if np.allclose(numbers * numbers, squared, rtol=SQUARED, equal_nan=True):
+            if np.allclose(numbers * numbers, squared, rtol=SQUARED, atol=0, equal_nan=True):
                 squares[other.name] = own.name
     return squares
 

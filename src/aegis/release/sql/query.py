@@ -28,7 +28,7 @@ from sqlglot import exp
 from aegis._version import __version__
 from aegis.errors import DataError, EngineError, PolicyError, member
 from aegis.masking import fit_masks
-from aegis.masks import Compose, Mask, Tokenise
+from aegis.masks import Mask, Tokenise, parts_of
 from aegis.options import checks_types
 from aegis.policy import Configuration, Policy, Unseen, as_policy, policy_digest
 from aegis.release.sql.rule import PERSON, RuleQuery, rule_query
@@ -324,8 +324,7 @@ def _target(
 
 def _refuse_secrets(masks: Mapping[str, Mask | None]) -> None:
     for name, mask in masks.items():
-        parts = mask.masks if isinstance(mask, Compose) else (mask,)
-        if any(isinstance(part, Tokenise) for part in parts):
+        if mask is not None and any(isinstance(part, Tokenise) for part in parts_of(mask)):
             raise PolicyError(
                 f"The SQL cannot tokenise {name!r}: it would hold the key.",
                 hint="Release with `aegis apply`, or leave the masks of the identifier out, so that it is dropped.",

@@ -506,8 +506,8 @@ def _new_name(session: Session, name: str) -> str:
         )
     if not _is_free(session, name):
         raise CatalogError(
-            f"There is an account {name!r} already, or one whose name differs only in capitals, or looks "
-            "the same in another alphabet.",
+            f"There is an account {name!r} already, or one whose name differs only in capitals, or in "
+            "letters and digits that look alike, as l and 1 do.",
             hint="Choose another name.",
         )
     return name
