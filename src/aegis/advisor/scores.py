@@ -187,12 +187,12 @@ this.
 
 @dataclass(frozen=True)
 class ColumnRole:
-    """The weight of a column in the mean over all columns, and the reason for this weight.
+    """The weight of a column in a score that predicts every column from the others, with its reason.
 
     Attributes
     ----------
     weight
-        Weight of the column in the mean over columns; 0 if the column is left out.
+        Weight of the column in the mean of all columns' scores; 0 if the column is left out.
     left_out
         Why the column is left out; empty if it counts.
     twins
@@ -206,7 +206,7 @@ class ColumnRole:
 
 
 def column_roles(summary: Summary) -> Mapping[str, ColumnRole]:
-    """Return, for each attribute, its weight in the mean over all columns and the reason for it,
+    """Return, for each attribute, its weight in the mean of all columns' scores and the reason for it,
     computed from the unmasked values.
     """
     why = {a.name: _left_out(a, summary.rows) for a in summary.attributes.values()}

@@ -696,7 +696,7 @@ def _heard(progress: Progress) -> Progress:
 
 
 def _bars() -> Bars:
-    """Return the bars, with times and, below them, the note of the running step."""
+    """Return the progress bars of a command, and below them the note of the running step."""
     from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
     from rich.progress import Progress as Bars
     from rich.text import Text

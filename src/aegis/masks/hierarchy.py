@@ -605,7 +605,7 @@ class Lookup:
 
 def lookup_of(mask: Mask | None, dtype: dt.DataType) -> Lookup | None:
     """Return a mask as a list of values and masked texts, for a column of the type `dtype`; None if
-    the mask has a short expression instead, or no list.
+    the mask has no list, or a short expression computes the masked text.
     """
     if mask is None or not (dtype.is_string() or dtype.is_integer()):
         return None

@@ -345,8 +345,9 @@ class Quantiles(_Cuts):
     outer end; NaN is shown as "NaN".
 
     The cut point is the roundest number near the exact cut, so that it reveals no value of the
-    table. Because of this rounding, at most one in 20 rows of an interval (of `rows / count` rows)
-    falls into another interval, and no interval becomes empty.
+    table. Because of this rounding, at most one in 20 of the rows
+    that an interval would have by its exact cuts falls into another interval, and no interval
+    becomes empty.
     """
 
     name: ClassVar[str] = "quantiles"

@@ -83,7 +83,7 @@ class Blur(Mask):
         )
 
     def expression(self, column: ir.Column) -> ir.Value:
-        """Return the text with one symbol in place of its hidden characters."""
+        """Return the text; one symbol replaces all its hidden characters."""
         text = column if column.type().is_string() else column.cast("string")
         shows_start = self._shows_start
         symbol = ibis.literal(self.symbol)

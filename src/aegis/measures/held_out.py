@@ -212,8 +212,9 @@ VALUES, THRESHOLDS = 2 / 3, 1 / 3
 def thresholds(counts: OrderedCounts) -> OrderedCounts:
     """Return the counts of thresholds instead of the levels (masked values) of ordered attributes.
 
-    For an ordered attribute, the indicator of level t becomes the indicator of level t or a later
-    level. The coefficient of a threshold is then the *step* between neighbouring levels, and a
+    For an ordered attribute, the indicator of each level is replaced by a threshold: it is 1 for
+    this level and all later ones. The coefficient of a threshold is then the *step* between
+    neighbouring levels, and a
     ridge penalty on it makes neighbours similar. For a single attribute this is the smoothing of
     Whittaker (On a new method of graduation, 1923), who penalises squared first differences. Other
     attributes keep their indicators. Levels without rows are dropped, because their threshold is

@@ -347,7 +347,7 @@ def configuration_under(given: Configuration | Ranked | Advice, policy: Policy) 
 def configuration_to_apply(
     given: Configuration | Ranked | Advice,
 ) -> tuple[Configuration, str | None, OwnerRule | None]:
-    """Return a configuration, the measure that chose it, and the owner's rule of its summary.
+    """Return a configuration, the measure that chose it, and the rule of the summary's owner.
 
     The measure and the rule are None if they are not known.
 

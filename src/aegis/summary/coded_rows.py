@@ -245,11 +245,11 @@ def read_rows(source: Source, names: Sequence[str], rows: int | None = None) -> 
 
 @contextmanager
 def holding(source: Source) -> Iterator[None]:
-    """Keep the columns of a large Parquet file in memory once `stored_rows` has read them, as long
-    as the context lasts.
+    """Return a context that keeps the columns of a large Parquet file in memory once `stored_rows`
+    has read them, until the `with` block ends.
 
-    If another thread keeps columns of the same source, both use these columns as long as its
-    context lasts.
+    If another thread keeps columns of the same source, both use these columns until the
+    other thread's block ends.
     """
     cells = source.rows * len(source.columns) if source.is_parquet else 0
     enough = cells * _CODE_BYTES <= parse_size(limits().memory)

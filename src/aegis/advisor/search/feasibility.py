@@ -51,7 +51,7 @@ class Feasibility(Protocol):
         """
 
     def admits(self, box: Box) -> bool:
-        """Return whether a single configuration meets the whole privacy rule."""
+        """Return whether the only configuration of a box (one mask an attribute) meets the whole rule."""
 
 
 class InMemory:
@@ -364,7 +364,7 @@ class InMemory:
 
     @remembered
     def admits(self, box: Box) -> bool:
-        """Return whether a single configuration meets the whole privacy rule."""
+        """Return whether the only configuration of a box (one mask an attribute) meets the whole rule."""
         quick = self.plan.rule.sizes_only and not (self._by_person or self.plan.after_others)
         if quick and self.plan.rule.criteria:
             return self._passes(box, self._rule(box))

@@ -333,8 +333,9 @@ def _strength(
 def _settle(
     searcher: Searcher, strength: _FrontStrength, known: Sequence[Box], clock: Clock, parts: int
 ) -> None:
-    """Find the best configuration for a point of a front (one value of a varied parameter of the
-    rule), among `known` configurations or by a search. The point (`strength`) receives it.
+    """Find the best configuration under the rule of one point of a front (a front varies one
+    parameter of the rule, such as k), among `known` configurations or by a search. The point
+    (`strength`) receives it.
 
     The search may use the share 1 / `parts` of the remaining time.
     """

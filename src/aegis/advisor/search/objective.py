@@ -166,7 +166,7 @@ class OfConfigurations(Objective):
 
     @abstractmethod
     def _score(self, box: Box) -> float:
-        """Return the figure of a single configuration, negated if smaller values are better."""
+        """Return the score of the only configuration of a box, negated if smaller values are better."""
 
     @abstractmethod
     def _over(self, box: Box) -> float:

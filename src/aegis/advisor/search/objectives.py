@@ -374,9 +374,9 @@ class BelowBound(OfMeasure):
         attribute). The search uses it only to compare boxes.
 
         For an expected AUC, the estimate comes from the plug-in Pillai's trace, which is quicker to
-        compute than the bound of an AUC. It is twice the AUC that corresponds to the trace for two
-        classes. The factor 2 has no effect on comparisons. For other measures, the estimate is the
-        upper bound itself.
+        compute than the bound of an AUC. It is the AUC that two classes with this trace have, times
+        two; the factor has no effect on comparisons. For other measures, the estimate is the upper
+        bound itself.
         """
         if self.bounded or self._of_number:
             return self.upper(box)

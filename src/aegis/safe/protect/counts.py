@@ -132,7 +132,7 @@ class Perturbation:
 
     @property
     def least(self) -> int:
-        """The smallest positive count that a summary can publish if cell keys change its counts."""
+        """The smallest positive count that a summary can publish by the method of cell keys."""
         return max(2, self.threshold // 2)
 
     @property

@@ -381,8 +381,9 @@ def _check_pair(pairs: PairCounts, pair: tuple[int, int]) -> None:
 
 def _left(index: Array, width: int, classes: int) -> Array:
     """Return, for each cell of a pair of attributes, a number that identifies the first attribute's
-    atom (set of values) and the class. `index` has the flat indices of the cells, `width` is the
-    number of the second attribute's atoms, and `classes` the number of classes.
+    atom (set of values) and the class. `index` has the position of each cell in the flattened
+    array (first atom, second atom, class), `width` is the number of the second attribute's atoms,
+    and `classes` the number of classes.
     """
     keys: Array = index // (width * classes) * classes + index % classes
     return keys
@@ -390,8 +391,9 @@ def _left(index: Array, width: int, classes: int) -> Array:
 
 def _right(index: Array, width: int, classes: int) -> Array:
     """Return, for each cell of a pair of attributes, a number that identifies the second
-    attribute's atom (set of values) and the class. `index` has the flat indices of the cells,
-    `width` is the number of the second attribute's atoms, and `classes` the number of classes.
+    attribute's atom (set of values) and the class. `index` has the position of each cell in the
+    flattened array (first atom, second atom, class), `width` is the number of the second
+    attribute's atoms, and `classes` the number of classes.
     """
     return index % (width * classes)
 

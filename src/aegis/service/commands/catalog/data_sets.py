@@ -293,8 +293,8 @@ def export(
 
 
 def _described(client: Client, subject: str, kind: ExportKind) -> dict[str, Any]:
-    """Return the description of the data set called `subject`; if there is none, that of the
-    release of the request with this number.
+    """Return the description of the data set called `subject`. If there is none, `subject` is the
+    number of a request, and the description of its release is returned.
     """
     from aegis.service.catalog.errors import NotThere
 
