@@ -146,11 +146,7 @@ def _note(facts: ColumnFacts) -> str:
 
 
 def _spread(facts: ColumnFacts) -> bool:
-    return (
-        facts.kind in (Kind.INTEGER, Kind.NUMBER)
-        and facts.low is not None
-        and facts.low != facts.high
-    )
+    return facts.numeric and facts.low is not None and facts.low != facts.high
 
 
 def _bars(source: Source, sample: ir.Table, facts: ColumnFacts) -> tuple[float, ...]:

@@ -18,8 +18,7 @@ from sqlglot import exp
 
 from aegis.errors import DataError, EngineError, PolicyError
 from aegis.sources.embedded import engine_errors, limit_alike, translate
-from aegis.sources.engines import SPARK as SPARK
-from aegis.sources.engines import infinity_is_known, null_is_not_nan
+from aegis.sources.engines import SPARK, infinity_is_known, null_is_not_nan
 from aegis.sources.source import Source
 from aegis.sources.urls import check_url, shown_url, without_secrets
 

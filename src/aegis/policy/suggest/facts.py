@@ -131,6 +131,11 @@ class ColumnFacts:
         return self.frequent[0][1] if self.frequent else 0.0
 
     @property
+    def numeric(self) -> bool:
+        """Whether the values are numbers; False if no mask of Aegis reads values of their type."""
+        return self.kind is not None and self.kind.numeric
+
+    @property
     def coded(self) -> bool:
         """Whether the column's values are categories: texts, or whole numbers that are codes, as
         its name says.

@@ -137,7 +137,7 @@ def _risky(facts: ColumnFacts) -> bool:
 
 def _rounded(facts: ColumnFacts) -> list[Spec]:
     """Return masks that round numbers, so that exact values are lost but order and size remain."""
-    if facts.kind not in (Kind.INTEGER, Kind.NUMBER) or facts.coded:
+    if not facts.numeric or facts.coded:
         return []
     if facts.kind is Kind.INTEGER and abs((facts.quantiles or {}).get(0.5, 0.0)) < 100:
         return []
@@ -180,7 +180,7 @@ def _coarser(facts: ColumnFacts) -> tuple[list[Spec], str]:
         return [{"blur": {"keep": 7}}, {"blur": {"keep": 4}}], "texts of dates show month or year"
     if facts.coded:
         return _categories(facts)
-    if facts.kind in (Kind.INTEGER, Kind.NUMBER):
+    if facts.numeric:
         return _numbers(facts, is_age=concept is not None and concept.name == AGE)
     return [], "too few values to group"
 

@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.arrays import Floats
-from aegis.masks import Kind
 from aegis.policy.suggest.facts import ColumnFacts
 from aegis.policy.suggest.names import names_survey_weight
 from aegis.policy.suggest.profile import finite
@@ -74,7 +73,6 @@ MOST_COMPARED = 100
 """Largest number of other columns that are compared; these are the columns with the fewest values.
 """
 
-_NUMBERS = (Kind.INTEGER, Kind.NUMBER)
 NULL = -1
 """The code of null."""
 
@@ -136,7 +134,7 @@ def find_twins(
     numbers = {
         facts.name: _numbers(columns[facts.name])
         for facts in (*copied, *compared)
-        if facts.kind in (Kind.INTEGER, Kind.NUMBER) and facts.distinct >= FEWEST_NUMBERS
+        if facts.numeric and facts.distinct >= FEWEST_NUMBERS
     }
     twins: dict[str, Twin] = {}
     for other in compared:
@@ -178,8 +176,8 @@ def _may_have_squares(own: ColumnFacts, other: ColumnFacts) -> bool:
     numbers of values and their bounds.
     """
     return (
-        own.kind in _NUMBERS
-        and other.kind in _NUMBERS
+        own.numeric
+        and other.numeric
         and own.distinct >= FEWEST_NUMBERS
         and (own.distinct, own.nulls) == (other.distinct, other.nulls)
         and own.low >= 0
@@ -253,7 +251,7 @@ def find_derived(
     EngineError
         The engine failed.
     """
-    numeric = [f for f in others if f.kind in (Kind.INTEGER, Kind.NUMBER)]
+    numeric = [f for f in others if f.numeric]
     compared = [f for f in numeric if f.distinct >= FEWEST_NUMBERS][:MOST_COMPARED]
     if not compared:
         return ()

@@ -51,7 +51,7 @@ def declared_weight(facts: ColumnFacts) -> ColumnProfile:
     DataError
         The column does not contain numbers, or some numbers are below 0.
     """
-    numeric = facts.kind is not None and facts.kind.numeric
+    numeric = facts.numeric
     if not numeric or facts.low is None or facts.low < 0 or facts.nulls or facts.special:
         given = f"of type {facts.dtype}" if not numeric else f"from {facts.low} to {facts.high}"
         missing = f", {facts.nulls:,} of them null" if facts.nulls else ""
@@ -73,7 +73,7 @@ def likely_weight(facts: Iterable[ColumnFacts]) -> str | None:
 
 def _is_likely(facts: ColumnFacts) -> bool:
     """Return whether a column's name suggests survey weights, and all its values are positive numbers."""
-    positive = facts.kind is not None and facts.kind.numeric and facts.low is not None
+    positive = facts.numeric and facts.low is not None
     if not positive or facts.low <= 0 or facts.nulls or facts.special:
         return False
     if facts.distinct < FEWEST_WEIGHTS:
@@ -323,7 +323,7 @@ def _label(declared: Label, label: ColumnProfile) -> Iterator[str]:
         yield f"# ASK: {label.question} For a number:"
         yield f"# label: {{column: {column}, kind: number}}"
     yield f"label: {column}"
-    if facts.kind is not None and facts.kind.numeric and facts.distinct > 2:
+    if facts.numeric and facts.distinct > 2:
         yield f"# label: {{column: {column}, bins: 2}}   # cut into quantile bins instead"
 
 
