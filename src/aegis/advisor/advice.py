@@ -229,8 +229,8 @@ class Advice:
         return None if self.best is None else self.stated_utility(self.best)
 
     def stated_utility(self, ranked: Ranked) -> UtilityFigure:
-        """Return the utility of an entry of the ranking. It is measured on the rows that its
-        release keeps if these are known, otherwise on all rows.
+        """Return the utility of an entry of the ranking. The utility is measured on the rows that
+        the entry's release keeps if these rows are known, otherwise on all rows.
 
         Examples
         --------

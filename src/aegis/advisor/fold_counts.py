@@ -91,9 +91,6 @@ class FoldBlocks:
         """Return the counts of pairs of levels (masked values) by fold under one configuration.
         Levels that no row has, or that all rows have, are left out.
 
-        If this saves time, the levels of attributes with the same mask in other configurations are
-        factorised once and reused. It does not change scores.
-
         Parameters
         ----------
         which
@@ -104,6 +101,7 @@ class FoldBlocks:
             The mask of the label, if it has one.
         common
             Positions in `which` of the attributes whose masks are the same in other configurations.
+            Their levels are factorised only once, if this saves time.
         """
         shown = self._attributes_of(which, coded, label)
         if not self._splits(shown, common, label):
@@ -518,12 +516,11 @@ class FoldBlocks:
 
 
 def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
-    """Return a matrix B, shape (d, k), that says how much counts of rows with drawn noise vary: one
-    row for each of d levels, and one column for each level of a noise mask. The result is None if
-    no attribute in `shown` has a noise mask.
+    """Return a matrix B, shape (d, k), for the d levels of the attributes in `shown` and the k
+    levels of their noise masks. Counts of rows with drawn noise have the covariance of the expected
+    counts plus B B'.
 
-    These counts vary more than expected counts, by the covariance B B'
-    (`aegis.advisor.encodings.drawn_chance`).
+    The result is None if no attribute has a noise mask.
     """
     own = [attribute.chance for attribute in shown]
     if all(chance is None for chance in own):
@@ -655,9 +652,9 @@ class Interactions:
         self, which: Sequence[int], coded: CodedMasks, label: Candidate | None = None
     ) -> Floats:
         """Return how much better each pair of attributes predicts the label together than by the
-        sum of their effects. The shape is (M, T, 1 + K), for M pairs and T label classes. Of the 1
-        + K entries, the first is for all K folds of the rows, and the others are for all folds
-        except each one in turn.
+        sum of their effects. The shape is (M, T, 1 + K), for M pairs and T label classes. Entry 0
+        of the last axis is for all K folds of the rows, and entry f is for all folds except fold f
+        - 1.
 
         Parameters
         ----------

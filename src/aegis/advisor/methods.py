@@ -48,9 +48,8 @@ def choose_recipes(
     `methods` or, if this is None, those of the policy. Record-level methods change single records
     instead of masking whole attributes.
 
-    Methods that are given by name, or by the policy, get `seed` as their random seed. Exceptions
-    are methods that already have a seed, and methods whose random numbers hide values, because
-    nobody may repeat these. Recipes with equal names are numbered.
+    Recipes without a seed get `seed`. If the random numbers of a method hide values, nobody may
+    repeat them, so its recipe gets no seed. Recipes with equal names are numbered.
 
     Raises
     ------

@@ -472,8 +472,8 @@ class Scorer:
 
     @cached_property
     def _fill(self) -> Mapping[Need, Callable[..., dict[str, Any]]]:
-        """For each kind of further counts that a measure can need, the function that computes them
-        as fields of `Cooccurrence`.
+        """Functions that compute the further counts that a measure can need, as fields of
+        `Cooccurrence`, by the kind of counts.
         """
         return {
             Need.PAIRS: lambda *of: {"pairs": self._pairs.informations(*of)},
