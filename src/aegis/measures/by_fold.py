@@ -222,9 +222,9 @@ class CountsByFold:
     """Number of rows with each level, and with both levels of each pair, by fold and class.
 
     A level is a masked value. One configuration (a mask for each attribute) has d levels in all
-    attributes together. The rows are divided into K folds and C classes. Each attribute gives a row
-    one level. If an ordered attribute is encoded by thresholds or a number instead, the counts are
-    replaced by the same weighted sums of counts.
+    attributes together. The rows are divided into K folds and C classes. If an ordered attribute is
+    encoded by thresholds or as a number, the columns of its encoding take the place of levels, and
+    the counts are sums over levels weighted by the encoding.
 
     Attributes
     ----------
@@ -237,8 +237,8 @@ class CountsByFold:
         symmetric; or an object that counts them. If `common` has c levels, the shape is (K, C, d -
         c, d).
     chance
-        A matrix B with k columns, shape (d, k), if the counts are means over the noise of masks.
-        Counts after the noise is drawn have a variance that is larger by B B'. None without noise.
+        If the counts are means over the noise of masks: a matrix B, shape (d, k), such that drawing
+        the noise adds B B' to their covariance. None without noise.
     below
         Whether `total` has only the entries on and below the diagonal.
     outside
@@ -382,9 +382,9 @@ class OtherFolds:
         return len(self.scored) * (1 if self.pooled else len(self.told))
 
     def scored_in(self, targets: slice) -> list[int]:
-        """Return the indices of the folds that can be scored for at least one of some classes:
-        class and rest have rows outside the fold. `targets` are the positions of the classes in
-        `told`.
+        """Return the indices of the folds that can be scored for at least one of some classes,
+        because both the class and its rest have rows outside the fold. `targets` are the positions
+        of the classes in `told`.
         """
         return np.flatnonzero(self.scored[:, targets].any(axis=1)).tolist()
 
@@ -402,12 +402,10 @@ class OtherFolds:
         """Return the covariance of d levels (masked values) within classes outside each of K folds,
         shape (K, d - first, d).
 
-        For one class against the rest (all other rows), the result is the mean of the covariance
-        S_1 of the class and the covariance S_0 of the rest. For several classes, it is the
-        covariance of all rows. The latter equals p S_1 + q S_0, where p and q are the shares of
-        rows, plus p q times the square of the difference of the means. This last term changes only
-        the length of a direction. If `counted` has only the entries on and below the diagonal, only
-        these entries of the result are correct.
+        For one class against the rest (all other rows), the result is the mean of the covariances
+        of the class and of the rest. For several classes, it is the covariance of all rows; a
+        direction that is computed from it differs only in its length. If `counted` has only the
+        entries on and below the diagonal, only these entries of the result are correct.
 
         Parameters
         ----------
@@ -556,11 +554,13 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> _Base:
-        """Return the Cholesky factors of the covariance of the common levels (the masked values
-        that many configurations share), by fold and penalty, and the solutions for `right`. Results
-        are cached by class and penalties. `right` has the differences of means between the G
-        classes `targets` and their rest for c common levels and K folds, shape (K, c, G). `squares`
-        has the counts of pairs of levels, for all rows, or for the rest and the class.
+        """Return the Cholesky factors of the covariance of the c common levels (masked values that
+        many configurations share), by fold and penalty, and the solutions for `right`. The result
+        is cached.
+
+        `right` has the mean of each common level in the G classes `targets` minus its mean in their
+        rest, for K folds, shape (K, c, G). `squares` has the counts of pairs of levels, for all
+        rows, or for the rest and the class.
         """
         key = targets.start, penalties
         if key not in self._bases:
@@ -657,8 +657,8 @@ def varying_only(counts: CountsByFold) -> tuple[CountsByFold, npt.NDArray[np.int
 
 
 def with_and_without(folds: int) -> Floats:
-    """Return the 0/1 matrix by which values of K folds are multiplied to get their sum over all
-    folds, then the sum over all folds except each one in turn, shape (1 + K, K).
+    """Return a 0/1 matrix, shape (1 + K, K). Its product with the values of K folds has the sum
+    over all folds (entry 0) and the sums without each single fold.
     """
     return np.vstack([np.ones((1, folds)), 1.0 - np.eye(folds)])
 

@@ -48,8 +48,8 @@ def held_out_traces(
     plug-in trace, and it is negative if the regression predicts worse than the shares of the
     classes.
 
-    One reduction to tridiagonal form serves all penalties (Elden, Algorithms for the
-    regularization of ill-conditioned least squares problems, BIT 17, 1977).
+    One reduction to tridiagonal form serves all penalties (Elden, Algorithms for the regularization
+    of ill-conditioned least squares problems, BIT 17, 1977).
 
     Parameters
     ----------
@@ -65,10 +65,10 @@ def held_out_traces(
     penalties
         The ridge penalties, in rows, each above 0.
     chance
-        If the counts are means over the noise of masks: a matrix B, shape (d, k), for any k. Counts
-        of values with drawn noise vary more than these means: for each class, their covariance is
-        larger by the matrix product B B' times the variance of the 0/1 indicator of the class. With
-        B, the result is the trace for drawn values. None without noise.
+        If the counts are means over the noise of masks: a matrix B, shape (d, k), for any k. For
+        each class, drawing the noise adds B B' times the variance of the 0/1 indicator of the class
+        to the covariance of the counts. With B, the result is the trace for drawn values. None
+        without noise.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def _moments(
 
 @remembered
 def value_traces(counts: Cooccurrence) -> Floats:
-    """Return Pillai's trace on held-out rows for each penalty of `UNPOOLED`, if models have a
+    """Return Pillai's trace on held-out rows for each penalty of `UNPOOLED`, if models have one
     coefficient for each level (masked value).
     """
 
@@ -155,14 +155,14 @@ def mean_reached(traces: Floats) -> float:
 
 
 def pooled_losses(pooled: Array, class_counts: Array) -> Floats:
-    """Return how much Pillai's trace on held-out rows falls if each rare value, pooled in one level
-    of an attribute, gets a separate coefficient: a number of at most 0 for each penalty of
-    `UNPOOLED`.
+    """Return the change of Pillai's trace on held-out rows if a model has a coefficient for each
+    rare value, instead of one for the level that pools them: a number of at most 0 for each penalty
+    of `UNPOOLED`.
 
-    If an attribute is almost a key, measures of several attributes pool its rare values into one
-    level. But a model with a coefficient for each value would fit noise. Here each row is predicted
-    from the other rows with its value, and a ridge penalty p shrinks the prediction towards the
-    level. For a row of class k, the prediction for class c moves from s_c by
+    Measures of several attributes pool the rare values of an attribute into one level, but a model
+    with a coefficient for each value fits noise. Here each row is predicted from the other rows
+    with its value, and a ridge penalty p shrinks the prediction towards that of the level. For a
+    row of class k, the prediction for class c moves from s_c by
 
         (a_c - [c = k] - (n - 1) s_c) / (n - 1 + p),
 
@@ -213,12 +213,11 @@ def thresholds(counts: OrderedCounts) -> OrderedCounts:
     """Return the counts of thresholds instead of the levels (masked values) of ordered attributes.
 
     For an ordered attribute, the indicator of each level is replaced by a threshold: it is 1 for
-    this level and all later ones. The coefficient of a threshold is then the *step* between
-    neighbouring levels, and a
-    ridge penalty on it makes neighbours similar. For a single attribute this is the smoothing of
-    Whittaker (On a new method of graduation, 1923), who penalises squared first differences. Other
-    attributes keep their indicators. Levels without rows are dropped, because their threshold is
-    the same as the next one.
+    this level and all later ones. The coefficient of a threshold is the step between neighbouring
+    levels, and a ridge penalty makes neighbours similar. For a single attribute this is the
+    smoothing of Whittaker (On a new method of graduation, 1923), who penalises squared first
+    differences. Other attributes keep their indicators. Levels without rows are dropped, because
+    their threshold is the same as the next one.
     """
     varying = np.flatnonzero(counts.total.diagonal() > 0)
     total: Floats = counts.total[np.ix_(varying, varying)].astype(np.float64)

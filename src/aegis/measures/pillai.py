@@ -188,7 +188,9 @@ def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple
 
 
 def solved_by(factor: Floats, right: Floats, rank: int) -> Floats:
-    """Return L^-1 `right` for a Cholesky factor L of this rank; `right` may be overwritten."""
+    """Return L^-1 B for a Cholesky factor L (`factor`) of this rank and a matrix B (`right`), which
+    may be overwritten.
+    """
     from scipy.linalg.lapack import dtrtrs
 
     solved, info = dtrtrs(factor[:rank, :rank], right, lower=1, overwrite_b=1)
@@ -237,9 +239,10 @@ _SMALLEST = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class GroupedLevels:
-    """The groups of one attribute's levels, without the most frequent group and without constant
-    ones. All covariances are residual covariances times the number of rows, of indicators that are
-    scaled to a standard deviation of 1.
+    """The groups of one attribute's levels (masked values), without the most frequent group and
+    without constant groups. Covariances are those of the residuals after regression on the
+    attributes whose masks stay the same, times the number of rows. Indicators are scaled to a
+    standard deviation of 1.
 
     Attributes
     ----------
@@ -262,8 +265,8 @@ class GroupedLevels:
 
 @dataclass(frozen=True)
 class Given:
-    """What fixed attributes (whose masks stay the same) leave unexplained: the residual covariances
-    of all other attributes.
+    """The covariances of attributes that remain after regression on the fixed attributes, whose
+    masks stay the same. D is the number of levels (masked values) of the other attributes.
 
     Attributes
     ----------
@@ -340,7 +343,7 @@ class Given:
         )
 
     def grouped(self, levels: slice, groups: Integers) -> GroupedLevels:
-        """Return the groups of an attribute's levels.
+        """Return the groups of an attribute's levels (masked values), with their covariances.
 
         Parameters
         ----------

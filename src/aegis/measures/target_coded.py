@@ -340,9 +340,8 @@ def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = No
     offsets
         Start of the levels of each of m attributes, shape (m + 1,).
     chance
-        For counts that are means over the noise of masks: how much more counts vary after the noise
-        is drawn, as a matrix with k columns, shape (d, k). The correction uses it, because such
-        means fit less by chance. None: there is no correction.
+        If the counts are means over the noise of masks: a matrix B, shape (d, k), such that drawing
+        the noise adds B B' to their covariance. None: there is no correction.
     """
     full = levels > 0
     freedom = float(sum(max(int(full[a:b].sum()) - 1, 0) for a, b in pairwise(offsets.tolist())))
@@ -353,10 +352,11 @@ def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = No
 
 
 def _spread(codes: Floats, offsets: Ints) -> Floats:
-    """Return the codes with separate columns for each attribute, shape (d, m (C - 1)), for d levels
-    (masked values), m attributes and C classes. `codes` has one column per class but the last,
-    shape (d, C - 1); `offsets` is the first level of each attribute. In the result, a level is 0 in
-    the columns of other attributes.
+    """Return the codes of d levels (masked values) with separate columns for each of m attributes,
+    shape (d, m (C - 1)), for C classes. A level has 0 in the columns of other attributes.
+
+    `codes` has one column for each class except the last, shape (d, C - 1), and `offsets` the index
+    of each attribute's first level.
     """
     width = codes.shape[1]
     spread = np.zeros((len(codes), (len(offsets) - 1) * width))
