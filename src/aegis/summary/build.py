@@ -189,8 +189,8 @@ class TaskBuilder(HeldBuilder):
         self, dealer: Dealer, attributes: Mapping[str, AttributeSummary], atoms: Sequence[Integers]
     ) -> tuple[Ints, Ints]:
         """Return, for each labelled row, the two sums over its atoms (sets of values) from which
-        its fold is computed: the sums of the whole table, less the terms of attributes from which
-        this label is not predicted.
+        its fold is computed: the sums for the whole table, without the attributes that do not
+        predict this label.
         """
         if self.whole.dealt is None or not all(map(self._known, attributes.values())):
             return super()._content(dealer, attributes, atoms)

@@ -404,8 +404,8 @@ class CountedClasses:
 
         The people of the population are added as combinations of values without rows of the table.
         All people of a class are counted in one of its combinations, so that nobody counts twice.
-        `counts` has the rows of each combination; `sensitive` and `levels` have the codes of its
-        sensitive values and of their groups.
+        `counts` has the rows of each combination, `sensitive` the codes of its sensitive values,
+        and `levels` the group of each sensitive value on each level of a hierarchy.
         """
         known, others = self.cells.num_rows, population.num_rows
         padding = np.zeros(others, dtype=np.int64)

@@ -401,7 +401,7 @@ def grouping(source: Source, names: Iterable[str]) -> Iterator[None]:
 
     Nothing is stored if the engine runs in this process, if most of the first rows (which a trial
     query reads) have a combination of values that no other row has, or if groups of the table are
-    stored already. Other threads do not use the groups, because their counts may last longer.
+    stored already. Other threads do not use the groups.
     """
     schema = source.table.schema()
     columns = [n for n in dict.fromkeys(names) if n in schema and Kind.of(schema[n]) is not None]

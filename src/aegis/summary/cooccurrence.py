@@ -237,9 +237,9 @@ class PairCounts:
         return matrix
 
     def places(self, pair: tuple[int, int], index: Ints) -> Ints:
-        """Return where the cells of a pair of attributes are in the matrix of all D atoms (sets of
-        values), as flat indices of shape (D, D). `index` has the flat indices of the cells within
-        the pair.
+        """Return the positions of the cells of a pair of attributes in the matrix `total`, shape
+        (D, D), of all D atoms (sets of values): row * D + column. `index` has the flat indices of
+        the cells within the pair, as in the attribute `index`.
         """
         i, j = pair
         a, b = np.divmod(index // self.classes, self.sizes[j])

@@ -242,8 +242,7 @@ def combine(columns: Iterable[Integers], rows: int) -> Ints:
     """Return a number for each of `rows` rows. Two rows have the same number if and only if they
     have the same codes in all columns.
 
-    The numbers are mixed-radix numbers of the codes. They are renumbered before they overflow, so
-    any number of columns is possible.
+    Any number of columns is possible.
     """
     key = np.zeros(rows, dtype=np.int64)
     space = 1
@@ -296,9 +295,8 @@ def rows_by_key(key: Ints) -> Ints:
 def distinct_keys(key: Ints) -> tuple[Ints, Ints, Ints]:
     """Return three arrays about the distinct keys in ascending order: the index of the first
     occurrence of each; for each entry of `key`, the position of its key among them; and the number
-    of occurrences of each. `np.unique` returns the same.
-
-    `np.unique` sorts all rows; this function hashes them and sorts only the distinct keys.
+    of occurrences of each. `np.unique` returns the same, but more slowly, because it sorts all
+    rows.
     """
     encoded = pa.array(key).dictionary_encode()
     seen, keys = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
