@@ -479,8 +479,8 @@ def _baseline(advice: Advice) -> str:
 
 
 def _best_shown(advice: Advice) -> str:
-    """Return a text that says from what the deviations of ranked masked tables are measured; empty
-    if configurations are ranked.
+    """Return words on the table from which deviations are measured: it has the best score that any
+    masked table has for each attribute. Empty if configurations are ranked.
     """
     return ", from the best that any table shows of it" if advice.masked_tables else ""
 

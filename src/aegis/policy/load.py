@@ -397,7 +397,9 @@ def measure_of_choice(source: str | Path | Located) -> str | None:
 
 @contextmanager
 def _at(located: Located, *path: str | int) -> Iterator[None]:
-    """Add "file, line n: " of the entry at `path` to the message of an error in the context."""
+    """Return a context that adds the file and the line of the entry at `path` to the message of an
+    error.
+    """
     try:
         yield
     except (PolicyError, DataError) as error:

@@ -323,11 +323,10 @@ class ShareCaps:
         """Return, for each class, an upper bound on the number of its rows that can be kept, if
         each part of the class is kept or dropped as a whole.
 
-        The number of kept rows times (sum_g min(q_g, caps_g) - demand) is a concave function of the
-        kept counts. So its tangent at the whole class is an upper bound. Parts for which the
-        tangent is positive are kept. The sum of these positive values pays for other parts, which
-        have negative values: first for the parts that cost least per row; of the last part, only a
-        fraction is kept.
+        The kept rows times (sum_g min(q_g, caps_g) - demand) must not be negative. This is a
+        concave function of the kept counts, so its tangent at the whole class is an upper bound. In
+        the bound, parts with a positive tangent are kept, and other parts as long as the sum stays
+        at least 0: first those that cost least per row, and a fraction of the last one.
 
         Parameters
         ----------
