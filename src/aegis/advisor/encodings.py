@@ -398,8 +398,8 @@ def _indicators_of(level: Ints, size: int) -> sparse.csr_array:
 
 
 def _added(counts: Array, groups: Integers, size: int) -> Floats:
-    """Sum the D rows of `counts`, shape (D, C), that belong to the same group; the result has one
-    row for each of `size` groups. `groups` has the group of each row.
+    """Sum the D rows of `counts`, shape (D, C) for C classes, that belong to the same group; the
+    result has one row for each of `size` groups. `groups` has the group of each row.
     """
     order = np.argsort(groups, kind="stable")
     present, first = np.unique(groups[order], return_index=True)

@@ -227,9 +227,9 @@ class FoldBlocks:
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
-        """Return the counts of pairs of columns in a range of c label classes, by fold, shape (K,
-        c, q, d), for K folds, the q columns of the attributes `left` and the d columns of all in
-        `shown`.
+        """Return the counts of pairs of columns (indicators or thresholds that encode levels) in a
+        range of c label classes, by fold, shape (K, c, q, d): for K folds, the q columns of the
+        attributes `left`, and the d columns of all attributes in `shown`.
 
         If `some` is None, all classes are counted together and c is 1.
         """

@@ -678,8 +678,8 @@ class Scorer:
         return [self.levels(a, c) for a, c in zip(self._scored(which), candidates, strict=True)]
 
     def _label(self, choice: Choice) -> Candidate | None:
-        """Return the label's candidate in a configuration; None if the label has none, or if the
-        candidate groups no classes.
+        """Return the label's candidate in a configuration; None if the label has no candidates, or
+        if this candidate keeps all classes separate.
         """
         candidate = choice.get(self.summary.label.column)
         if candidate is None or candidate.size == len(candidate.groups):

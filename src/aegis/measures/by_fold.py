@@ -237,8 +237,8 @@ class CountsByFold:
         symmetric; or an object that counts them. If `common` has c levels, the shape is (K, C, d -
         c, d).
     chance
-        If the counts are means over the noise of masks: a matrix B, shape (d, k), such that drawing
-        the noise adds B B' to their covariance. None without noise.
+        If the counts are means over the noise of masks: a matrix B, shape (d, k) for any k, such
+        that drawing the noise adds B B' to their covariance. None without noise.
     below
         Whether `total` has only the entries on and below the diagonal.
     outside
@@ -501,13 +501,8 @@ class CommonLevels:
         values).
 
         W is the covariance within class and rest, r the ridge that the penalty adds, and g the mean
-        of the class minus the mean of the rest. Let A be the covariance of the common levels (index
-        1), D that of the other levels (index 2), and B the covariance between both. Then
-
-            b_2 = (D + r I - B' Y)^-1 (g_2 - B' b_0),   b_1 = b_0 - Y b_2,
-
-        where Y = (A + r I)^-1 B is computed for each attribute under its mask, and b_0 = (A + r
-        I)^-1 g_1.
+        of the class minus the mean of the rest. The factors of the common levels' block of W are
+        used again for all configurations.
 
         Parameters
         ----------
@@ -525,6 +520,9 @@ class CommonLevels:
         penalties
             The P ridge penalties, in rows.
         """
+        # With the covariances A of the common levels (1), D of the others (2) and B between both, and
+        # with Y = (A + r I)^-1 B and b_0 = (A + r I)^-1 g_1:
+        # b_2 = (D + r I - B' Y)^-1 (g_2 - B' b_0),   b_1 = b_0 - Y b_2
         first = self.counts.joint.shape[-1]
         base = self._base(squares, gaps[:, :first], targets, penalties)
         within = self.outside.within([of.border for of in squares], means, targets, first)

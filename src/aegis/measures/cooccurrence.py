@@ -154,8 +154,8 @@ class OrderedCounts:
     ordered
         For each of the m attributes, whether its levels are ordered.
     chance
-        If the counts are means over the noise of masks: a matrix B, shape (d, k), such that drawing
-        the noise adds B B' to their covariance. None without noise.
+        If the counts are means over the noise of masks: a matrix B, shape (d, k) for any k, such
+        that drawing the noise adds B B' to their covariance. None without noise.
     """
 
     total: Array

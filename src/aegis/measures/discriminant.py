@@ -732,8 +732,8 @@ def _squares(of: Side, fold: int, varied: Floats, *, below: bool) -> Floats:
     P directions, shape (P,). A direction has the d coefficients of a linear score.
 
     The noise gives the direction p the covariance V V' with V = `varied[p]`; `varied` has shape (P,
-    d, k). `of` has the counts of the rows, `fold` is the index of the fold, and `below` says that
-    counts of pairs have only the entries on and below the diagonal.
+    d, k) for any k. `of` has the counts of the rows, `fold` is the index of the fold, and `below`
+    says that counts of pairs have only the entries on and below the diagonal.
     """
     n = of.rows[fold]
     if n <= 0:

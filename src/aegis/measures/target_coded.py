@@ -340,8 +340,8 @@ def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = No
     offsets
         Start of the levels of each of m attributes, shape (m + 1,).
     chance
-        If the counts are means over the noise of masks: a matrix B, shape (d, k), such that drawing
-        the noise adds B B' to their covariance. None: there is no correction.
+        If the counts are means over the noise of masks: a matrix B, shape (d, k) for any k, such
+        that drawing the noise adds B B' to their covariance. None: there is no correction.
     """
     full = levels > 0
     freedom = float(sum(max(int(full[a:b].sum()) - 1, 0) for a, b in pairwise(offsets.tolist())))

@@ -199,9 +199,9 @@ def hierarchical_distance(counts: SensitiveCounts, levels: Ints) -> Floats:
     counts
         The number of rows by class and sensitive value.
     levels
-        The group of each value at height 0, 1, ..., shape (V, L); groups are nested. If the last
-        level has several groups, a root is added. Values in one group at height 0 have the distance
-        0.
+        The group of each of V values at the L heights 0, 1, ..., shape (V, L); groups are nested.
+        If the last level has several groups, a root is added. Values in one group at height 0 have
+        the distance 0.
     """
     tree = _with_root(levels)
     height = tree.shape[1] - 1

@@ -265,7 +265,7 @@ def describe(
     data
         The distinct values and the number of rows of each.
     joint
-        Number of rows per value and class, shape (V, C).
+        Number of rows for V values and C classes, shape (V, C).
     masks
         The candidate masks: pairs of the fitted mask and the declared one.
     max_levels

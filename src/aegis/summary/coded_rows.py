@@ -69,8 +69,8 @@ class CodedRows:
     values
         For each column, its distinct values in ascending order, with null last.
     codes
-        For each column, the index of each row's value in `values`, shape (N,), in the smallest
-        integer type.
+        For each column, the index of the value of each of N rows in `values`, shape (N,), in the
+        smallest integer type.
     label
         The class of each row, shape (N,); it is C if the row has no label.
     classes
@@ -116,10 +116,10 @@ class CodedRows:
         Parameters
         ----------
         groups
-            For each column, the group of each of its values, shape (V,), and the masked value of
+            For each column, the group of each of its V values, shape (V,), and the masked value of
             each group.
         keep
-            Whether each row is kept, shape (N,).
+            Whether each of the N rows is kept, shape (N,).
         """
         columns = {
             name: join_parts(

@@ -36,7 +36,7 @@ class PersonCells:
     alone
         For each cell, the number of persons with all their rows in this cell, shape (cells,).
     cells, persons
-        For all other persons, each distinct pair of cell and person, shape (n,). Persons are
+        For all other persons, the n distinct pairs of cell and person, shape (n,) each. Persons are
         numbered from 0.
     others
         The number of these other persons.
@@ -49,8 +49,8 @@ class PersonCells:
 
     @classmethod
     def of_pairs(cls, cells: Ints, persons: Ints, n_cells: int) -> PersonCells:
-        """Return the persons of `n_cells` cells, from all distinct pairs of a cell and a person,
-        shape (n,).
+        """Return the persons of `n_cells` cells, from all n distinct pairs of a cell and a person,
+        given as two arrays of shape (n,).
         """
         spread = np.bincount(persons)
         single = spread[persons] == 1

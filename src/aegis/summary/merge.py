@@ -513,8 +513,8 @@ class _Merger:
         return np.concatenate(codes).astype(np.int32), first
 
     def _label_keys(self, tables: Sequence[FrequencyTable]) -> tuple[Int32s, Int32s]:
-        """Return, for a label without candidate masks, the code of each cell of all parts in the
-        merged frequency table (a class, or null), and the list of all codes.
+        """Return two arrays on a label without candidate masks: for each cell of all parts, the
+        code of its class (or null) in the merged frequency table, and all codes.
         """
         codes = []
         for table, to_class in zip(tables, self.class_codes, strict=True):

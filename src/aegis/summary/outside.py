@@ -303,7 +303,7 @@ def outside_of_codes(
     Parameters
     ----------
     codes
-        For each compared column, the code of each row's value, shape (N,).
+        For each compared column, the code of the value of each of N rows, shape (N,).
     values
         For each compared column, its number of distinct values, without null.
     quasi, label

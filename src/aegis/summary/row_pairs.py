@@ -49,7 +49,7 @@ class AtomRows:
     Attributes
     ----------
     codes
-        For each attribute, the atom of each row, shape (N,), in the smallest integer type.
+        For each attribute, the atom of each of N rows, shape (N,), in the smallest integer type.
     sizes
         Number of atoms of each attribute.
     label, fold
@@ -150,7 +150,7 @@ class _Part:
     members
         Indices of the attributes.
     code
-        The combination of atoms in each row, shape (N,).
+        The combination of atoms in each of N rows, shape (N,).
     size
         Number of combinations.
     shown

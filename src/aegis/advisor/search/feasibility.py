@@ -204,9 +204,9 @@ class InMemory:
         instead: tuple[int, int] | None,
         masks: Sequence[Candidate | None],
     ) -> bool:
-        """Return whether configurations in a box (a set of candidate masks for each attribute) can
-        still keep enough rows, by the equivalence classes under its finest masks. False proves that
-        none is admissible.
+        """Return False if the equivalence classes under the finest masks of a box (a set of
+        candidate masks for each attribute) prove that no configuration in the box can keep enough
+        rows.
 
         `corner` is a key of the box's coarsest configuration, and `masks` has the candidates of the
         protected attributes. `instead` has the index of an attribute, and a set of its candidates

@@ -249,8 +249,8 @@ class Judge:
         return any(c.model.caps is not None and not self.decides(c) for c in self.bounding)
 
     def admits(self, ids: Ints, space: int, masks: Sequence[Mask]) -> bool:
-        """Return whether a configuration meets the rule. This is valid only if
-        `PrivacyPlan.counts_alone` is True.
+        """Return whether a configuration meets the rule, judging only by the rows by class and
+        sensitive value (see `PrivacyPlan.counts_alone`).
 
         Parameters
         ----------
