@@ -525,7 +525,7 @@ def _rows_known(best: Ranked, released: ReleasedRows) -> bool:
 
 def _uncovered(advice: Advice, released: ReleasedRows) -> tuple[Uncovered, tuple[str, ...]]:
     """Return the risks of the best release that the privacy rule does not cover, and the warnings
-    about columns that alone explain one of several labels.
+    about columns that alone explain one of several labels. `released` counts the rows of releases.
     """
     summary = released.plan.summary
     label = summary.label.column or None
@@ -585,8 +585,8 @@ def _of_others(
 
 
 def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None:
-    """Read the rows of a configuration's release, and find the risks that the privacy rule does not
-    cover.
+    """Read the rows that the release of a configuration (`choice`) keeps, and find the risks that
+    the privacy rule does not cover.
 
     Return None if the table is not available or too large, or if a mask draws noise.
     """

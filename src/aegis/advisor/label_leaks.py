@@ -28,8 +28,8 @@ DERIVED = 0.99
 
 
 def label_leaks(summary: Summary, choice: Choice) -> dict[str, float]:
-    """Return the columns that alone explain nearly all of the label under their masks, with the
-    share that each explains.
+    """Return the columns that alone explain nearly all of the label under the masks in `choice`,
+    with the share that each explains.
 
     The share is at least `LEAK` for classes, and at least `DERIVED` for a number.
     """
@@ -51,7 +51,7 @@ def label_leaks(summary: Summary, choice: Choice) -> dict[str, float]:
 
 
 def _shares_of_number(summary: Summary, choice: Choice) -> dict[str, float]:
-    """Return the adjusted R2 of a numeric label by each column alone.
+    """Return the adjusted R2 of a numeric label by each column alone, under the masks in `choice`.
 
     Each row is predicted by the mean of its level or range. Columns with fewer than two rows per
     group are left out. If one row accounts for much of the label's variance, the result is empty,

@@ -251,8 +251,8 @@ class RecordRanker:
         return anonymize_records(self.read, recipe, seed=self.seed, progress=self.progress)
 
     def rank(self, made: Anonymized) -> Ranked:
-        """Score a release that `make` returned, check whether it meets the rule, and return it as
-        an entry of the ranking.
+        """Score a release (`made` by the method `make`), check whether it meets the rule, and
+        return it as an entry of the ranking.
         """
         released, left, verdict = check_release(made, self.policy)
         before = self._score(released, made.data)

@@ -216,8 +216,8 @@ class PrivacyPlan:
         )
 
     def check(self, choice: Choice) -> Verdict:
-        """Return whether the release of a configuration meets the rule, with the number of rows to
-        suppress and the violated requirements.
+        """Return whether the release of a configuration (`choice`) meets the rule, with the number
+        of rows to suppress and the violated requirements.
         """
         return self.rule.check(self.classes(choice))
 
@@ -246,9 +246,9 @@ class PrivacyPlan:
         return self._population.with_people(table, frequency, choice)
 
     def kept_cells(self, choice: Choice) -> Flags:
-        """Return whether the release of a configuration keeps each cell of the frequency table,
-        shape (cells,). A cell is a combination of values that occurs; it is kept if its equivalence
-        class is not suppressed.
+        """Return whether the release of a configuration (`choice`) keeps each cell of the frequency
+        table, shape (cells,). A cell is a combination of values that occurs; it is kept if its
+        equivalence class is not suppressed.
         """
         frequency = self.summary.frequency
         if frequency is None:

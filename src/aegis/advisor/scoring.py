@@ -191,9 +191,10 @@ class Scorer:
     summary
         The counts from which scores are computed.
     roles
-        Function that returns, for each column, its weight in a mean over columns with the reason.
-        It is used only by measures that predict each column from all others. To score a release,
-        give the weights of the unmasked table. By default, weights are computed from `summary`.
+        Function that returns, for each column, its weight in the mean of all columns' scores, with
+        the reason. Only measures that predict each column from all others use it. To score a
+        release, give the weights of the unmasked table. By default, weights are computed from
+        `summary`.
     """
 
     def __init__(

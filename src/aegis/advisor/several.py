@@ -251,7 +251,7 @@ class ServedLabel:
     def of(
         cls, task: TaskScorer, choice: Choice, alone: float | None = None, *, proven: bool = False
     ) -> ServedLabel:
-        """Compute the utility that a configuration keeps for one of several labels.
+        """Compute the utility that a configuration keeps for one of several labels (`task`).
 
         `alone` is the percentage that the best configuration for this label alone keeps (None if it
         is not known), and `proven` says whether this is proven.

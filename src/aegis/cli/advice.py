@@ -215,7 +215,9 @@ SHOWN = 8
 def print_advice(
     shell: Output, advice: Advice, origin: str, policy: Policy, top: int | None
 ) -> None:
-    """Print the best `top` configurations of the ranking (None: all), and details of the best one."""
+    """Print the best `top` configurations of the ranking (None: all), and details of the best one.
+    `origin` is the name of the table.
+    """
     if shell.format is Format.JSON:
         shell.json(advice_dict(advice, top))
         return
@@ -246,7 +248,9 @@ def print_advice(
 
 
 def print_short(shell: Output, advice: Advice, best: Ranked, origin: str, policy: Policy) -> None:
-    """Print the result of a search on one screen: the best configuration, its masks, and cautions."""
+    """Print the result of a search of the table `origin` on one screen: the best configuration, its
+    masks, and cautions.
+    """
     page = ShortPage.of(advice, best, origin, policy)
     shell.show(*page.parts())
     shell.caution(advice.warnings, shown=page.cautions)

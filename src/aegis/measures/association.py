@@ -292,7 +292,7 @@ def held_out_error(table: Contingency) -> float:
 _NEGLECTED = 1e-17
 """Largest probability that the window of summation may leave out."""
 _STRIDE_FROM = 8.0
-"""Standard deviation from which the sum visits only every h-th count (see the docstring below)."""
+"""Standard deviation from which the sum visits only every h-th count (see `_windows`)."""
 _CHUNK = 1 << 18
 """Number of counts visited at once, which bounds memory."""
 _SMALL = 32

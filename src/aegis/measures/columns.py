@@ -240,7 +240,9 @@ def weighted(learnt: Floats, weights: Floats) -> Floats:
 
 
 def held_out_any(counts: Cooccurrence) -> float:
-    """Return how well each column is predicted from the others, as a weighted mean over columns."""
+    """Return how well the columns are predicted, each from all others, as a weighted mean over the
+    columns.
+    """
     return float(weighted(column_figures(counts).learnt[0], _columns(counts).weights))
 
 

@@ -237,6 +237,8 @@ def several_labels(
     tasks: Iterable[LabelTask], serve: Serve = Serve.MEAN, *, known: bool = False
 ) -> Label:
     """Combine several labels into one `Label` of a policy. If there is only one, return this label.
+    `serve` says how their results are combined, and `known` whether the other labels are inputs
+    when one label is predicted.
 
     Examples
     --------

@@ -269,7 +269,9 @@ class _Check:
             self.mismatches.append(Mismatch(what, certified, measured))
 
     def _differences(self, what: str, certified: Any, measured: Any) -> None:
-        """Record each field below `what` in which two documents differ."""
+        """Record each field below `what` in which the `certified` and the `measured` document
+        differ.
+        """
         self.mismatches += [Mismatch(*three) for three in differing(certified, measured, what)]
 
     def _seal(self) -> None:

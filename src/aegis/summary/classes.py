@@ -161,9 +161,6 @@ def same_class(
     """Return conditions of an SQL join that are true if a row belongs to one of these classes. Null
     equals null.
 
-    All conditions are equalities, because every engine can hash these. If a condition used `IS NOT
-    DISTINCT FROM`, PostgreSQL would compare every row with every class.
-
     Parameters
     ----------
     rows
@@ -177,6 +174,8 @@ def same_class(
         order of `quasi`.
     """
     same: list[ir.BooleanValue] = []
+    # Every engine can hash equalities; PostgreSQL would compare each row with each class under
+    # IS NOT DISTINCT FROM.
     for i, name in enumerate(quasi):
         own, other, values = rows[name], classes[f"k{i}"], members[f"k{i}"]
         if values.null_count:

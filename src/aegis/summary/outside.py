@@ -167,9 +167,10 @@ def _counted(
     """Yield a table for finding unique rows, and the names of those of its columns that represent
     the columns `covered` by the rule.
 
-    Column `v3` of the table has the values of `columns[3]`. If rows are counted, each distinct row
-    is kept once, with its number `n`. On a database server, which compares texts slowly, the column
-    `c` numbers the combinations of values in the covered columns.
+    Column `v3` of the table has the values of `columns[3]`. If rows are counted and not persons
+    (the column `person`), each distinct row is kept once, with its number `n`. On a database
+    server, which compares texts slowly, the column `c` numbers the combinations of values in the
+    covered columns.
     """
     named = {f"v{place}": table[name] for place, name in enumerate(columns)}
     keys = [f"v{place}" for place, name in enumerate(columns) if name in covered]

@@ -385,7 +385,8 @@ class BranchAndBound:
 
     def _push(self, box: Box, within: Box, *, tight: bool = False) -> None:
         """Queue a box (a set of candidate masks for each attribute) if it may have a configuration
-        among the best. `within` is a box that contains it.
+        among the best. `within` is a box that contains it. `tight` says that candidates that cannot
+        be the best have already been removed.
         """
         if not self.objective.excludes(box, self._threshold(), within):
             self._queue(OpenBox(self.objective.upper(box), box, tight))

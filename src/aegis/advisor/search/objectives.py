@@ -97,8 +97,8 @@ class ShareOfLabel(Objective):
 
     @remembered
     def _domain(self, index: int, domain: int) -> int:
-        """Translate a set of candidates of the whole table, as a bit mask, into the set of the same
-        candidates in the label's table; `index` is the position of the attribute there.
+        """Translate `domain`, a set of candidates of the whole table as a bit mask, into the set of
+        the same candidates in the label's table; `index` is the position of the attribute there.
         """
         _, maps = self._places[index]
         return sum({1 << maps[c] for c in members(domain)})
@@ -259,7 +259,8 @@ def _key(candidate: Candidate) -> tuple[bytes, object]:
 
 
 def _places(problem: Problem, own: Problem, task: TaskScorer) -> list[tuple[int, tuple[int, ...]]]:
-    """Match the variables and candidates of one label's table with those of the whole table.
+    """Match the variables and candidates of one label's table (`own`) with those of the whole table
+    (`problem`). `task` scores the label.
 
     For each variable of the label's table, return its index in the whole table. Also return a tuple
     that has, for each of its candidates in the whole table, the index of the candidate in the
@@ -560,8 +561,8 @@ def _changes(own: Ints) -> Ints:
 
 
 class EveryColumn(OfMeasure):
-    """An objective: how well the other columns predict each column, as a mean over columns. A box
-    has a set of candidate masks for each column.
+    """An objective: the mean, over all columns, of how well the other columns predict the column. A
+    box has a set of candidate masks for each column.
 
     Errors on held-out rows are no smaller than least-squares errors on all rows. Least-squares
     errors are smallest if the other columns have the finest masks of the box. So for the bound,

@@ -523,8 +523,8 @@ class Implied:
         return False if _one_is_empty(self._failed.stored & ~own) else None
 
     def add(self, node: Sequence[int], *, met: bool) -> None:
-        """Store whether a configuration meets the rule. `node` has the index of the candidate of
-        each variable.
+        """Store whether a configuration meets the rule (`met`). `node` has the index of the
+        candidate of each variable.
         """
         if (own := self._set(node)) is not None:
             (self._met if met else self._failed).add(own)

@@ -197,8 +197,8 @@ def _policy(
     reading: Reading | None,
     weight: str | None,
 ) -> Policy:
-    """Build the policy from the proposals (`profiles`) for the columns; `weight` is the column of
-    survey weights, or None.
+    """Build the policy from the proposals (`profiles`) for the columns. `reading` says how to read
+    the file, and `weight` is the column of survey weights, or None.
     """
     rule = _propose_rule(profiles.values())
     return Policy(

@@ -259,7 +259,8 @@ def create_statements(
     form: Form | str,
     force: bool,
 ) -> list[str]:
-    """Return the statements that create the release `into` in the database of the table.
+    """Return the statements that create the release `into` (a view or a table, as `form` says) in
+    the database of the table.
 
     Raises
     ------

@@ -148,13 +148,10 @@ class _CriteriaWriter:
 
 
 class _PersonWriter(_CriteriaWriter):
-    """Collects the SQL expressions of a privacy rule that counts distinct persons.
-
-    Not every dialect has COUNT(DISTINCT ...) as a window function. The largest dense rank by person
-    gives the same number, in the next step of the query; rows without a person share a rank.
-    """
+    """Collects the SQL expressions of a privacy rule that counts distinct persons."""
 
     def _size(self) -> None:
+        # Not every dialect counts distinct values in a window; the largest dense rank is the same.
         order = f"{self.partition} ORDER BY {PERSON}".strip()
         self.counts["aegis_rank"] = f"DENSE_RANK() OVER ({order})"
         self.figures["aegis_rows"] = f"MAX(aegis_rank) OVER ({self.partition})"
