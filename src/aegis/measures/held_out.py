@@ -83,9 +83,12 @@ def held_out_traces(
 
 
 def _traces(given: Centred, n: float, effective: Floats, explained: Floats) -> Floats:
-    """Return Pillai's trace on held-out rows under each of P penalties, from the `effective`
-    degrees of freedom, shape (P,), and the `explained` squares, shape (P, C + k), for C classes and
-    the k columns that describe noise. `given` has the centred counts of n rows.
+    """Return Pillai's trace on held-out rows under each of P penalties, for C classes. `given` has
+    the centred counts of n rows.
+
+    `effective` has the effective degrees of freedom of each ridge regression, shape (P,), and
+    `explained` the sum of squares that it explains of each class, and of each of k columns that
+    describe noise, shape (P, C + k).
     """
     seen = len(given.rows)
     left = given.rows * (1 - given.rows / n)
@@ -107,9 +110,10 @@ def _traces(given: Centred, n: float, effective: Floats, explained: Floats) -> F
 def _moments(
     given: Centred, penalties: Sequence[float], chance: Floats | None
 ) -> tuple[Floats, Floats]:
-    """Return the effective degrees of freedom under each of P penalties, shape (P,), and the
-    explained squares, shape (P, C + k), for C classes and the k columns of `chance`, which describe
-    noise. `given` has the centred counts.
+    """Return two figures of the ridge regression with each of P penalties: the effective degrees of
+    freedom, shape (P,), and the sum of squares that it explains of each of C classes and of each of
+    the k columns of `chance`, which describe noise, shape (P, C + k). `given` has the centred
+    counts.
     """
     label = given.label if chance is None else np.hstack([given.label, chance])
     covariance, expected = given.covariance(), chance is not None

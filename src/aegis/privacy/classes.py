@@ -401,9 +401,8 @@ class ClassTable:
         Parameters
         ----------
         class_ids
-            The identifier of the class of each of the n cells, shape (n,): any integers, in any
-            order and with repetitions. Classes are numbered in ascending order of their
-            identifiers.
+            The identifier of the class of each of n cells, shape (n,): any integers. Classes are
+            numbered in ascending order of their identifiers.
         counts
             Number of rows of each cell, shape (n,). Cells without rows are left out.
         sensitive

@@ -248,8 +248,8 @@ def holding(source: Source) -> Iterator[None]:
     """Return a context that keeps the columns of a large Parquet file in memory once `stored_rows`
     has read them, until the `with` block ends.
 
-    If another thread keeps columns of the same source, both use these columns until the
-    other thread's block ends.
+    Threads that keep columns of the same source share them, until the block of the first thread
+    ends.
     """
     cells = source.rows * len(source.columns) if source.is_parquet else 0
     enough = cells * _CODE_BYTES <= parse_size(limits().memory)

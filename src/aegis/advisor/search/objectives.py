@@ -564,11 +564,10 @@ class EveryColumn(OfMeasure):
     """An objective: the mean, over all columns, of how well the other columns predict the column. A
     box has a set of candidate masks for each column.
 
-    Errors on held-out rows are no smaller than least-squares errors on all rows. Least-squares
-    errors are smallest if the other columns have the finest masks of the box. So for the bound,
-    only the mask of the predicted column varies: the scatter (sums of squares and products) that
-    the other columns explain is grouped by each candidate, and the best candidate counts. The bound
-    is a mean of these maxima, one for each column, and needs only one matrix inverse.
+    For the bound of a box, all columns except the predicted one have the finest masks of the box,
+    and the best mask of the predicted column counts. Least squares on all rows replaces the
+    regression on held-out rows, whose errors are no smaller. The bound is the mean over columns,
+    and needs only one matrix inverse.
     """
 
     divides = True
