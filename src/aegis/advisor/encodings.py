@@ -364,10 +364,12 @@ class RowGroups:
 
 
 def stacked_levels(levels: Sequence[Integers]) -> tuple[Ints, Ints]:
-    """Number the levels (masked values) of all m attributes in one sequence. Return the number of
-    each atom's level, shape (D,) for D atoms (sets of original values) of all attributes, and the
-    number of the first level of each attribute, followed by the number of all levels, shape (m +
-    1,). `levels` has the level of each atom, for each attribute.
+    """Number the levels (masked values) of all m attributes in one sequence. `levels` has, for each
+    attribute, the level of each of its atoms (sets of original values).
+
+    Return the number of the level of each of the D atoms of all attributes, shape (D,). Also return
+    the number of each attribute's first level, followed by the number of all levels, shape (m +
+    1,).
     """
     sizes = [int(level.max(initial=0)) + 1 for level in levels]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -227,9 +227,10 @@ class FoldBlocks:
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
-        """Return the counts of pairs of columns (indicators or thresholds that encode levels) in a
-        range of c label classes, by fold, shape (K, c, q, d): for K folds, the q columns of the
-        attributes `left`, and the d columns of all attributes in `shown`.
+        """Return how many rows have both of a pair of columns (indicators or thresholds that encode
+        levels), by fold and class, shape (K, c, q, d), for K folds and a range of c label classes.
+        The q columns are those of the attributes `left`, the d columns those of all attributes in
+        `shown`.
 
         If `some` is None, all classes are counted together and c is 1.
         """
@@ -416,9 +417,9 @@ class FoldBlocks:
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
-        """Return the counts of pairs of columns of two attributes by fold, in a range of c label
-        classes, shape (K, c, d_j, d_i), for K folds, the d_i columns of `own` and the d_j columns
-        of `other`.
+        """Return the counts of pairs of columns that encode two attributes, by fold and class,
+        shape (K, c, d_j, d_i), for K folds and a range of c label classes. `own` has d_i columns
+        and `other` has d_j.
 
         If `some` is None, all classes are counted together (c = 1). For an attribute with itself,
         only the lower triangle is returned.

@@ -487,9 +487,9 @@ class Scorer:
     def _in_folds(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Any]:
-        """Return, as fields of `Cooccurrence`, the functions for measures on held-out rows: for
-        each encoding of the masked values, one that counts them by fold; and one that measures the
-        interactions of pairs of attributes.
+        """Return, as fields of `Cooccurrence`, the functions for measures on held-out rows. For
+        each encoding of masked values, there is a function that counts them by fold. Another
+        function measures the interactions of pairs of attributes.
 
         `which` has the indices of the attributes, `candidates` their masks, and `label` the mask of
         the label.

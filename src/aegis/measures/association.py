@@ -340,8 +340,8 @@ def _distinct(totals: Ints, weights: Ints) -> tuple[Ints, Ints]:
 
 
 def _expected_deviance(a: Ints, b: Ints, n: int, *, complement: bool) -> Floats:
-    """Return the mean of o ln(o / e) - o + e for each pair of a row total a and a column total b in
-    a table of n rows, where the count o is hypergeometric with mean e = a b / n. With `complement`,
+    """Return the mean of o ln(o / e) - o + e for each pair of a row total a and a column total b.
+    In a table of n rows, the count o is hypergeometric with mean e = a b / n. With `complement`,
     add the same mean for the other a - o rows of the row.
     """
     low, stride, points = _windows(a, b, n)
@@ -354,9 +354,9 @@ def _expected_deviance(a: Ints, b: Ints, n: int, *, complement: bool) -> Floats:
 
 
 def _windows(a: Ints, b: Ints, n: int) -> tuple[Ints, ...]:
-    """Return the counts over which the mean of a function of a hypergeometric count is summed, for
-    each pair of a row total a and a column total b in a table of n rows: the first count, the step
-    to the next one, and how many counts. Counts left out have a negligible probability.
+    """Return the counts over which a mean is summed, for each pair of a row total a and a column
+    total b in a table of n rows: the first count, the step to the next one, and how many counts.
+    The count of a cell is hypergeometric; counts left out have a negligible probability.
     """
     # A hypergeometric count is a sum of independent indicators, so Bernstein's inequality bounds the
     # probability outside the window. By Poisson summation, the error of a stride h depends on the

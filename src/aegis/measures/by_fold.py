@@ -354,9 +354,9 @@ class OtherFolds:
         )
 
     def means(self, joint: Floats) -> Floats:
-        """Return how frequent each of d levels (masked values) is among the rows outside each of K
-        folds: separately for each of T classes and for the rest (all other rows), shape (K, T, 2,
-        d). On the third axis, the rest is first.
+        """Return the share of rows outside each of K folds that have each of d levels (masked
+        values), for each of T classes and for its rest (all other rows). The shape is (K, T, 2, d);
+        on the third axis, the rest is first.
 
         `joint` has the number of rows by fold, class (C classes) and level, shape (K, C, d). Two
         frequencies that differ only by rounding are made equal.

@@ -68,9 +68,9 @@ class Centred:
 
     @classmethod
     def of(cls, total: Array, joint: Array, class_counts: Array, n: float) -> Centred | None:
-        """Return the centred counts of D levels (masked values) and C classes, from the rows per
-        pair of levels (`total`), (D, D), per level and class (`joint`), (D, C), and per class,
-        (C,), of `n` rows; None if no level varies, or if there is only one class.
+        """Return the centred counts of D levels (masked values) and C classes; None if no level
+        varies, or if there is only one class. `total` has the rows per pair of levels, (D, D),
+        `joint` per level and class, (D, C), and `class_counts` per class, (C,), of `n` rows in all.
         """
         count = total.diagonal().astype(np.float64)
         varying = np.flatnonzero((count > 0) & (count < n))

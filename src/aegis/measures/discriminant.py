@@ -134,20 +134,20 @@ def _area(slopes: Floats, share: Floats) -> float:
 
 
 def _areas(slopes: Floats, share: Floats, starts: Ints) -> Floats:
-    """Return the AUC of the class against all other rows for each of K folds, shape (K,), as if
-    attributes were independent. `slopes` are the coefficients of d levels (masked values) in each
-    fold, shape (K, d), `share` the shares of rows by level, for other rows and the class, shape (K,
-    2, d), and `starts` the index of each attribute's first level.
+    """Return the AUC of a linear score for the class against all other rows, for each of K folds,
+    shape (K,), as if attributes were independent. Scores that differ by less than a grid point
+    count as partly equal.
 
-    The difference of two sums is a convolution. The distribution of each attribute's contribution
-    is put on a grid, where each coefficient is shared between the two nearest points. Then the
-    Fourier transforms are multiplied. Scores that differ by less than a grid point count as partly
-    equal.
+    `slopes` has the coefficients of d levels (masked values) in each fold, shape (K, d). `share`
+    has the shares of rows by level, first of other rows, then of the class, shape (K, 2, d).
+    `starts` has the index of each attribute's first level.
     """
     folds, levels = slopes.shape
     attributes = len(starts)
     if attributes == 1:
         return np.array([_area(*fold) for fold in zip(slopes, share, strict=True)])
+    # The difference of two sums is a convolution: each coefficient is shared between the two nearest
+    # points of a grid, and the Fourier transforms are multiplied.
     points = grid_points(attributes)
     sizes = np.diff(np.append(starts, levels))
     own = np.repeat(np.arange(attributes), sizes)  # the attribute of each level
@@ -523,10 +523,9 @@ class _Others:
 
 
 def _sums(of: Side, slopes: Floats, *, below: bool) -> tuple[Floats, Floats]:
-    """Return the sums of b'x and of its squares over the rows of `of`, for K folds and P
-    directions, shape (K, P) each. x are the indicators of a row's levels (masked values), and
-    `slopes` the P directions b per fold. `below` says that counts of pairs have only the entries on
-    and below the diagonal.
+    """Return the sum of b'x and the sum of its squares over the rows of `of`, for K folds and P
+    directions b (`slopes`), shape (K, P) each. x has the indicators of a row's levels (masked
+    values). `below` says that counts of pairs have only the entries on and below the diagonal.
     """
     along = (slopes @ of.joint[:, :, None])[..., 0]
     squares: Floats = (of.products(slopes, below=below) * slopes).sum(axis=2)
@@ -653,10 +652,9 @@ class _Fitted:
         return all_of_it
 
     def _between(self, targets: slice) -> tuple[Floats, Floats]:
-        """Return two arrays outside each of K folds: the mean of each of d levels (masked values)
-        in G classes minus its mean in all other rows, shape (K, d, G), and the share of the class
-        times the share of all other rows, shape (K, G). `targets` are the positions of the classes
-        in `told`.
+        """Return the means of d levels (masked values) in G classes minus their means in all other
+        rows, outside each of K folds, shape (K, d, G). Also return the share of the class times the
+        share of all other rows, shape (K, G). `targets` are the positions of the classes in `told`.
         """
         others = self._others
         rows = others.outside.rows[:, targets]

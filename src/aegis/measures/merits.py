@@ -144,8 +144,8 @@ def _rows(scores: Scores, of: Callable[[Floats], float]) -> tuple[Floats, Floats
 
 def _two(scores: Scores) -> tuple[Flags, Floats, Floats, Floats]:
     """Return figures for two classes in V samples (all folds together, and without each single
-    fold): whether both classes have scored rows, shape (V,), the share of rows of each class, (V,
-    1, 2), and the means and standard deviations of P scores, (V, P, 2).
+    fold). They are: whether both classes have scored rows, shape (V,); the share of rows of each
+    class, (V, 1, 2); and the means and standard deviations of P scores, (V, P, 2) each.
     """
     rows, mean, spread = scores.sides
     share = scores.summed(scores.rows)
@@ -213,10 +213,10 @@ def _loss_of(
     share: Floats, mean: Floats, deviation: Floats, intercept: Floats, slope: Floats | float
 ) -> tuple[Floats, Floats, Floats]:
     """Return the expected log loss if the log-odds are `intercept` + `slope` * score, shape (V, P),
-    with its gradient and curvature in intercept and slope, for P scores in V samples (all folds
-    together, and without each single fold). `share` has the share of rows of each class, shape (V,
-    1, 2); `mean` and `deviation` have the mean and the standard deviation of each score in each
-    class, shape (V, P, 2).
+    and its gradient and curvature in intercept and slope. There are P scores in V samples (all
+    folds together, and without each single fold). `share` has the share of rows of each class,
+    shape (V, 1, 2); `mean` and `deviation` have the mean and the standard deviation of each score
+    in each class, shape (V, P, 2).
     """
     points, weights = _grid()
     s = mean[..., None] + deviation[..., None] * points  # (V, P, 2, S)

@@ -94,10 +94,10 @@ def pillai_trace(
     ----------
     total, joint, n, offsets, chance
         For d levels (masked values), C classes and m attributes: the rows per pair of levels, (d,
-        d), and per level and class, (d, C), the number of rows, the start of each attribute's
-        levels, (m + 1,), and how much more counts vary after noise is drawn, as a matrix with k
-        columns, (d, k) (`Cooccurrence.chance`). Levels and classes without rows are skipped.
-        `total` and `joint` must count the same n rows.
+        d), and per level and class, (d, C); the number of rows; and the start of each attribute's
+        levels, (m + 1,). If the counts are means over the noise of masks, `chance` is a matrix B,
+        (d, k) for any k, such that drawing the noise adds B B' to their covariance. Levels and
+        classes without rows are skipped. `total` and `joint` must count the same n rows.
 
     Raises
     ------

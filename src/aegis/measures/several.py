@@ -154,10 +154,10 @@ def sums_alike(
 
 
 def _by_attribute(counts: CountsByFold, slopes: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """Yield for each attribute the rows by level (masked value), shape (K, C, L), and the score of
-    each level, (K, T, P, L), for K folds, C classes, T compared classes, P directions and L levels.
-    A direction (`slopes`) has the coefficients of a linear score for all d levels, shape (K, T, P,
-    d).
+    """Yield two arrays for each attribute: the rows by level (masked value), shape (K, C, L), and
+    the score of each level, (K, T, P, L), for K folds, C classes, T compared classes, P directions
+    and L levels. A direction (in `slopes`) has the coefficients of a linear score for all d levels,
+    shape (K, T, P, d).
     """
     shown = counts.shown
     if shown is None:  # levels stand for themselves

@@ -310,9 +310,9 @@ def _covariance(counts: Cooccurrence, spread: Floats) -> Floats:
 
 
 def _separated(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -> float:
-    """Return Pillai's trace of the codes of two classes (see `trace_by_separation`), from the rows
-    for d levels (masked values) and both classes (`joint`), shape (d, 2), and the rows per class
-    (`totals`), shape (2,). `offsets` has the first level of each attribute.
+    """Return Pillai's trace of the codes of two classes, by `trace_by_separation`. `joint` has the
+    rows for d levels (masked values) and both classes, shape (d, 2), `totals` the rows per class,
+    shape (2,), and `offsets` the first level of each attribute.
     """
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)

@@ -516,9 +516,8 @@ def _variants(key: str) -> list[PrivacyModel]:
 
 
 def _meanings() -> dict[str, str]:
-    """Return the key to suggest to somebody who writes, in a policy, the title of a privacy model
-    or the name of a parameter that only models with one key have: a mapping of titles and names to
-    keys.
+    """Return the keys to suggest to users: the key of each privacy model by its title, and the key
+    of each parameter by its name, if only models with this key have the parameter.
     """
     keys = {model.title.lower(): model.key for model in MODELS}
     by_parameter: dict[str, set[str]] = {}

@@ -271,9 +271,9 @@ class Dealer:
         return first, second
 
     def _with(self, total: Any, number: Any, weight: Any, place: int) -> Any:
-        """Add the numeric label (`number`, may be negative) and the `weight` of each row to one of
-        the two sums from which the fold of the row is computed: the first (`place` 0) or the second
-        (`place` 1).
+        """Add the numeric label (`number`, may be negative) and the `weight` of each row to the
+        first (`place` 0) or the second (`place` 1) of the two sums from which the row's fold is
+        computed.
 
         `total` has this sum so far, without label and weight; either may be None. Because the
         weight is added, rows that differ only in weight get the same folds in any order of the

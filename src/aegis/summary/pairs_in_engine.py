@@ -42,9 +42,9 @@ _NOWHERE = -1
 
 
 def _joint(index: Ints, count: Ints, size: int, width: int) -> Ints:
-    """Return the number of rows by atom (set of values), class and fold of an attribute with `size`
-    atoms, shape (size, width), from its counts as a pair with itself (the flat index and the rows
-    of each cell). `width` is the number of classes times folds.
+    """Return the number of rows by atom (set of values), class and fold for an attribute with
+    `size` atoms, shape (size, width). `width` is the number of classes times folds. `index` and
+    `count` have the flat index and the rows of each cell of the attribute paired with itself.
     """
     cell, column = np.divmod(index, width)
     joint = np.zeros((size, width), dtype=np.int64)
@@ -138,9 +138,9 @@ def _atoms(
     attributes: Mapping[str, AttributeSummary],
     classes: pa.Array,
 ) -> ir.Table:
-    """Return a table with the class and the atoms (sets of values) of each labelled row and, if
-    `labelled` has them as `aegis_u`, `aegis_r` and `aegis_w`, its unit (`u`), numeric label (`r`)
-    and weight (`w`).
+    """Return a table with the class and the atoms (sets of values) of each labelled row. It also
+    has the row's unit (`u`), numeric label (`r`) and weight (`w`), if `labelled` has them as
+    `aegis_u`, `aegis_r` and `aegis_w`.
     """
     coded: dict[str, tuple[str, pa.Array, Array]] = {
         f"a{i}": (a.name, a.values, a.atoms) for i, a in enumerate(attributes.values())

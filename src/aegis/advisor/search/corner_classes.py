@@ -265,8 +265,8 @@ class Corners:
 
     def _finest(self, index: int, domain: int) -> int:
         """Return a key of the finest grouping in a set of candidates of the variable `index`: the
-        index of the finest candidate, or the inverted bit mask of the set if there is none.
-        `domain` is the bit mask.
+        index of the finest candidate. If there is none, the key is the inverted bit mask of the
+        set. `domain` is the bit mask.
         """
         variable = self._problem.variables[index]
         if not variable.quasi:

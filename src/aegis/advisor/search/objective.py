@@ -589,9 +589,9 @@ class _Corners:
         return self._grouped.get(number, lambda: counts.grouped(levels, self._levels[number]))
 
     def levels(self, box: Box) -> int:
-        """Return the size of the matrix that must be factorised to fit the trace for the finest
-        masks of a box (a set of candidate masks for each attribute): the number of their levels
-        (masked values).
+        """Return the number of levels (masked values) that the finest masks of a box (a set of
+        candidate masks for each attribute) have together. To fit the trace, a matrix of this size
+        is factorised.
         """
         places = enumerate(self._places[: len(self._atoms)])
         return sum(self._sizes[self._number(j, box[place], True)] for j, place in places)

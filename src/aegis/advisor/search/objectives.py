@@ -144,10 +144,10 @@ class ShareOfLabel(Objective):
         return None if percent is None else percent / 100
 
     def _share(self, own: Box, figure: Callable[[Box], float]) -> float | None:
-        """Return the share of the label's utility that belongs to the score `figure(own)`. Here
-        `own` is a box (a set of candidate masks for each attribute) of the label's table, and
-        `figure` computes its score or an upper bound of its scores, negated if smaller values are
-        better.
+        """Return the share of the label's utility that belongs to the score `figure(own)`, from 0
+        to 1. `own` is a box of the label's table. `figure` computes the score of a configuration,
+        or an upper bound of the scores in a box (a set of candidate masks for each attribute),
+        negated if smaller values are better.
         """
         if is_leaf(own) and self._task.hides_label(self._own.choice(own)):
             score = self.measure.worst(self._rows)

@@ -410,9 +410,9 @@ def least_bits(problem: Problem, frequency: FrequencyTable, box: Box) -> Floats:
 
 
 def _bits(variable: Variable, chosen: int) -> Floats:
-    """Return a lower bound of how many bits the candidates of a set hide of each of the attribute's
-    V values, shape (V,): log2 of the number of original values (leaves) that the masked value may
-    represent.
+    """Return a lower bound of the bits that the candidates of a set hide of each of the attribute's
+    V values, shape (V,). A candidate hides log2 of the number of original values (leaves) that its
+    masked value may represent.
 
     `chosen` is the set of candidates as a bit mask. If one candidate is the finest, its leaves are
     counted. If none is, the bound uses the groups of the common refinement, and counts the table's

@@ -291,9 +291,9 @@ def _with_labels(advice: Advice, searched: _Searched) -> Advice:
 
 
 def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> Advice:
-    """Return the advice on a search (`searched`) with what the request asks for: an explanation of
-    its best configuration and the utility that each mask costs, and the front, which has the best
-    configuration for each value of a parameter of the rule.
+    """Return the advice on a search (`searched`), completed as the request asks: with an
+    explanation of its best configuration and the utility that each mask costs, and with the front.
+    A front has the best configuration for each value of a parameter of the rule.
     """
     searcher, outcome, clock = searched.searcher, searched.outcome, searched.clock
     if request.explain_best and outcome.best and not outcome.interrupted:

@@ -377,9 +377,9 @@ def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: i
 
 
 def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
-    """Return the facts after adding two facts on each column that may identify persons: the columns
-    of lifelong traits, such as sex, that it determines (tested on a sample if the table is large);
-    and a column of times such that no two rows agree in both.
+    """Return the facts after adding two facts on each column that may identify persons. One is the
+    columns of lifelong traits, such as sex, that it determines (tested on a sample if the table is
+    large). The other is a column of times such that no two rows agree in both.
     """
     traits = [
         Trait(column.name, column.distinct, column.peak)

@@ -72,9 +72,9 @@ among the rows of the person, from 1.
 
 
 def limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool, person: bool) -> str:
-    """Return the query that adds columns with numbers to the columns `listed` of the step `before`:
-    the numbers of all and of suppressed rows (or persons, if `person`) and, if `unseen`, of rows
-    with unknown values. A later step checks the limits of the rule on these numbers.
+    """Return the query that adds numbers to the columns `listed` of the step `before`, with which a
+    later step checks the limits of the rule. They are the numbers of all and of suppressed rows (or
+    persons, if `person`) and, if `unseen`, of rows with unknown values.
     """
     carried = list(listed)
     added = []

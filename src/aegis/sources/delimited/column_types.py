@@ -180,8 +180,8 @@ def _open(forms: Sequence[_Form]) -> bool:
 
 
 def _in_turn(forms: Sequence[_Form]) -> list[list[_Form]]:
-    """Return the possible types of a column (`forms`) in tests, one after the other: each type is a
-    test by itself, except that dates with any order of day and month are one test, the last.
+    """Return the possible types of a column (`forms`) as tests, one after the other. Each type is a
+    test by itself; only dates, in any order of day and month, are one test together, the last.
     """
     ordered = [form for form in forms if form.order]
     rest = [[form] for form in forms if not form.order]
