@@ -220,9 +220,8 @@ def summary_after(
     """Summarise a table with equivalence classes that also distinguish the values that earlier
     releases showed.
 
-    Ranking and search then check each configuration together with all earlier releases. Proofs stay
-    valid, because classes only become finer; a criterion that coarser masks never break keeps this
-    property.
+    Ranking and search then check each configuration together with all earlier releases. Proofs that
+    a configuration is the best stay valid.
 
     Parameters
     ----------

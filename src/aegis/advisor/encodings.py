@@ -314,7 +314,7 @@ class RowGroups:
     Parameters
     ----------
     total
-        Function that returns the counts of pairs of D atoms (G), shape (D, D), dense or sparse.
+        Function that returns the counts of pairs of D atoms, shape (D, D), dense or sparse.
     joint
         The number of rows with each of D atoms in each of C classes, shape (D, C).
     offsets

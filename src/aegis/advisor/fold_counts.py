@@ -119,8 +119,8 @@ class FoldBlocks:
         others: Sequence[CodedAttribute] | None = None,
         common: CommonLevels | None = None,
     ) -> CountsByFold:
-        """Return the counts of the attributes in `shown` by fold, with the lower triangle of each
-        matrix of pairs.
+        """Return the counts of the attributes in `shown` by fold. The matrices of pairs have only
+        their lower triangle.
 
         If `common` has already factorised the levels of the first attributes, `others` are the
         remaining attributes.
@@ -205,9 +205,9 @@ class FoldBlocks:
         shown: Sequence[CodedAttribute],
         label: Candidate | None,
     ) -> ClassCounts:
-        """Return the counts of pairs of columns, by fold and class, as an object that counts a few
-        classes at a time. Rows of the matrices are the columns of `left`, and columns those of
-        `shown`; only the lower triangle is counted.
+        """Return the counts of pairs of encoded columns (indicators or thresholds), by fold and
+        class, as an object that counts a few classes at a time. In each matrix, rows are the
+        columns of `left`, and columns those of `shown`; only the lower triangle is counted.
 
         `left` must be the last attributes of `shown`.
         """

@@ -137,8 +137,8 @@ def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
 
 
 def _cut_by_masks(attribute: AttributeSummary) -> bool:
-    """Return whether candidate masks divide the rare values of an attribute, which together are one
-    level (counted value) of the unmasked attribute. The summary then counts the divided values.
+    """Return whether candidate masks distinguish rare values of an attribute that the unmasked
+    attribute counts together as one level. The summary then counts these values separately.
     """
     own = attribute.unmasked
     alone = [own.levels] if own.ranges is None else [own.levels, own.ranges]

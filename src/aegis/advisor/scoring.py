@@ -595,7 +595,7 @@ class Scorer:
         self, attribute: AttributeSummary, candidate: Candidate
     ) -> tuple[Array, Floats | None]:
         """Return the level (masked value) of each atom of an attribute under a candidate, with
-        levels in the order of their values, and the mean number of each level.
+        levels in the order of their values, and the mean of the numbers in each level.
 
         An atom is a set of original values. For an attribute without an order, the second result is
         None.

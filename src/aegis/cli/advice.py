@@ -483,8 +483,8 @@ def _baseline(advice: Advice) -> str:
 
 
 def _best_shown(advice: Advice) -> str:
-    """Return words on the table from which deviations are measured: it has the best score that any
-    masked table has for each attribute. Empty if configurations are ranked.
+    """Return words on the scores from which the deviations of masked tables are measured: for each
+    attribute, the best score of any table. Empty if configurations are ranked.
     """
     return ", from the best that any table shows of it" if advice.masked_tables else ""
 

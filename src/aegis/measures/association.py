@@ -532,7 +532,7 @@ def pair_information(block: Array) -> float:
 
 
 def corrected_information(inside: float, rows: int, classes: Array) -> float:
-    """Return corrected mutual information in bits, from sums over a contingency table.
+    """Return the corrected mutual information of a contingency table in bits, computed from sums.
 
     `inside` is the sum of n_xy ln n_xy over cells xy, minus the sum of n_x ln n_x over values x.
     `rows` is the number K_x of values, and `classes` has the number of rows n_y of each class.

@@ -163,11 +163,11 @@ class Side(NamedTuple):
         )
 
     def products(self, across: Floats, *, below: bool) -> Floats:
-        """Multiply n vectors v in each of K folds (`across`), shape (K, n, d), by the matrix G of
-        the counts of pairs of d levels (masked values).
+        """Return the product of the matrix G of the counts of pairs of d levels (masked values)
+        with n vectors v in each of K folds (`across`), shape (K, n, d).
 
-        If `below` is True, G has only the entries on and below the diagonal, and half of the
-        diagonal is subtracted. The product u then satisfies v'u = v'Gv / 2 for the full G.
+        If `below` is True, only the lower triangle of G with half of the diagonal is used. The
+        product u then satisfies v'u = v'Gv / 2.
         """
         products = self.square.times(across)
         if below:

@@ -269,7 +269,7 @@ def ordered_traces(
 
 
 def held_out_encodings(counts: Cooccurrence) -> float:
-    """Return Pillai's trace on held-out rows, as a mean over two codings: values (weight 2) and
+    """Return Pillai's trace on held-out rows, as a mean over two encodings: values (weight 2) and
     thresholds (weight 1).
 
     It is unknown which model will use a release. Linear models and networks on one-hot columns use

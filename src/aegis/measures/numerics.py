@@ -121,9 +121,9 @@ class Tridiagonal:
         return cls(diagonal, beside, turned)
 
     def effective(self, penalty: float, *, expected: bool = False) -> float:
-        """Return trace(T (T + p I)^-1) for the penalty p > 0; negative eigenvalues count as 0.
-        `expected` says that the matrix comes from counts that are means over noise; only such a
-        matrix may have negative eigenvalues.
+        """Return trace(T (T + p I)^-1) for this tridiagonal matrix T and the penalty p > 0;
+        negative eigenvalues count as 0. `expected` says that the matrix comes from counts that are
+        means over noise; only such a matrix may have negative eigenvalues.
 
         The trace is d minus p times the trace of the inverse. The diagonal of the inverse follows
         from the pivots of two factorisations, one from above (down) and one from below (up): its

@@ -177,8 +177,8 @@ def factorised(correlation: Floats, noise: float) -> tuple[Floats, npt.NDArray[n
 
 def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple[int, Floats]:
     """Return the rank r of `correlation`, and the columns of `label` after whitening, shape (r,
-    columns). If `correlation` = P' L L' P, they are L^-1 P `label`. A pivot counts as 0 if it is
-    smaller than `noise` times the rounding error of an indicator.
+    columns): L^-1 P `label`, if `correlation` = P' L L' P with a permutation P and a lower triangle
+    L. A pivot counts as 0 if it is smaller than `noise` times the rounding error of an indicator.
     """
     factor, order, rank = factorised(correlation, max(noise, len(correlation)))
     right = label[order]

@@ -217,12 +217,13 @@ def held_out_target_coded(counts: Cooccurrence) -> float:
 
     It estimates the measure `held-out-pillai-values` from the rows by level (masked value) and
     class and one small matrix. Let V be the trace of the codes of all attributes, without the
-    adjustment of `target_coded`; for two classes, V comes from `trace_by_separation`. The result is
-    `held_out_reached` of V_p and f_p. V_p is V times the share of the levels' strength that a
-    learner with penalty p explains (`believed`). f_p is the sum of `fitted_freedom` over
-    attributes, times V, divided by the sum of the attributes' separate traces, because attributes
-    with the same information overfit only once. For C classes, the value is from 0 to C - 1. It is
-    0 if there is only one class, if all attributes are constant, or if there are no rows.
+    adjustment of `target_coded`; for two classes, V comes from `trace_by_separation`. For a learner
+    with penalty p, V_p is V times the share of the levels' strength that it explains (`believed`).
+    Its degrees of freedom f_p are the sum of `fitted_freedom` over attributes, times V, divided by
+    the sum of the attributes' separate traces, because attributes with the same information overfit
+    only once. The result is `held_out_reached` of V_p and f_p. For C classes, the value is from 0
+    to C - 1. It is 0 if there is only one class, if all attributes are constant, or if there are no
+    rows.
     """
     n, offsets = float(counts.n), np.asarray(counts.offsets)
     tables = _label_tables(counts)
@@ -255,13 +256,13 @@ def target_coded(counts: Cooccurrence) -> float:
     """Return the target-coded trace of a configuration, adjusted for chance.
 
     Let x be the codes of all masked attributes (`class_codes` of their levels, the masked values)
-    and u the label. The trace is V = trace(S_xx^+ S_xu S_uu^+ S_ux). It is adjusted by
-    `adjusted_trace`, where `degrees_of_freedom` gives the number f of fitted parameters. Codes are
-    functions of the levels, so V is at most the plug-in Pillai's trace of the same configuration.
-    For a single attribute both are equal, and their adjusted forms are equal, too. For C classes,
-    the value is at most C - 1. It is 0 if there is only one class, if all attributes are constant,
-    if there are no rows, or if f is too large for the number of rows. With noise masks, f is lower,
-    because counts that are means over the noise fit less by chance.
+    and u the label. The trace is V = trace(S_xx^+ S_xu S_uu^+ S_ux), with covariance matrices S. It
+    is adjusted by `adjusted_trace`, where `degrees_of_freedom` gives the number f of fitted
+    parameters. Codes are functions of the levels, so V is at most the plug-in Pillai's trace of the
+    same configuration. For a single attribute both are equal, and their adjusted forms are equal,
+    too. For C classes, the value is at most C - 1. It is 0 if there is only one class, if all
+    attributes are constant, if there are no rows, or if f is too large for the number of rows. With
+    noise masks, f is lower, because counts that are means over the noise fit less by chance.
     """
     n, offsets = float(counts.n), np.asarray(counts.offsets)
     tables = _label_tables(counts)

@@ -349,8 +349,8 @@ def _check_model(like: Summary, policy: Policy) -> None:
 def declared_policy(summary: Summary) -> Policy:
     """Return the policy under which a summary was made, as far as the summary contains it.
 
-    A summary of an earlier version of Aegis does not contain its privacy rule.
-    Then the rule of the returned policy requires nothing.
+    A summary of an earlier version of Aegis does not contain its privacy rule. Then the rule of the
+    returned policy requires nothing.
     """
     terms = summary.terms
     return Policy(

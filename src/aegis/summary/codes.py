@@ -299,9 +299,9 @@ class Dealer:
 
 
 def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Ints:
-    """Return, for each row, the sum over columns of the number of the row's atom (set of values)
-    times a factor, modulo the prime P. `terms` has the two factors and the codes of each column;
-    `place` says which factor to use.
+    """Return, for each row, the sum over columns of a factor times the number of the row's atom
+    (set of values), modulo the prime P. `terms` has two factors and the atom numbers of the rows
+    for each column; `place` (0 or 1) says which factor to use.
 
     Atom 0 adds nothing, so that a column with a single value changes no fold.
     """

@@ -240,7 +240,7 @@ class PairCounts:
     def places(self, pair: tuple[int, int], index: Ints) -> Ints:
         """Return the positions of the cells of a pair of attributes in the matrix `total`, shape
         (D, D), of all D atoms (sets of values): row * D + column. `index` has the flat indices of
-        the cells within the pair, as in the attribute `index`.
+        the cells within the pair (see `PairCounts.index`).
         """
         i, j = pair
         a, b = np.divmod(index // self.classes, self.sizes[j])

@@ -496,8 +496,8 @@ class BranchAndBound:
         is set for candidate i.
 
         `index` is the attribute and `domain` the set. Each half has the candidates of the set that
-        refine one of its candidates. At most about 16 halves are returned; their sizes are spread
-        evenly.
+        refine one particular candidate. At most about 16 halves are returned; their sizes are
+        spread evenly.
         """
         variable = self.problem.variables[index]
         ordered = sorted(members(domain), key=lambda c: -variable.candidates[c].size)

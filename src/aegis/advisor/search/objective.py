@@ -212,8 +212,8 @@ def seconds_of(problem: Problem, box: Box) -> float:
 
 
 def levels_of(problem: Problem, box: Box) -> tuple[int, int]:
-    """Return how many levels (masked values) the attributes with several candidate masks have in a
-    configuration, and how many levels all other attributes have.
+    """Return how many levels (masked values) two sets of attributes have in the configuration
+    `box`: attributes with several candidate masks, and all other attributes.
     """
     counts = [0, 0]
     for variable, domain in zip(problem.variables, box, strict=True):
@@ -414,11 +414,11 @@ class Pillai(Objective):
     d / (N - d - 1), with the V of the finest grouping, and the L and d of the coarsest grouping.
     For a single configuration, the bound is exact.
 
-    A noise mask counts as the unmasked atoms in the finest grouping, and as one level in the
-    coarsest grouping. Given the atoms, the noisy values are independent of everything else, so they
-    cannot increase V. The rank d, before its reduction for noise, cannot fall below the rank of the
-    other attributes alone. No trace exceeds the number of classes minus one; this is the bound of a
-    box whose finest grouping has too many levels to fit.
+    A noise mask counts as its unmasked atoms (sets of original values) in the finest grouping, and
+    as one level in the coarsest grouping. Given the atoms, the noisy values are independent of
+    everything else, so they cannot increase V. The rank d, before its reduction for noise, cannot
+    fall below the rank of the other attributes alone. No trace exceeds the number of classes minus
+    one; this is the bound of a box whose finest grouping has too many levels to fit.
     """
 
     sign = 1

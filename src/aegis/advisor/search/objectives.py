@@ -565,9 +565,9 @@ class EveryColumn(OfMeasure):
     box has a set of candidate masks for each column.
 
     For the bound of a box, all columns except the predicted one have the finest masks of the box,
-    and the best mask of the predicted column counts. Least squares on all rows replaces the
-    regression on held-out rows, whose errors are no smaller. The bound is the mean over columns,
-    and needs only one matrix inverse.
+    and the best mask of the predicted column counts. The prediction is least squares on all rows,
+    because its errors are never larger than those on held-out rows. The bound is the mean over
+    columns, and needs only one matrix inverse.
     """
 
     divides = True
