@@ -87,7 +87,7 @@ class Label:
             )
 
     def _check_bounds(self) -> None:
-        """Raise `PolicyError` for bounds that do not ascend, or that are of classes."""
+        """Raise `PolicyError` for bounds that do not ascend, or if a label with classes has bounds."""
         if self.bounds is None:
             return
         if not self.is_number:

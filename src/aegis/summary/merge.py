@@ -338,8 +338,8 @@ class _Merger:
         return min(ends), max(ends)
 
     def _unit(self) -> NumberUnit | None:
-        """Return the smallest unit of a numeric label among the parts, of which all numbers are
-        multiples.
+        """Return the smallest unit that a numeric label has in any part. All numbers of the label
+        are multiples of it.
         """
         units = [s.label.unit for s in self.summaries if s.label.unit is not None]
         return max(units, key=lambda unit: unit.exponent, default=None)

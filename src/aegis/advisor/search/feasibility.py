@@ -491,8 +491,8 @@ class BesidePopulation(InMemory):
 
     Criteria on the table remove candidates as in a search without a population. Criteria on the
     population are checked for the coarsest configuration of a box (a set of candidate masks for
-    each attribute), if there is one. If a criterion fails there that coarser masks never break, or
-    that finer masks cannot repair, no configuration in the box is admissible.
+    each attribute), if there is one. A criterion that fails there excludes the box, if coarser
+    masks never break it, or if finer masks cannot repair it.
     """
 
     def __init__(

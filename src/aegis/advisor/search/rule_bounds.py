@@ -243,8 +243,8 @@ class Judge:
 
     @cached_property
     def bounds_parts(self) -> bool:
-        """Whether `possible_in_parts`, which also uses the classes under the finest masks, can
-        exclude configurations that `possible` cannot exclude.
+        """Whether the classes under the finest masks of a box can exclude configurations (see
+        `possible_in_parts`) that the classes under its coarsest masks cannot exclude.
         """
         return any(c.model.caps is not None and not self.decides(c) for c in self.bounding)
 

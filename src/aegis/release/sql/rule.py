@@ -125,8 +125,8 @@ class _CriteriaWriter:
         self.conditions.append(f"{name} >= {least}")
 
     def _same(self, place: int) -> str:
-        """Add a count to the query, for each row: the rows of its class that have the row's value
-        of sensitive attribute number `place`. Return the name of the count.
+        """Add a count to the query: for each row, how many rows of its class have the same value of
+        sensitive attribute number `place`. Return the name of the count.
         """
         column = self.quote(self.sensitive[place])
         inside = f"{self.partition}, {column}" if self.partition else f"PARTITION BY {column}"
@@ -162,7 +162,7 @@ class _PersonWriter(_CriteriaWriter):
             self.conditions.append(f"{self._most(place)} < aegis_rows")
 
     def _same(self, place: int) -> str:
-        """Add a count to the query, for each row: the persons of its class who have the row's value
+        """Add a count to the query: for each row, how many persons of its class have the same value
         of sensitive attribute number `place`. Return the name of the count.
         """
         column = self.quote(self.sensitive[place])
