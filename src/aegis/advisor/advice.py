@@ -229,8 +229,8 @@ class Advice:
         return None if self.best is None else self.stated_utility(self.best)
 
     def stated_utility(self, ranked: Ranked) -> UtilityFigure:
-        """Return the utility of an entry of the ranking. It is measured on the rows that its
-        release keeps if these are known, otherwise on all rows.
+        """Return the utility of an entry of the ranking. The utility is measured on the rows that
+        the entry's release keeps if these rows are known, otherwise on all rows.
 
         Examples
         --------
@@ -616,11 +616,8 @@ def _hides_all(ranked: Ranked) -> bool:
 
 def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) -> tuple[str, ...]:
     """Return a warning if a class is rare, and the expected AUC would put another configuration
-    first than the metric of the ranking does.
-
-    Aegis compares the first configuration with the one that has the largest expected AUC among the
-    best ones. Aegis warns only if the measure is a model metric other than the AUC, and a class is
-    rare.
+    first than the metric of the ranking does: the one with the largest expected AUC among the best.
+    If the metric is the AUC or no metric of models, the result is empty.
 
     Parameters
     ----------

@@ -106,9 +106,11 @@ def configurations_to_rank(
     stated: Sequence[Configuration] = (),
 ) -> list[Configuration]:
     """Return the configurations to rank: those that the request lists, or as many random ones as it
-    wants. A request with neither gets the first of these that is not empty: the configurations of
-    the policy; those in `stated`, for which the owner of a protected summary states whether they
-    meet the rule; 50 random ones.
+    wants. If the request says neither, these are the policy's configurations. If the policy has
+    none, they are those in `stated`; if `stated` is empty, 50 random ones.
+
+    For the configurations in `stated`, the owner of a protected summary states whether they meet
+    the rule.
 
     Raises
     ------
@@ -388,10 +390,11 @@ def _by_estimate(
     measure: str | None,
     progress: Progress,
 ) -> list[tuple[Ranked, Choice]]:
-    """Return the entries of a ranking in the order of their estimated deviations from the unmasked
-    table, the smallest first. Admissible configurations come before all others.
+    """Return the entries of a ranking, sorted by their estimated deviation from the unmasked table,
+    the smallest first. Admissible configurations come before all others.
 
-    `case` makes the estimates, and `measure` is the measure that the user named.
+    `scored` has the entries with their candidates, `case` makes the estimates, and `measure` is the
+    measure that the user named.
     """
     choices = {ranked.name: choice for ranked, choice in scored}
     estimates = case.estimates(summary, choices, measure=measure, progress=progress)
@@ -522,7 +525,7 @@ def _rows_known(best: Ranked, released: ReleasedRows) -> bool:
 
 def _uncovered(advice: Advice, released: ReleasedRows) -> tuple[Uncovered, tuple[str, ...]]:
     """Return the risks of the best release that the privacy rule does not cover, and the warnings
-    about columns that alone explain one of several labels.
+    about columns that alone explain one of several labels. `released` counts the rows of releases.
     """
     summary = released.plan.summary
     label = summary.label.column or None
@@ -549,7 +552,8 @@ def _uncovered(advice: Advice, released: ReleasedRows) -> tuple[Uncovered, tuple
 def _leaks(
     figure: UtilityFigure | None, summary: Summary, choice: Choice
 ) -> dict[str | None, Mapping[str, float]]:
-    """Return, for each label, the columns that alone explain it, with the share of each.
+    """Return, for each label, the columns that alone explain nearly all of it, each with the share
+    of the label that it explains.
 
     `figure` is the utility of a release. If it was measured on the released rows, its columns are
     returned; the certificate names the same columns. Otherwise they are found on all rows under the
@@ -581,8 +585,8 @@ def _of_others(
 
 
 def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None:
-    """Read the rows of a configuration's release, and find the risks that the privacy rule does not
-    cover.
+    """Read the rows that the release of a configuration (`choice`) keeps, and find the risks that
+    the privacy rule does not cover.
 
     Return None if the table is not available or too large, or if a mask draws noise.
     """
@@ -635,8 +639,8 @@ def _outside_of_codes(
 
 
 def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
-    """Return, by name, the columns whose nulls alone reveal a class of the label, each with this
-    class and the shares of rows that show it.
+    """Return, by name, the columns whose nulls alone reveal a class of the label, each with the
+    class that they reveal and the shares of nulls in this class and in all other rows.
     """
     leaks = {}
     for name, attribute in summary.attributes.items():

@@ -220,9 +220,8 @@ def summary_after(
     """Summarise a table with equivalence classes that also distinguish the values that earlier
     releases showed.
 
-    Ranking and search then check each configuration together with all earlier releases. Proofs stay
-    valid, because classes only become finer; a criterion that coarser masks never break keeps this
-    property.
+    Ranking and search then check each configuration together with all earlier releases. Proofs that
+    a configuration is the best stay valid.
 
     Parameters
     ----------
@@ -464,9 +463,8 @@ class _Joint:
         leave_out
             Name of an attribute that is ignored in every release.
         as_made
-            When a cell is absent from a release: if True, when the rule suppressed it in the real
-            release; if False, when the rule would suppress it in a release without the attribute
-            `leave_out`.
+            Whether the rule suppresses cells in the releases as they were made (True), or in
+            releases without the attribute `leave_out` (False).
         """
         shown = [self.codes(release, leave_out) for release in releases]
         before = np.zeros(self.frequency.cells, dtype=np.int64) if start is None else start
@@ -526,12 +524,13 @@ class _Joint:
     def _count(
         self, ids: Ints, releases: Sequence[Configuration], earlier: Ints | None = None
     ) -> ClassTable:
-        """Return the classes with their numbers of rows and of protected values. Two values count
-        as different if one of the `releases` shows them as different.
+        """Return the classes with their numbers of rows and their numbers of rows by protected
+        value. Two protected values count as different if one of the `releases` shows them as
+        different.
 
         `ids` has the class of each cell (combination of values) of the frequency table, shape
-        (cells,). `earlier` has a number for what earlier releases show of each cell; cells with the
-        same number look the same.
+        (cells,). `earlier` has a number for each cell; cells that look the same in all earlier
+        releases have the same number.
         """
         frequency = replace(self.frequency, earlier=earlier)
         sensitive = {}

@@ -66,8 +66,7 @@ class FoldScorer(Scorer):
     """Scores configurations on all rows except those of one fold, one of the parts into which the
     rows were divided at random.
 
-    The counts by fold distinguish only pooled levels, where all rare groups of a mask are one
-    level. So if an attribute has more groups than levels, the scores use its levels.
+    The counts by fold put all rare masked values of an attribute together. So do the scores.
     """
 
     def __init__(self, whole: Scorer, fold: int) -> None:
@@ -312,9 +311,6 @@ def shrink_of(summary: Summary, measure: Measure) -> float:
 def student_quantile(freedom: int) -> float:
     """Return the 97.5 % quantile (`CERTAINTY`) of Student's t distribution with `freedom` degrees
     of freedom.
-
-    For up to 9 degrees of freedom, the quantile comes from a table, because loading SciPy's special
-    functions takes longer than a small ranking.
     """
     if freedom <= len(_STUDENT):
         return _STUDENT[freedom - 1]

@@ -167,8 +167,8 @@ class CodedAttribute:
         Number of rows by fold, class and column of the encoding, shape (K, C, d), for K folds, C
         classes and d columns.
     chance
-        For a noise mask with k noisy values, a matrix B, shape (d, k): counts of rows with drawn
-        noise vary more than the expected counts in `joint`, by the covariance B B'. Else None.
+        For a noise mask with k noisy values, a matrix B, shape (d, k). Counts of rows with drawn
+        noise have the covariance of the expected counts in `joint` plus B B'. Else None.
     there
         Indices of the L levels of the mask that occur in the rows, shape (L,).
     places
@@ -178,7 +178,7 @@ class CodedAttribute:
     ordered
         Whether the columns are thresholds instead of indicators of levels.
     by_level
-        The number of rows by level, and the code of each level.
+        The number of rows by level, and the code of each level in the columns of the encoding.
     steps
         If the attribute is encoded as a number: the step at each of t thresholds, shape (t, d), and
         the attribute encoded as thresholds. Else None.
@@ -282,8 +282,8 @@ class GroupedCounts(NamedTuple):
     offsets
         Index of the first level of each of m attributes, and then d, shape (m + 1,).
     chance
-        With a noise mask, a matrix B, shape (d, k): counts of rows with drawn noise vary more than
-        expected counts, by the covariance B B'. None without noise.
+        With a noise mask of k noisy values, a matrix B, shape (d, k). Counts of rows with drawn
+        noise have the covariance of the expected counts plus B B'. None without noise.
     """
 
     counted: Counted
@@ -314,7 +314,7 @@ class RowGroups:
     Parameters
     ----------
     total
-        Function that returns the counts of pairs of D atoms (G), shape (D, D), dense or sparse.
+        Function that returns the counts of pairs of D atoms, shape (D, D), dense or sparse.
     joint
         The number of rows with each of D atoms in each of C classes, shape (D, C).
     offsets
@@ -364,10 +364,12 @@ class RowGroups:
 
 
 def stacked_levels(levels: Sequence[Integers]) -> tuple[Ints, Ints]:
-    """Number the levels (masked values) of all m attributes in one sequence. Return the number of
-    each atom's level, shape (D,) for D atoms (sets of original values) of all attributes, and the
-    number of the first level of each attribute, followed by the number of all levels, shape (m +
-    1,). `levels` has the level of each atom, for each attribute.
+    """Number the levels (masked values) of all m attributes in one sequence. `levels` has, for each
+    attribute, the level of each of its atoms (sets of original values).
+
+    Return the number of the level of each of the D atoms of all attributes, shape (D,). Also return
+    the number of each attribute's first level, followed by the number of all levels, shape (m +
+    1,).
     """
     sizes = [int(level.max(initial=0)) + 1 for level in levels]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -398,8 +400,8 @@ def _indicators_of(level: Ints, size: int) -> sparse.csr_array:
 
 
 def _added(counts: Array, groups: Integers, size: int) -> Floats:
-    """Sum the D rows of `counts`, shape (D, C), that belong to the same group; the result has one
-    row for each of `size` groups. `groups` has the group of each row.
+    """Sum the D rows of `counts`, shape (D, C) for C classes, that belong to the same group; the
+    result has one row for each of `size` groups. `groups` has the group of each row.
     """
     order = np.argsort(groups, kind="stable")
     present, first = np.unique(groups[order], return_index=True)
@@ -431,11 +433,13 @@ def _weighted(total: Matrix, grouping: sparse.csr_array) -> Floats:
 
 
 def _expected_counts(total: Matrix, joint: Floats, levels: Sequence[Array]) -> GroupedCounts:
-    """Return the expected counts by level and by pairs of levels if some masks add noise: K_i' G
-    K_j for attributes i and j, where G (`total`) has the counts of pairs of atoms (sets of original values)
-    and K the probability of each level (masked value) for each atom. On the diagonal are the
-    expected rows of each level. `levels` has K for each attribute with noise, and the level of each
-    atom for all others.
+    """Return the expected number of rows by level (masked value) and by pairs of levels, if some
+    masks add noise. The diagonal has the rows of each level.
+
+    For attributes i and j the result is K_i' G K_j. Here G (`total`) has the counts of pairs of
+    atoms (sets of original values), and K is the probability of each level for each atom. `levels`
+    has K for attributes with noise, and the level of each atom for all others. `joint` has the rows
+    by atom and class.
     """
     from scipy import sparse  # as above
 
@@ -517,9 +521,8 @@ def group_classes(joint: Array, groups: Integers) -> Array:
 def shared_losses(
     attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
 ) -> Floats:
-    """Return how much Pillai's trace on held-out rows changes because the rare groups of a
-    candidate share one level, as computed by `pooled_losses`: one figure for each of six ridge
-    penalties.
+    """Return how much Pillai's trace on held-out rows changes because all rare groups of a
+    candidate are one level: one figure for each of six ridge penalties.
 
     `label` is the mask of the label, if it has one.
     """
@@ -555,11 +558,10 @@ def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
 
 
 def known_alone(attribute: AttributeSummary, measure: Measure) -> bool:
-    """Return whether the measure of a single attribute can be computed from what the summary
-    contains.
+    """Return whether the measure of a single attribute can be computed from the summary.
 
-    It cannot be computed if the label is a number and scores leave the attribute out: a summary has
-    no sums of the label by the values of such an attribute.
+    It cannot if the label is a number and scores of whole configurations leave the attribute out,
+    because a summary has no sums of the label by the values of such an attribute.
     """
     return not (attribute.aside and measure.label is LabelKind.NUMBER)
 

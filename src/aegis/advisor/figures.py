@@ -122,9 +122,8 @@ class SearchFigures:
     notes
         Notes for the reader.
     stopped
-        Why the search stopped early: "time limit" or "interrupt"; "verdicts" if a protected
-        summary, which states for some combinations whether they meet the rule, leaves open whether
-        any combination does. None if the search is complete.
+        Why the search stopped early: "time limit" or "interrupt"; "verdicts" if a protected summary
+        leaves open whether any combination meets the rule. None if the search is complete.
     preferred
         Why the first configuration is not the one with the best score: it scores about the same and
         masks less (or more, if you prefer that). None if the first configuration has the best

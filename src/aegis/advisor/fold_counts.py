@@ -91,9 +91,6 @@ class FoldBlocks:
         """Return the counts of pairs of levels (masked values) by fold under one configuration.
         Levels that no row has, or that all rows have, are left out.
 
-        If this saves time, the levels of attributes with the same mask in other configurations are
-        factorised once and reused. It does not change scores.
-
         Parameters
         ----------
         which
@@ -104,6 +101,7 @@ class FoldBlocks:
             The mask of the label, if it has one.
         common
             Positions in `which` of the attributes whose masks are the same in other configurations.
+            Their levels are factorised only once, if this saves time.
         """
         shown = self._attributes_of(which, coded, label)
         if not self._splits(shown, common, label):
@@ -121,8 +119,8 @@ class FoldBlocks:
         others: Sequence[CodedAttribute] | None = None,
         common: CommonLevels | None = None,
     ) -> CountsByFold:
-        """Return the counts of the attributes in `shown` by fold, with the lower triangle of each
-        matrix of pairs.
+        """Return the counts of the attributes in `shown` by fold. The matrices of pairs have only
+        their lower triangle.
 
         If `common` has already factorised the levels of the first attributes, `others` are the
         remaining attributes.
@@ -207,9 +205,9 @@ class FoldBlocks:
         shown: Sequence[CodedAttribute],
         label: Candidate | None,
     ) -> ClassCounts:
-        """Return the counts of pairs of columns, by fold and class, as an object that counts a few
-        classes at a time. Rows of the matrices are the columns of `left`, and columns those of
-        `shown`; only the lower triangle is counted.
+        """Return the counts of pairs of encoded columns (indicators or thresholds), by fold and
+        class, as an object that counts a few classes at a time. In each matrix, rows are the
+        columns of `left`, and columns those of `shown`; only the lower triangle is counted.
 
         `left` must be the last attributes of `shown`.
         """
@@ -229,8 +227,9 @@ class FoldBlocks:
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
-        """Return the counts of pairs of columns in a range of c label classes, by fold, shape (K,
-        c, q, d), for K folds, the q columns of the attributes `left` and the d columns of all in
+        """Return how many rows have both of a pair of columns (indicators or thresholds that encode
+        levels), by fold and class, shape (K, c, q, d), for K folds and a range of c label classes.
+        The q columns are those of the attributes `left`, the d columns those of all attributes in
         `shown`.
 
         If `some` is None, all classes are counted together and c is 1.
@@ -418,9 +417,9 @@ class FoldBlocks:
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
-        """Return the counts of pairs of columns of two attributes by fold, in a range of c label
-        classes, shape (K, c, d_j, d_i), for K folds, the d_i columns of `own` and the d_j columns
-        of `other`.
+        """Return the counts of pairs of columns that encode two attributes, by fold and class,
+        shape (K, c, d_j, d_i), for K folds and a range of c label classes. `own` has d_i columns
+        and `other` has d_j.
 
         If `some` is None, all classes are counted together (c = 1). For an attribute with itself,
         only the lower triangle is returned.
@@ -518,12 +517,11 @@ class FoldBlocks:
 
 
 def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
-    """Return a matrix B, shape (d, k), that says how much counts of rows with drawn noise vary: one
-    row for each of d levels, and one column for each level of a noise mask. The result is None if
-    no attribute in `shown` has a noise mask.
+    """Return a matrix B, shape (d, k), for the d levels of the attributes in `shown` and the k
+    levels of their noise masks. Counts of rows with drawn noise have the covariance of the expected
+    counts plus B B'.
 
-    These counts vary more than expected counts, by the covariance B B'
-    (`aegis.advisor.encodings.drawn_chance`).
+    The result is None if no attribute has a noise mask.
     """
     own = [attribute.chance for attribute in shown]
     if all(chance is None for chance in own):
@@ -655,9 +653,9 @@ class Interactions:
         self, which: Sequence[int], coded: CodedMasks, label: Candidate | None = None
     ) -> Floats:
         """Return how much better each pair of attributes predicts the label together than by the
-        sum of their effects. The shape is (M, T, 1 + K), for M pairs and T label classes. Of the 1
-        + K entries, the first is for all K folds of the rows, and the others are for all folds
-        except each one in turn.
+        sum of their effects. The shape is (M, T, 1 + K), for M pairs and T label classes. Entry 0
+        of the last axis is for all K folds of the rows, and entry f is for all folds except fold f
+        - 1.
 
         Parameters
         ----------

@@ -28,8 +28,8 @@ DERIVED = 0.99
 
 
 def label_leaks(summary: Summary, choice: Choice) -> dict[str, float]:
-    """Return the columns that alone explain nearly all of the label under their masks, with the
-    share that each explains.
+    """Return the columns that alone explain nearly all of the label under the masks in `choice`,
+    with the share that each explains.
 
     The share is at least `LEAK` for classes, and at least `DERIVED` for a number.
     """
@@ -51,7 +51,7 @@ def label_leaks(summary: Summary, choice: Choice) -> dict[str, float]:
 
 
 def _shares_of_number(summary: Summary, choice: Choice) -> dict[str, float]:
-    """Return the adjusted R2 of a numeric label by each column alone.
+    """Return the adjusted R2 of a numeric label by each column alone, under the masks in `choice`.
 
     Each row is predicted by the mean of its level or range. Columns with fewer than two rows per
     group are left out. If one row accounts for much of the label's variance, the result is empty,
@@ -86,8 +86,7 @@ def _shares_of_number(summary: Summary, choice: Choice) -> dict[str, float]:
 
 def _as_rows(weights: Array, rows: Array) -> Floats:
     """Return sums of weights, scaled so that the sum for each value is its number of rows, shape
-    (V, C). A caller that leaves one row out by subtracting 1 then leaves out a row, not a unit of
-    weight.
+    (V, C). So a caller can leave one row out by subtracting 1.
 
     Parameters
     ----------
@@ -185,7 +184,8 @@ class Uncovered(Outside):
         cls, outside: Outside, leaks: Mapping[str, float], missing: Mapping[str, MissingLeak]
     ) -> Uncovered:
         """Combine the risks that `outside_of` finds in a release with the columns that reveal the
-        label. A column whose nulls alone do so is named only in `missing`.
+        label. A column in `missing`, whose nulls alone reveal a class, is not named in `leaks`,
+        too.
         """
         own = {entry.name: getattr(outside, entry.name) for entry in fields(Outside)}
         filled = {name: share for name, share in leaks.items() if name not in missing}

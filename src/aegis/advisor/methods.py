@@ -48,9 +48,8 @@ def choose_recipes(
     `methods` or, if this is None, those of the policy. Record-level methods change single records
     instead of masking whole attributes.
 
-    Methods that are given by name, or by the policy, get `seed` as their random seed. Exceptions
-    are methods that already have a seed, and methods whose random numbers hide values, because
-    nobody may repeat these. Recipes with equal names are numbered.
+    Recipes without a seed get `seed`. If the random numbers of a method hide values, nobody may
+    repeat them, so its recipe gets no seed. Recipes with equal names are numbered.
 
     Raises
     ------
@@ -252,8 +251,8 @@ class RecordRanker:
         return anonymize_records(self.read, recipe, seed=self.seed, progress=self.progress)
 
     def rank(self, made: Anonymized) -> Ranked:
-        """Score a release that `make` returned, check whether it meets the rule, and return it as
-        an entry of the ranking.
+        """Score a release (`made` by the method `make`), check whether it meets the rule, and
+        return it as an entry of the ranking.
         """
         released, left, verdict = check_release(made, self.policy)
         before = self._score(released, made.data)

@@ -170,9 +170,8 @@ class PrivacyPlan:
 
     @property
     def values(self) -> dict[str, int]:
-        """The number of values, including null, that each attribute has under its finest mask.
-
-        No record-level release shows more values: see `aegis.release.anonymize`.
+        """The number of values, including null, that each attribute has under its finest mask. No
+        record-level release shows more values.
         """
         candidates = {a.name: a.candidates for a in self.summary.all_attributes if a.candidates}
         return self._held() | {n: max(c.size for c in many) for n, many in candidates.items()}
@@ -217,8 +216,8 @@ class PrivacyPlan:
         )
 
     def check(self, choice: Choice) -> Verdict:
-        """Return whether the release of a configuration meets the rule, with the number of rows to
-        suppress and the violated requirements.
+        """Return whether the release of a configuration (`choice`) meets the rule, with the number
+        of rows to suppress and the violated requirements.
         """
         return self.rule.check(self.classes(choice))
 
@@ -247,9 +246,9 @@ class PrivacyPlan:
         return self._population.with_people(table, frequency, choice)
 
     def kept_cells(self, choice: Choice) -> Flags:
-        """Return whether the release of a configuration keeps each cell of the frequency table,
-        shape (cells,). A cell is a combination of values that occurs; it is kept if its equivalence
-        class is not suppressed.
+        """Return whether the release of a configuration (`choice`) keeps each cell of the frequency
+        table, shape (cells,). A cell is a combination of values that occurs; it is kept if its
+        equivalence class is not suppressed.
         """
         frequency = self.summary.frequency
         if frequency is None:
@@ -451,9 +450,9 @@ def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
     """Return a copy of the policy for measuring a table unmasked: every attribute has only the mask
     `identity`.
 
-    All attributes have the role *feature*, because scores do not need the equivalence classes. If
-    `original` is True, the table is not released yet, so its label still has the original values.
-    Then the label's mask, which makes the classes, is kept if the policy has only one.
+    All attributes have the role *feature*, because scores do not need equivalence classes. If
+    `original` is True, the table is not released yet and its label has the original values. Then
+    the copy keeps the label's mask, which makes the classes, if the policy has only one.
     """
     attributes = {
         a.name: Attribute(a.name, Role.FEATURE, (Identity(),), weight=a.weight)

@@ -181,8 +181,8 @@ ESTIMATES: Registry[EstimateCase] = Registry("estimate")
 
 @dataclass(frozen=True)
 class RecordLevel:
-    """How a record-level release was made, and how much information it loses. A method such as
-    microaggregation makes this release by changing records instead of masking attributes.
+    """How a record-level release was made, and how much information it loses. Such a release is
+    made by a method that changes records, such as microaggregation, instead of masks.
 
     Attributes
     ----------

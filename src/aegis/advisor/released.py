@@ -137,8 +137,8 @@ def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
 
 
 def _cut_by_masks(attribute: AttributeSummary) -> bool:
-    """Return whether candidate masks divide the rare values of an attribute, which together are one
-    level (counted value) of the unmasked attribute. The summary then counts the divided values.
+    """Return whether candidate masks distinguish rare values of an attribute that the unmasked
+    attribute counts together as one level. The summary then counts these values separately.
     """
     own = attribute.unmasked
     alone = [own.levels] if own.ranges is None else [own.levels, own.ranges]
@@ -325,8 +325,8 @@ class ReleasedRows:
         return self._stored[1] if self._stored is not None and self._stored[0] == choice else None
 
     def of(self, choice: Choice) -> KeptRows | KeptLabels | None:
-        """Return the counts of the rows that the release of a configuration keeps; None if these
-        rows cannot be known.
+        """Return the counts of the rows that the release of a configuration (`choice`) keeps; None
+        if these rows cannot be known.
 
         The kept rows of a release with noise are known only after the noise is drawn.
         """
@@ -435,8 +435,8 @@ class ReleasedRows:
         return replace(on_all_rows, lost_classes=kept_rows.lost) if figure is None else figure
 
     def _roles(self) -> Mapping[str, ColumnRole]:
-        """Return, for each column, its weight in a mean over columns and the reason for it,
-        according to the unmasked table.
+        """Return, for each column, its weight in the mean of all columns' scores, and the reason
+        for it, computed from the unmasked table.
         """
         return self._column_roles
 
@@ -493,8 +493,9 @@ class ReleasedRows:
         return self.policy.with_label(chosen, self.plan.summary.label.mask)
 
     def _from_cells(self, summary: Summary, choice: Choice) -> KeptRows | None:
-        """Count the rows that a release keeps from the frequency table of the summary; None if this
-        has no frequency table or the label has no classes.
+        """Count the rows that the release of a configuration (`choice`) keeps, from the frequency
+        table of the summary. Return None if there is no frequency table or the label has no
+        classes.
 
         If some scored attributes are missing in the frequency table, the result has no scorer. It
         then states only which label classes no kept row has.

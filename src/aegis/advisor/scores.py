@@ -63,9 +63,6 @@ class AttributeScore:
 class AttributeScores(OnDemand[str, AttributeScore]):
     """The score of each attribute by itself. The scores are computed when somebody first reads
     them.
-
-    Few callers need these scores, and for a label with many classes they take longer than the score
-    of the configuration.
     """
 
     @remembered
@@ -312,16 +309,16 @@ class Later(Generic[T]):
 
 
 def later(compute: Callable[[], T]) -> T:
-    """Return a placeholder for the value of a field that `read_later` names: `compute` is called
-    when somebody first reads the field. For type checkers, the placeholder has the type of the
-    value.
+    """Return a placeholder for the value of a dataclass field: `compute` is called when somebody
+    first reads the field. The dataclass needs the decorator `read_later`. For type checkers, the
+    placeholder has the type of the value.
     """
     return cast(T, Later(compute))
 
 
 def read_later(*names: str) -> Callable[[type[R]], type[R]]:
-    """Return a decorator for a dataclass. It allows values of the named fields that are computed
-    when somebody first reads the field: those that `later` returns.
+    """Return a decorator for a dataclass. The named fields then also accept placeholders (`later`),
+    whose value is computed when somebody first reads the field.
     """
 
     def decorate(record: type[R]) -> type[R]:

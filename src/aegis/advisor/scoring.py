@@ -191,9 +191,10 @@ class Scorer:
     summary
         The counts from which scores are computed.
     roles
-        Function that returns, for each column, its weight in a mean over columns with the reason.
-        It is used only by measures that predict each column from all others. To score a release,
-        give the weights of the unmasked table. By default, weights are computed from `summary`.
+        Function that returns, for each column, its weight in the mean of all columns' scores, with
+        the reason. Only measures that predict each column from all others use it. To score a
+        release, give the weights of the unmasked table. By default, weights are computed from
+        `summary`.
     """
 
     def __init__(
@@ -472,8 +473,8 @@ class Scorer:
 
     @cached_property
     def _fill(self) -> Mapping[Need, Callable[..., dict[str, Any]]]:
-        """For each kind of further counts that a measure can need, the function that computes them
-        as fields of `Cooccurrence`.
+        """Functions that compute the further counts that a measure can need, as fields of
+        `Cooccurrence`, by the kind of counts.
         """
         return {
             Need.PAIRS: lambda *of: {"pairs": self._pairs.informations(*of)},
@@ -486,9 +487,9 @@ class Scorer:
     def _in_folds(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Any]:
-        """Return, as fields of `Cooccurrence`, the functions for measures on held-out rows: for
-        each encoding of the masked values, one that counts them by fold; and one that measures the
-        interactions of pairs of attributes.
+        """Return, as fields of `Cooccurrence`, the functions for measures on held-out rows. For
+        each encoding of masked values, there is a function that counts them by fold. Another
+        function measures the interactions of pairs of attributes.
 
         `which` has the indices of the attributes, `candidates` their masks, and `label` the mask of
         the label.
@@ -594,7 +595,7 @@ class Scorer:
         self, attribute: AttributeSummary, candidate: Candidate
     ) -> tuple[Array, Floats | None]:
         """Return the level (masked value) of each atom of an attribute under a candidate, with
-        levels in the order of their values, and the mean number of each level.
+        levels in the order of their values, and the mean of the numbers in each level.
 
         An atom is a set of original values. For an attribute without an order, the second result is
         None.
@@ -678,8 +679,8 @@ class Scorer:
         return [self.levels(a, c) for a, c in zip(self._scored(which), candidates, strict=True)]
 
     def _label(self, choice: Choice) -> Candidate | None:
-        """Return the label's candidate in a configuration; None if the label has none, or if the
-        candidate groups no classes.
+        """Return the label's candidate in a configuration; None if the label has no candidates, or
+        if this candidate keeps all classes separate.
         """
         candidate = choice.get(self.summary.label.column)
         if candidate is None or candidate.size == len(candidate.groups):

@@ -124,10 +124,9 @@ class TaskScorer:
         return None if percent is None else percent / 100
 
     def alone(self, name: str, candidate: Candidate, label: Candidate | None) -> float | None:
-        """Return which share of the label's utility one attribute keeps by itself, from 0 to 1,
-        under the mask `candidate`. `label` is the mask of the label, if it has one.
-
-        The result is None if it is not known.
+        """Return which share of the label's utility one attribute (`name`) keeps by itself, from 0
+        to 1, under the mask `candidate`; None if this is not known. `label` is the mask of the
+        label, if it has one.
         """
         attribute = self.task.summary.attributes.get(name)
         if attribute is None:
@@ -182,8 +181,8 @@ class SeveralScorer(Scorer):
         return self.combine([task.alone(attribute.name, candidate, None) for task in self.tasks])
 
     def combine(self, shares: Sequence[float | None]) -> float:
-        """Combine the share of utility that is kept for each label into one figure: their weighted
-        mean or the smallest of them, as the policy says. A share is None if the label has no
+        """Combine the shares of utility that are kept for the labels into one figure: their
+        weighted mean or the smallest share, as the policy says. A share is None if the label has no
         utility even unmasked.
         """
         return combined(self.serve, shares, [task.task.weight for task in self.tasks])
@@ -252,7 +251,7 @@ class ServedLabel:
     def of(
         cls, task: TaskScorer, choice: Choice, alone: float | None = None, *, proven: bool = False
     ) -> ServedLabel:
-        """Compute the utility that a configuration keeps for one of several labels.
+        """Compute the utility that a configuration keeps for one of several labels (`task`).
 
         `alone` is the percentage that the best configuration for this label alone keeps (None if it
         is not known), and `proven` says whether this is proven.

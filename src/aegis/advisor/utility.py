@@ -124,8 +124,8 @@ def columns_of(
 
 
 def stated_roles(columns: object) -> dict[str, ColumnRole]:
-    """Return the weight and the twins of each column from `columns`, the column figures in a
-    certificate. Twins are columns that almost determine each other.
+    """Return the weight and the twins of each column, as `columns` states them in a certificate.
+    Twins are columns that almost determine each other.
 
     The result is empty if `columns` does not have the form of such figures.
     """
@@ -193,7 +193,7 @@ _NAMED = 5
 
 
 class Reference(StrEnum):
-    """The kind of table with which a release is compared by the same measure."""
+    """The kind of table with which the score of a release is compared."""
 
     UNMASKED = "the unmasked table"
     FINEST = "the table under its finest masks"
@@ -496,7 +496,7 @@ class UtilityFigure:
         """The range in which about nine of ten trained models end, such as ", give or take 0.06".
 
         An R2 is seldom below its range, but about a quarter of trained models exceed it, because
-        they use interactions. For metrics other than AUC and R2, the range covers only the sampling
+        they use interactions. For other metrics than these two, the range covers only the sampling
         error. The text is empty if the score has no standard error.
         """
         if self.stderr is None:

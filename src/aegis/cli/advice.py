@@ -215,7 +215,9 @@ SHOWN = 8
 def print_advice(
     shell: Output, advice: Advice, origin: str, policy: Policy, top: int | None
 ) -> None:
-    """Print the best `top` configurations of the ranking (None: all), and details of the best one."""
+    """Print the best `top` configurations of the ranking (None: all), and details of the best one.
+    `origin` is the name of the table.
+    """
     if shell.format is Format.JSON:
         shell.json(advice_dict(advice, top))
         return
@@ -246,7 +248,9 @@ def print_advice(
 
 
 def print_short(shell: Output, advice: Advice, best: Ranked, origin: str, policy: Policy) -> None:
-    """Print the result of a search on one screen: the best configuration, its masks, and cautions."""
+    """Print the result of a search of the table `origin` on one screen: the best configuration, its
+    masks, and cautions.
+    """
     page = ShortPage.of(advice, best, origin, policy)
     shell.show(*page.parts())
     shell.caution(advice.warnings, shown=page.cautions)
@@ -479,8 +483,8 @@ def _baseline(advice: Advice) -> str:
 
 
 def _best_shown(advice: Advice) -> str:
-    """Return a text that says from what the deviations of ranked masked tables are measured; empty
-    if configurations are ranked.
+    """Return words on the scores from which the deviations of masked tables are measured: for each
+    attribute, the best score of any table. Empty if configurations are ranked.
     """
     return ", from the best that any table shows of it" if advice.masked_tables else ""
 

@@ -285,7 +285,7 @@ def _advice(
     listed: Mapping[str, Configuration] | None,
     measure: str | None,
 ) -> Advice:
-    """Run the search or the ranking, and return its advice."""
+    """Run the search, or the ranking of the configurations `listed`, and return its advice."""
     releases, given = asked.releases, asked.searched
     methods = split_names(releases.methods)
     if not (study.searchable and asked.searches(study.policy)):
@@ -375,7 +375,7 @@ def _check_kind(asked: AdviseCommand) -> None:
 
 def _refuse(options: Mapping[str, object], why: str, hint: str) -> None:
     """Raise `PolicyError` if the user gave one of these `options`, which do not fit the command.
-    `why` completes the message after the name of the option.
+    `why` completes the message after the name of the option, and `hint` says what to do.
     """
     for name, given in options.items():
         if given is not None:

@@ -69,7 +69,7 @@ CHECK_SCHEMA = 1
 
 
 def print_audit(shell: Output, audited: Audit, origin: str) -> None:
-    """Print every figure of an audit. The verdict comes last."""
+    """Print every figure of an audit of the table `origin`. The verdict comes last."""
     if shell.as_data(audited.to_dict()):
         return
     shell.show(*_head(audited, origin), *_identity(audited.report), *_sizes(audited.report))

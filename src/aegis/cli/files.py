@@ -418,9 +418,10 @@ class Opening:
         proposing: bool = False,
         verify_key: Path | None = None,
     ) -> Source | Summary:
-        """Open the table or summary at a path or URL.
+        """Open the table or summary at a path or URL (`given`).
 
-        Warnings about how it was read go to standard error.
+        Warnings about how it was read go to standard error, unless `quiet`. `proposing` says
+        whether more reading options may be proposed.
 
         Raises
         ------
@@ -453,7 +454,7 @@ class Opening:
         quiet: bool = False,
         proposing: bool = False,
     ) -> Source:
-        """Open the table at a path or URL, as `subject` does.
+        """Open the table at a path or URL (`given`). The other parameters are those of `subject`.
 
         Raises
         ------

@@ -412,7 +412,7 @@ def start(
 
 
 def _add(app: typer.Typer, verb: str, given: Command) -> None:
-    """Register a command whose help is its docstring and its examples."""
+    """Register a command under the name `verb`. Its docstring and examples are its help."""
     command = given.command
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)

@@ -309,11 +309,9 @@ def _logged(warnings: Iterable[str]) -> list[str]:
 
 
 def _csv_line(row: Iterable[object]) -> str:
-    """Return a line of CSV; null is an empty cell.
-
-    Python before 3.13 quotes a carriage return only if the line terminator has one.
-    """
+    """Return a line of CSV; null is an empty cell."""
     text = StringIO()
+    # Python before 3.13 quotes a carriage return only if the line terminator has one.
     csv.writer(text, lineterminator="\r\n").writerow("" if cell is None else cell for cell in row)
     return text.getvalue().removesuffix("\r\n") + "\n"
 
@@ -388,7 +386,9 @@ def write_json(file: IO[str], data: object) -> None:
 
 
 def _pointers(data: Any, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield the scalars of nested data, each with its JSON pointer (RFC 6901)."""
+    """Yield the scalars of nested data, each with its JSON pointer (RFC 6901), which begins with
+    `prefix`.
+    """
     if isinstance(data, Mapping):
         entries: Iterable[tuple[object, Any]] = data.items()
     elif isinstance(data, list | tuple):

@@ -66,7 +66,7 @@ def _everywhere(
     group: Any, rows: Mapping[str, Mapping[str, str]], shared: set[str]
 ) -> Iterator[str]:
     """Yield the lines of the reference on global options, and then on options that many commands
-    have (`shared`). `rows` has the table row of each option, by command.
+    have (`shared`). `group` has all commands, and `rows` the table row of each option, by command.
     """
     yield from (EVERYWHERE, *_head("option"))
     for param in group.params:
@@ -91,7 +91,9 @@ def _rows(group: Any, name: str) -> dict[str, str]:
 
 
 def _command(name: str, module: Any, rows: Mapping[str, str], shared: set[str]) -> Iterator[str]:
-    """Yield the lines on one command; options in `shared` are only named."""
+    """Yield the lines on one command. `rows` has a line for each option; options in `shared` are
+    only named.
+    """
     yield f"\n## aegis {name}\n"
     yield inspect.cleandoc(module.command.__doc__ or "")
     yield from ("\n```sh", *module.EXAMPLES, "```\n")

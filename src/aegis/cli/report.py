@@ -160,7 +160,9 @@ def _required_policy(table: str, output: Path, policy: Path | None) -> Path:
 def _reported(
     asked: ReportCommand, policy: Policy, listed: Mapping[str, Configuration] | None
 ) -> Advice:
-    """Write the report on the advice, and return the advice."""
+    """Write the report on the advice, and return the advice. `listed` has the configurations to
+    rank.
+    """
     from aegis.study import Study, ask
 
     given = asked.advice

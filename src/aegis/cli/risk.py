@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def print_risk(
     shell: Output, measured: RecordRisk, origin: str, files: Sequence[dict[str, Any]]
 ) -> None:
-    """Print all figures that describe how much risk single records have."""
+    """Print how much risk single records of the table `origin` have, and list the written `files`."""
     data = measured.to_dict() | {"written": list(files)}
     if shell.as_data(data):
         return

@@ -107,7 +107,7 @@ def _height(text: str) -> int:
 
 
 def _cut(names: Sequence[str], width: int) -> str:
-    """Return as many names as fit in one line, followed by the number of others."""
+    """Return as many names as fit in a line of `width` characters, then the number of others."""
     shown, text = len(names), ", ".join(names)
     while len(text) > width and shown > 1:
         shown -= 1

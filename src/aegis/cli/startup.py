@@ -68,21 +68,16 @@ def end(codes: Sequence[int]) -> None:
 
 
 def before_tables() -> None:
-    """Prevent PyArrow and SciPy from loading modules that no command uses.
-
-    At its first conversion, PyArrow loads pandas, if pandas is installed, to check for a Series.
-    This takes as long as all imports of Aegis. No command makes a Series, but packages that extend
-    Aegis might. SciPy loads all modules of NumPy, including one that compiles Fortran, and all of
-    its own linear algebra, although Aegis needs only one routine of LAPACK.
-    """
+    """Prevent PyArrow and SciPy from loading modules that no command uses."""
     if not _own_process or "pyarrow" in sys.modules or "numpy" in sys.modules:
         return
-    _load_when_used("numpy.f2py")
+    _load_when_used("numpy.f2py")  # SciPy loads it: a compiler of Fortran
     _compile_for_one_engine()
     _factorise_alone()
     if "pandas" not in sys.modules and not _added_to():
         import pyarrow as pa
 
+        # PyArrow's first conversion would load pandas to check for a Series, which no command makes.
         absent = _Absent()
         sys.meta_path.insert(0, absent)
         try:
@@ -125,11 +120,7 @@ def _load_when_used(name: str) -> None:
 
 
 def _compile_for_one_engine() -> None:
-    """Make Ibis load only the compiler of the used engine, instead of those of twenty engines.
-
-    Ibis's package of compilers imports all compilers, each with the tokens of an SQL dialect. This
-    function makes the package import a compiler on first use.
-    """
+    """Make Ibis load only the compiler of the used engine, instead of those of twenty engines."""
     import ibis.backends.sql
 
     if _COMPILERS in sys.modules:

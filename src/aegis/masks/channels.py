@@ -145,9 +145,9 @@ Cumulative = Callable[[Floats, Floats], Floats]
 
 
 def _discretised(values: npt.ArrayLike, reports: npt.ArrayLike, cumulative: Cumulative) -> Floats:
-    """Return the probability that report j is the nearest one to noisy value i, shape (V, R).
-    `cumulative` returns the probability that the noisy value is below a cut, given the cut and the
-    true value.
+    """Return the probability that report j is the nearest one to noisy value i, for V values and R
+    `reports`, shape (V, R). `cumulative` returns the probability that the noisy value is below a
+    cut, given the cut and the true value.
     """
     true, grid = np.asarray(values, dtype=np.float64), np.asarray(reports, dtype=np.float64)
     cuts = (grid[1:] + grid[:-1]) / 2

@@ -198,8 +198,8 @@ class Hierarchy:
         Returns
         -------
         array of shape (V, L)
-            Column 0 has a different code for each shown value. Each further column contains the
-            codes of the groups one level up.
+            L is the number of levels from the shown one upwards. Column 0 has a different code for
+            each shown value. Each further column contains the codes of the groups one level up.
 
         Raises
         ------

@@ -344,10 +344,8 @@ class Quantiles(_Cuts):
     cause fewer intervals. Null, NaN and the infinities do not count. The outer intervals have no
     outer end; NaN is shown as "NaN".
 
-    The cut point is the roundest number near the exact cut, so that it reveals no value of the
-    table. Because of this rounding, at most one in 20 of the rows
-    that an interval would have by its exact cuts falls into another interval, and no interval
-    becomes empty.
+    Each cut point is then rounded, so that it reveals no value of the table. The rounding moves at
+    most `rows / count / 20` of the `rows` rows across a cut point, and no interval becomes empty.
     """
 
     name: ClassVar[str] = "quantiles"
@@ -378,14 +376,14 @@ class Quantiles(_Cuts):
 def _rounded(
     values: pa.Array, below: Ints, exact: Sequence[int], rows: int
 ) -> Iterator[int | float]:
-    """Yield, for each exact cut point, a round number near it.
+    """Yield, for each exact cut point, the roundest number near it.
 
     Parameters
     ----------
     values, below
         The distinct values, ascending, and the number of rows below each.
     exact
-        Places of the exact cuts among the values, ascending.
+        Indices of the exact cut points among the values, ascending.
     rows
         Number of rows that an interval should have.
     """
@@ -511,10 +509,8 @@ def _nearest_float(column: ir.NumericValue, grid: Grid) -> ir.FloatingValue:
 
 
 def _significant_float(value: ir.FloatingValue, digits: int) -> ir.FloatingValue:
-    """Return the number with `digits` significant digits.
-
-    Just next to a power of ten, the engine's logarithm may give an exponent that is wrong by one.
-    This does no harm: with at most 15 digits both units round such a number to that power.
+    """Return the number rounded to `digits` significant digits; numbers outside 1e-290 .. 1e290
+    stay unchanged.
     """
     size = value.abs()
     inside = arithmetic.numbers_that(value, size.between(1e-290, 1e290))

@@ -292,7 +292,7 @@ def held_out_error(table: Contingency) -> float:
 _NEGLECTED = 1e-17
 """Largest probability that the window of summation may leave out."""
 _STRIDE_FROM = 8.0
-"""Standard deviation from which the sum visits only every h-th count (see the docstring below)."""
+"""Standard deviation from which the sum visits only every h-th count (see `_windows`)."""
 _CHUNK = 1 << 18
 """Number of counts visited at once, which bounds memory."""
 _SMALL = 32
@@ -315,16 +315,8 @@ def expected_mutual_information(table: Contingency) -> float:
     comparison, JMLR 11, 2010, section 4). The terms of the second sum are at least 0, so no digits
     cancel at large N.
 
-    The work depends only on the number of distinct row and column totals. Each expectation E is a
-    sum over counts o in a window around the mean. A hypergeometric count is a sum of independent
-    indicators, so Bernstein's inequality shows that the probability outside the window is below
-    1e-16. If the standard deviation s of the count is 8 or more, the sum visits only every h-th
-    count, with h = floor(s / 2.5). By Poisson summation, the error depends on the characteristic
-    function at 2 pi / h. For a sum of independent indicators, this function is at most exp(-s^2
-    (1 - cos(2 pi / h))) < exp(-50). So N = 1e9 takes no longer than N = 1e4.
-
     The value is at least 0. It is 0 for a constant attribute, a label of one class or an empty
-    table.
+    table. The running time depends on the numbers of distinct row and column totals, not on N.
     """
     if table.trivial:
         return 0.0
@@ -348,9 +340,9 @@ def _distinct(totals: Ints, weights: Ints) -> tuple[Ints, Ints]:
 
 
 def _expected_deviance(a: Ints, b: Ints, n: int, *, complement: bool) -> Floats:
-    """Return E[o ln(o / e) - o + e] for each pair of totals a and b, where the count o is
-    hypergeometric with mean e = a b / n. With `complement`, add the same term of the other a - o
-    rows, which have the value but another class.
+    """Return the mean of o ln(o / e) - o + e for each pair of a row total a and a column total b.
+    In a table of n rows, the count o is hypergeometric with mean e = a b / n. With `complement`,
+    add the same mean for the other a - o rows of the row.
     """
     low, stride, points = _windows(a, b, n)
     result = np.empty(len(a))
@@ -362,11 +354,14 @@ def _expected_deviance(a: Ints, b: Ints, n: int, *, complement: bool) -> Floats:
 
 
 def _windows(a: Ints, b: Ints, n: int) -> tuple[Ints, ...]:
-    """Return over which values of a random count an expected value is summed: for each pair of
-    totals a and b, the first value, the step to the next one, and how many values. The count is the
-    number of rows in one cell of a table with row total a, column total b and n rows, and is
-    hypergeometric. Values left out have a negligible probability.
+    """Return the counts over which a mean is summed, for each pair of a row total a and a column
+    total b in a table of n rows: the first count, the step to the next one, and how many counts.
+    The count of a cell is hypergeometric; counts left out have a negligible probability.
     """
+    # A hypergeometric count is a sum of independent indicators, so Bernstein's inequality bounds the
+    # probability outside the window. By Poisson summation, the error of a stride h depends on the
+    # characteristic function at 2 pi / h, at most exp(-s^2 (1 - cos(2 pi / h))) < exp(-50) for the
+    # standard deviation s and h = floor(s / 2.5).
     share = b / n
     mean = a * share
     variance = mean * (1 - share) * (n - a) / (n - 1)
@@ -537,7 +532,7 @@ def pair_information(block: Array) -> float:
 
 
 def corrected_information(inside: float, rows: int, classes: Array) -> float:
-    """Return corrected mutual information in bits, from sums over a contingency table.
+    """Return the corrected mutual information of a contingency table in bits, computed from sums.
 
     `inside` is the sum of n_xy ln n_xy over cells xy, minus the sum of n_x ln n_x over values x.
     `rows` is the number K_x of values, and `classes` has the number of rows n_y of each class.

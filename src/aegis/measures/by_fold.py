@@ -163,11 +163,11 @@ class Side(NamedTuple):
         )
 
     def products(self, across: Floats, *, below: bool) -> Floats:
-        """Multiply n vectors v in each of K folds (`across`), shape (K, n, d), by the matrix G of
-        the counts of pairs of d levels (masked values).
+        """Return the product of the matrix G of the counts of pairs of d levels (masked values)
+        with n vectors v in each of K folds (`across`), shape (K, n, d).
 
-        If `below` is True, G has only the entries on and below the diagonal, and half of the
-        diagonal is subtracted. The product u then satisfies v'u = v'Gv / 2 for the full G.
+        If `below` is True, only the lower triangle of G with half of the diagonal is used. The
+        product u then satisfies v'u = v'Gv / 2.
         """
         products = self.square.times(across)
         if below:
@@ -222,9 +222,9 @@ class CountsByFold:
     """Number of rows with each level, and with both levels of each pair, by fold and class.
 
     A level is a masked value. One configuration (a mask for each attribute) has d levels in all
-    attributes together. The rows are divided into K folds and C classes. Each attribute gives a row
-    one level. If an ordered attribute is encoded by thresholds or a number instead, the counts are
-    replaced by the same weighted sums of counts.
+    attributes together. The rows are divided into K folds and C classes. If an ordered attribute is
+    encoded by thresholds or as a number, the columns of its encoding take the place of levels, and
+    the counts are sums over levels weighted by the encoding.
 
     Attributes
     ----------
@@ -237,8 +237,8 @@ class CountsByFold:
         symmetric; or an object that counts them. If `common` has c levels, the shape is (K, C, d -
         c, d).
     chance
-        A matrix B with k columns, shape (d, k), if the counts are means over the noise of masks.
-        Counts after the noise is drawn have a variance that is larger by B B'. None without noise.
+        If the counts are means over the noise of masks: a matrix B, shape (d, k) for any k, such
+        that drawing the noise adds B B' to their covariance. None without noise.
     below
         Whether `total` has only the entries on and below the diagonal.
     outside
@@ -354,9 +354,9 @@ class OtherFolds:
         )
 
     def means(self, joint: Floats) -> Floats:
-        """Return how frequent each of d levels (masked values) is among the rows outside each of K
-        folds: separately for each of T classes and for the rest (all other rows), shape (K, T, 2,
-        d). On the third axis, the rest is first.
+        """Return the share of rows outside each of K folds that have each of d levels (masked
+        values), for each of T classes and for its rest (all other rows). The shape is (K, T, 2, d);
+        on the third axis, the rest is first.
 
         `joint` has the number of rows by fold, class (C classes) and level, shape (K, C, d). Two
         frequencies that differ only by rounding are made equal.
@@ -382,9 +382,9 @@ class OtherFolds:
         return len(self.scored) * (1 if self.pooled else len(self.told))
 
     def scored_in(self, targets: slice) -> list[int]:
-        """Return the indices of the folds that can be scored for at least one of some classes:
-        class and rest have rows outside the fold. `targets` are the positions of the classes in
-        `told`.
+        """Return the indices of the folds that can be scored for at least one of some classes,
+        because both the class and its rest have rows outside the fold. `targets` are the positions
+        of the classes in `told`.
         """
         return np.flatnonzero(self.scored[:, targets].any(axis=1)).tolist()
 
@@ -402,12 +402,10 @@ class OtherFolds:
         """Return the covariance of d levels (masked values) within classes outside each of K folds,
         shape (K, d - first, d).
 
-        For one class against the rest (all other rows), the result is the mean of the covariance
-        S_1 of the class and the covariance S_0 of the rest. For several classes, it is the
-        covariance of all rows. The latter equals p S_1 + q S_0, where p and q are the shares of
-        rows, plus p q times the square of the difference of the means. This last term changes only
-        the length of a direction. If `counted` has only the entries on and below the diagonal, only
-        these entries of the result are correct.
+        For one class against the rest (all other rows), the result is the mean of the covariances
+        of the class and of the rest. For several classes, it is the covariance of all rows; a
+        direction that is computed from it differs only in its length. If `counted` has only the
+        entries on and below the diagonal, only these entries of the result are correct.
 
         Parameters
         ----------
@@ -503,13 +501,8 @@ class CommonLevels:
         values).
 
         W is the covariance within class and rest, r the ridge that the penalty adds, and g the mean
-        of the class minus the mean of the rest. Let A be the covariance of the common levels (index
-        1), D that of the other levels (index 2), and B the covariance between both. Then
-
-            b_2 = (D + r I - B' Y)^-1 (g_2 - B' b_0),   b_1 = b_0 - Y b_2,
-
-        where Y = (A + r I)^-1 B is computed for each attribute under its mask, and b_0 = (A + r
-        I)^-1 g_1.
+        of the class minus the mean of the rest. The factors of the common levels' block of W are
+        used again for all configurations.
 
         Parameters
         ----------
@@ -527,6 +520,9 @@ class CommonLevels:
         penalties
             The P ridge penalties, in rows.
         """
+        # With the covariances A of the common levels (1), D of the others (2) and B between both, and
+        # with Y = (A + r I)^-1 B and b_0 = (A + r I)^-1 g_1:
+        # b_2 = (D + r I - B' Y)^-1 (g_2 - B' b_0),   b_1 = b_0 - Y b_2
         first = self.counts.joint.shape[-1]
         base = self._base(squares, gaps[:, :first], targets, penalties)
         within = self.outside.within([of.border for of in squares], means, targets, first)
@@ -556,11 +552,13 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> _Base:
-        """Return the Cholesky factors of the covariance of the common levels (the masked values
-        that many configurations share), by fold and penalty, and the solutions for `right`. Results
-        are cached by class and penalties. `right` has the differences of means between the G
-        classes `targets` and their rest for c common levels and K folds, shape (K, c, G). `squares`
-        has the counts of pairs of levels, for all rows, or for the rest and the class.
+        """Return the Cholesky factors of the covariance of the c common levels (masked values that
+        many configurations share), by fold and penalty, and the solutions for `right`. The result
+        is cached.
+
+        `right` has the mean of each common level in the G classes `targets` minus its mean in their
+        rest, for K folds, shape (K, c, G). `squares` has the counts of pairs of levels, for all
+        rows, or for the rest and the class.
         """
         key = targets.start, penalties
         if key not in self._bases:
@@ -657,8 +655,8 @@ def varying_only(counts: CountsByFold) -> tuple[CountsByFold, npt.NDArray[np.int
 
 
 def with_and_without(folds: int) -> Floats:
-    """Return the 0/1 matrix by which values of K folds are multiplied to get their sum over all
-    folds, then the sum over all folds except each one in turn, shape (1 + K, K).
+    """Return a 0/1 matrix, shape (1 + K, K). Its product with the values of K folds has the sum
+    over all folds (entry 0) and the sums without each single fold.
     """
     return np.vstack([np.ones((1, folds)), 1.0 - np.eye(folds)])
 

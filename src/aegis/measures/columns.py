@@ -46,8 +46,8 @@ class ColumnFigures:
     Attributes
     ----------
     learnt
-        V / (1 + V), from 0 to 1, shape (1 + K, m): first for all K folds, then with each fold left
-        out in turn. V is the sum over the column's levels (masked values) of the reduction in
+        V / (1 + V), from 0 to 1, shape (1 + K, m): for all K folds (entry 0) and without each
+        single fold. V is the sum over the column's levels (masked values) of the reduction in
         squared errors, divided by the rows of the level. Neighbouring levels of a number may count
         as one, if V is then larger (see `groupings`). For two columns, V is the mean square
         contingency, and V / (1 + V) is the square of Pearson's contingency coefficient.
@@ -69,11 +69,12 @@ def column_errors(counts: CountsByFold) -> Floats:
     columns have together (see `groupings`). If the counts have several classes, these are added up.
 
     Let x be the indicators of a row. Over the rows outside fold k, let x_k be their means and S
-    their scatter (sums of squares and products of the deviations from the means), and let R = (S +
-    p I)^-1 for the penalty p. The residual of column A is T'(x - x_k) with T = R_.A R_AA^-1. For
-    the indicators of A, T is the identity; for all others, T has the coefficients times -1. The
-    squared errors are the diagonal of T' M T, where M is the scatter of x - x_k over fold k. If one
-    fold has all rows, the prediction is the mean of all rows.
+    their scatter (sums of squares and products of the deviations from the means), and let Q = (S +
+    p I)^-1 for the penalty p. The residual of column A is T'(x - x_k) with T = Q_.A Q_AA^-1, where
+    Q_.A are the columns of Q that belong to A. For the indicators of A, T is the identity; for all
+    others, T has the coefficients times -1. The squared errors are the diagonal of T' M T, where M
+    is the scatter of x - x_k over fold k. If one fold has all rows, the prediction is the mean of
+    all rows.
     """
     of_rows, shown = side(counts, None), _shown(counts)
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
@@ -152,9 +153,9 @@ def groupings(own: ShownLevels) -> list[Floats]:
     """Return the groupings of a column's L levels (masked values) among which the best predicted
     one counts: for each, which levels belong to each group, as 0 and 1, shape (groups, L).
 
-    The first grouping has each level alone. If levels are ranges of numbers, each further grouping
-    unites two neighbouring groups of the one before, until two groups are left. Who has narrow
-    ranges can unite them, so a mask with wide ranges should not have a better score.
+    In the first grouping, each level is a group. If levels are ranges of numbers, each further
+    grouping unites pairs of neighbouring groups, until two groups are left. So a mask with wide
+    ranges does not score better than one whose ranges can be united to them.
 
     Examples
     --------
@@ -239,7 +240,9 @@ def weighted(learnt: Floats, weights: Floats) -> Floats:
 
 
 def held_out_any(counts: Cooccurrence) -> float:
-    """Return how well each column is predicted from the others, as a weighted mean over columns."""
+    """Return how well the columns are predicted, each from all others, as a weighted mean over the
+    columns.
+    """
     return float(weighted(column_figures(counts).learnt[0], _columns(counts).weights))
 
 

@@ -68,9 +68,9 @@ class Centred:
 
     @classmethod
     def of(cls, total: Array, joint: Array, class_counts: Array, n: float) -> Centred | None:
-        """Return the centred counts of D levels (masked values) and C classes, from the rows per
-        pair of levels (`total`), (D, D), per level and class (`joint`), (D, C), and per class,
-        (C,), of `n` rows; None if no level varies, or if there is only one class.
+        """Return the centred counts of D levels (masked values) and C classes; None if no level
+        varies, or if there is only one class. `total` has the rows per pair of levels, (D, D),
+        `joint` per level and class, (D, C), and `class_counts` per class, (C,), of `n` rows in all.
         """
         count = total.diagonal().astype(np.float64)
         varying = np.flatnonzero((count > 0) & (count < n))
@@ -93,8 +93,8 @@ Divided = CountsByFold | Callable[[], CountsByFold]
 
 
 class Encoding(StrEnum):
-    """The way in which masked numbers and dates are encoded for a score. Other values are always
-    encoded as indicators.
+    """The way in which a score encodes masked numbers and dates. Other values are always encoded as
+    indicators.
     """
 
     NAMES = "names"
@@ -154,8 +154,8 @@ class OrderedCounts:
     ordered
         For each of the m attributes, whether its levels are ordered.
     chance
-        For counts that are means over the noise of masks: how much more the counts vary after the
-        noise is drawn, as a matrix with k columns, shape (d, k). None without noise.
+        If the counts are means over the noise of masks: a matrix B, shape (d, k) for any k, such
+        that drawing the noise adds B B' to their covariance. None without noise.
     """
 
     total: Array
@@ -192,10 +192,9 @@ class Cooccurrence:
         Start of the levels of each attribute, shape (m + 1,), from 0 to d.
     chance
         If the counts are means over the noise of masks: a matrix B, shape (d, k), for any k; else
-        None. Counts of values with drawn noise vary more than these means. If the label is
-        independent of the attributes, their covariance is larger by the matrix product B B' times
-        the variance of the 0/1 indicator of a class. So a fit to drawn values is slightly better by
-        chance; corrected and held-out measures subtract this.
+        None. If the label is independent of the attributes, drawing the noise adds B B' times the
+        variance of the 0/1 indicator of a class to the covariance of the counts. So a fit to drawn
+        values is slightly better by chance; corrected and held-out measures subtract this.
     pairs
         Corrected mutual information I(A_i, A_j; Y) in bits of each pair of attributes with the
         label Y, as `pair_information` computes it, shape (m, m), symmetric.
@@ -203,13 +202,12 @@ class Cooccurrence:
         The counts of the same rows with levels in the order of their values. None: no attribute
         counts as ordered.
     pooled
-        If some levels combine rare values: by how much Pillai's trace on held-out rows changes (at
-        most 0) for models that have a coefficient for each rare value instead of one for the level.
-        It has one figure for each ridge penalty of `UNPOOLED`, summed over attributes. Else None.
+        If some levels combine rare values: the change (at most 0) of Pillai's trace on held-out
+        rows if models have a coefficient for each rare value instead of one for the level. One
+        figure for each ridge penalty of `UNPOOLED`, summed over attributes. Else None.
     folds
-        The counts by fold and class in each coding of numbers and dates, or a function that counts
-        them. They need much memory and are used only once, to compute scores. Encodings with equal
-        counts share one object.
+        The counts by fold (part of the rows) and class in each encoding of numbers and dates, or a
+        function that counts them. Encodings with equal counts share one object.
     tables_of_pairs
         Function that counts every pair of attributes by fold and class, and returns the gain of
         each pair (`pair_gains`). Only measures of interactions call it.
@@ -286,12 +284,11 @@ class Cooccurrence:
         return divided() if callable(divided) else divided
 
     def same_as(self, encoding: Encoding) -> Encoding:
-        """Return the first coding of numbers and dates whose counts by fold equal those of
-        `encoding`.
+        """Return the first encoding of numbers and dates whose counts by fold equal those of
+        `encoding`. Without counts by fold, return `encoding` itself.
 
         Encodings differ only for attributes with an order (numbers, dates). If there are no such
-        attributes, all codings share their counts. If there are no counts by fold, the result is
-        `encoding` itself.
+        attributes, all encodings have the same counts.
         """
         folds = self.folds or {}
         return next((c for c in folds if folds[c] is folds[encoding]), encoding)
@@ -300,8 +297,7 @@ class Cooccurrence:
     def pair_gains(self) -> Floats:
         """How much better each pair of attributes predicts the label together than by the sum of
         their effects. The shape is (M, T, 1 + K), for M pairs and T classes that are compared with
-        all other classes; on the last axis, first for all K folds, then with each fold left out in
-        turn.
+        all other classes. The last axis is for all K folds (entry 0) and without each single fold.
 
         Raises
         ------

@@ -55,8 +55,8 @@ _FAR = 1e-9
 
 
 def shape_factors(slopes: Floats, joint: Floats, rows: Floats, bounds: Ints) -> Floats | None:
-    """Return the factors that correct the distance between two classes along a linear score, first
-    for all K folds, then with each fold left out in turn, shape (1 + K,).
+    """Return the factors that correct the distance between two classes along a linear score, for
+    all K folds (entry 0) and without each single fold, shape (1 + K,).
 
     A factor is the ratio of two distances between the classes. One distance follows from the AUC of
     the exact distributions, the other from the AUC of normal distributions; both assume independent
@@ -134,20 +134,20 @@ def _area(slopes: Floats, share: Floats) -> float:
 
 
 def _areas(slopes: Floats, share: Floats, starts: Ints) -> Floats:
-    """Return the AUC of the class against all other rows for each of K folds, shape (K,), as if
-    attributes were independent. `slopes` are the coefficients of d levels (masked values) in each
-    fold, shape (K, d), `share` the shares of rows by level, for other rows and the class, shape (K,
-    2, d), and `starts` the index of each attribute's first level.
+    """Return the AUC of a linear score for the class against all other rows, for each of K folds,
+    shape (K,), as if attributes were independent. Scores that differ by less than a grid point
+    count as partly equal.
 
-    The difference of two sums is a convolution. The distribution of each attribute's contribution
-    is put on a grid, where each coefficient is shared between the two nearest points. Then the
-    Fourier transforms are multiplied. Scores that differ by less than a grid point count as partly
-    equal.
+    `slopes` has the coefficients of d levels (masked values) in each fold, shape (K, d). `share`
+    has the shares of rows by level, first of other rows, then of the class, shape (K, 2, d).
+    `starts` has the index of each attribute's first level.
     """
     folds, levels = slopes.shape
     attributes = len(starts)
     if attributes == 1:
         return np.array([_area(*fold) for fold in zip(slopes, share, strict=True)])
+    # The difference of two sums is a convolution: each coefficient is shared between the two nearest
+    # points of a grid, and the Fourier transforms are multiplied.
     points = grid_points(attributes)
     sizes = np.diff(np.append(starts, levels))
     own = np.repeat(np.arange(attributes), sizes)  # the attribute of each level
@@ -179,13 +179,14 @@ _ROUNDING = 1e-12
 
 
 class JointMoments(NamedTuple):
-    """Moments of the scores that the rows of each class get from the directions of all classes.
+    """Moments of the scores that the rows of each class get from the directions of all classes. A
+    direction has the coefficients of a linear score that separates a class from all other rows.
 
     Attributes
     ----------
     first
-        Sums of the scores, shape (K, C, T, P): for K folds, C classes of the rows, T classes of the
-        directions, and P penalties.
+        Sums of the scores, shape (K, C, T, P): for K folds, the C classes of the rows, the T
+        classes of the directions, and P penalties.
     second
         Sums of the products of the scores from two directions, shape (K, C, T, T, P).
     """
@@ -196,8 +197,8 @@ class JointMoments(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Sums of the out-of-fold scores of rows and of their squares. For each class, a direction
-    separates the class from the rest (all other rows).
+    """Sums of the out-of-fold scores of rows, and of the squared scores. A direction has the
+    coefficients of a linear score that separates a class from the rest (all other rows).
 
     Attributes
     ----------
@@ -211,8 +212,8 @@ class Scores:
         Number of rows in each scored fold, shape (K, T, 2): first rows of the rest, then rows of
         the class.
     first, second
-        Sums of the scores and of the squared scores of these rows, for each of P directions,
-        shape (K, T, 2, P). The squares include the contribution of noise.
+        Sums of the scores and of the squared scores of these rows, for each of P directions, shape
+        (K, T, 2, P). The squares include the contribution of noise.
     together
         The moments per class of the scores in the directions of all classes; None if they were not
         requested.
@@ -235,14 +236,14 @@ class Scores:
 
     @cached_property
     def variants(self) -> Floats:
-        """Which of K folds are used in each of 1 + K samples, as 0/1 flags, shape (1 + K, K): first
-        all folds, then all folds except each one in turn.
+        """Which of K folds are used in each of 1 + K samples, as 0/1 flags, shape (1 + K, K): all
+        folds together (row 0), and without each single fold.
         """
         return with_and_without(len(self.rows))
 
     def summed(self, values: Floats) -> Floats:
-        """Sum values by fold, shape (K, ...), first over all K folds, then over all folds except
-        each one in turn, shape (1 + K, ...).
+        """Sum values by fold, shape (K, ...), over all K folds (entry 0) and without each single
+        fold. The result has shape (1 + K, ...).
         """
         flat = self.variants @ values.reshape(len(values), math.prod(values.shape[1:]))
         return flat.reshape(len(flat), *values.shape[1:])
@@ -253,7 +254,7 @@ class Scores:
         for its rest (all other rows).
 
         Numbers of rows have the shape (1 + K, T, 2), means and variances (1 + K, T, 2, P), for P
-        directions; the first axis is for all K folds, then for all folds except each one in turn. A
+        directions. The first axis is for all K folds (entry 0) and without each single fold. A
         variance counts as 0 if it is only a rounding error of the mean square.
         """
         rows, first, second = map(self.summed, (self.counted, self.first, self.second))
@@ -266,7 +267,7 @@ class Scores:
     @cached_property
     def areas(self) -> Floats:
         """The AUC that each of P directions reaches if scores are normal, averaged over classes:
-        first for all K folds, then with each fold left out in turn, shape (1 + K, P).
+        for all K folds (entry 0) and without each single fold, shape (1 + K, P).
 
         For one class (1) against the rest (0), the probability that a row of the class has a higher
         score than another row is
@@ -317,14 +318,15 @@ class _Directions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Others:
-    """The rows outside each fold: their means and counts, and the scores that follow from them.
+    """Out-of-fold scores: for each fold, directions (coefficients of linear scores) are fitted to
+    the rows outside the fold.
 
     Attributes
     ----------
     counts
         Counts by fold, without the levels (masked values) that all rows or no rows have.
     outside
-        The rows outside each fold.
+        The counts of the rows outside each fold.
     """
 
     counts: CountsByFold
@@ -342,9 +344,8 @@ class _Others:
 
     @property
     def chance(self) -> Floats:
-        """A matrix B with k columns, shape (d, k), for d levels (masked values). The counts are
-        means over the noise of masks; after the noise is drawn, their variance is larger by B B'.
-        Without noise, k is 0.
+        """For d levels (masked values), a matrix B, shape (d, k): the counts are means over the
+        noise of masks, and drawing the noise adds B B' to their covariance. Without noise, k is 0.
         """
         chance = self.counts.chance
         return np.zeros((self.counts.joint.shape[-1], 0)) if chance is None else chance
@@ -496,9 +497,9 @@ class _Others:
         return JointMoments(first, second)
 
     def _shape(self, slopes: Floats) -> Floats | None:
-        """Return the factors that correct for scores that are not normal, shape (1 + K,), from
-        `slopes`, one direction for each of K folds and T classes over d levels (masked values),
-        shape (K, T, d); None if they are unknown.
+        """Return the factors that correct for scores that are not normally distributed, shape (1 +
+        K,); None if they are unknown. `slopes` has the coefficients of a score for each of K folds
+        and T classes over d levels (masked values), shape (K, T, d).
         """
         counts = self.counts
         if len(self.told) != 1 or counts.shown is None or not self.outside.scored.all():
@@ -522,10 +523,9 @@ class _Others:
 
 
 def _sums(of: Side, slopes: Floats, *, below: bool) -> tuple[Floats, Floats]:
-    """Return the sums of b'x and of its squares over the rows of `of`, for K folds and P
-    directions, shape (K, P) each. x are the indicators of a row's levels (masked values), and
-    `slopes` the P directions b per fold. `below` says that counts of pairs have only the entries on
-    and below the diagonal.
+    """Return the sum of b'x and the sum of its squares over the rows of `of`, for K folds and P
+    directions b (`slopes`), shape (K, P) each. x has the indicators of a row's levels (masked
+    values). `below` says that counts of pairs have only the entries on and below the diagonal.
     """
     along = (slopes @ of.joint[:, :, None])[..., 0]
     squares: Floats = (of.products(slopes, below=below) * slopes).sum(axis=2)
@@ -652,9 +652,9 @@ class _Fitted:
         return all_of_it
 
     def _between(self, targets: slice) -> tuple[Floats, Floats]:
-        """Return the means of G classes minus the means of their rests (all other rows), shape (K,
-        d, G), for K folds and d levels (masked values), and the product p q of the shares of class
-        and rest, shape (K, G).
+        """Return the means of d levels (masked values) in G classes minus their means in all other
+        rows, outside each of K folds, shape (K, d, G). Also return the share of the class times the
+        share of all other rows, shape (K, G). `targets` are the positions of the classes in `told`.
         """
         others = self._others
         rows = others.outside.rows[:, targets]
@@ -726,13 +726,12 @@ def naive_bayes(counts: CountsByFold, *, jointly: bool = False) -> Scores:
 
 
 def _squares(of: Side, fold: int, varied: Floats, *, below: bool) -> Floats:
-    """Return how much noise in the fit of directions adds to the sum of squared scores in one fold,
-    shape (P,).
+    """Return how much the noise of masks adds to the sum of squared scores in one fold, for each of
+    P directions, shape (P,). A direction has the d coefficients of a linear score.
 
-    Directions that are fitted to noisy values vary with the noise. Their covariance is `varied`,
-    shape (P, d, k), times its transpose, for P directions, d levels (masked values) and k columns.
-    `of` are the counts of the rows, `fold` the index of the fold, and `below` says that counts of
-    pairs have only the entries on and below the diagonal.
+    The noise gives the direction p the covariance V V' with V = `varied[p]`; `varied` has shape (P,
+    d, k) for any k. `of` has the counts of the rows, `fold` is the index of the fold, and `below`
+    says that counts of pairs have only the entries on and below the diagonal.
     """
     n = of.rows[fold]
     if n <= 0:

@@ -48,8 +48,8 @@ def held_out_traces(
     plug-in trace, and it is negative if the regression predicts worse than the shares of the
     classes.
 
-    One reduction to tridiagonal form serves all penalties (Elden, Algorithms for the
-    regularization of ill-conditioned least squares problems, BIT 17, 1977).
+    One reduction to tridiagonal form serves all penalties (Elden, Algorithms for the regularization
+    of ill-conditioned least squares problems, BIT 17, 1977).
 
     Parameters
     ----------
@@ -65,10 +65,10 @@ def held_out_traces(
     penalties
         The ridge penalties, in rows, each above 0.
     chance
-        If the counts are means over the noise of masks: a matrix B, shape (d, k), for any k. Counts
-        of values with drawn noise vary more than these means: for each class, their covariance is
-        larger by the matrix product B B' times the variance of the 0/1 indicator of the class. With
-        B, the result is the trace for drawn values. None without noise.
+        If the counts are means over the noise of masks: a matrix B, shape (d, k), for any k. For
+        each class, drawing the noise adds B B' times the variance of the 0/1 indicator of the class
+        to the covariance of the counts. With B, the result is the trace for drawn values. None
+        without noise.
 
     Raises
     ------
@@ -83,9 +83,12 @@ def held_out_traces(
 
 
 def _traces(given: Centred, n: float, effective: Floats, explained: Floats) -> Floats:
-    """Return Pillai's trace on held-out rows under each of P penalties, from the `effective`
-    degrees of freedom, shape (P,), and the `explained` squares, shape (P, C + k), for C classes and
-    the k columns that describe noise. `given` has the centred counts of n rows.
+    """Return Pillai's trace on held-out rows under each of P penalties, for C classes. `given` has
+    the centred counts of n rows.
+
+    `effective` has the effective degrees of freedom of each ridge regression, shape (P,), and
+    `explained` the sum of squares that it explains of each class, and of each of k columns that
+    describe noise, shape (P, C + k).
     """
     seen = len(given.rows)
     left = given.rows * (1 - given.rows / n)
@@ -107,9 +110,10 @@ def _traces(given: Centred, n: float, effective: Floats, explained: Floats) -> F
 def _moments(
     given: Centred, penalties: Sequence[float], chance: Floats | None
 ) -> tuple[Floats, Floats]:
-    """Return the effective degrees of freedom under each of P penalties, shape (P,), and the
-    explained squares, shape (P, C + k), for C classes and the k columns of `chance`, which describe
-    noise. `given` has the centred counts.
+    """Return two figures of the ridge regression with each of P penalties: the effective degrees of
+    freedom, shape (P,), and the sum of squares that it explains of each of C classes and of each of
+    the k columns of `chance`, which describe noise, shape (P, C + k). `given` has the centred
+    counts.
     """
     label = given.label if chance is None else np.hstack([given.label, chance])
     covariance, expected = given.covariance(), chance is not None
@@ -124,7 +128,7 @@ def _moments(
 
 @remembered
 def value_traces(counts: Cooccurrence) -> Floats:
-    """Return Pillai's trace on held-out rows for each penalty of `UNPOOLED`, if models have a
+    """Return Pillai's trace on held-out rows for each penalty of `UNPOOLED`, if models have one
     coefficient for each level (masked value).
     """
 
@@ -155,14 +159,14 @@ def mean_reached(traces: Floats) -> float:
 
 
 def pooled_losses(pooled: Array, class_counts: Array) -> Floats:
-    """Return how much Pillai's trace on held-out rows falls if each rare value, pooled in one level
-    of an attribute, gets a separate coefficient: a number of at most 0 for each penalty of
-    `UNPOOLED`.
+    """Return the change of Pillai's trace on held-out rows if a model has a coefficient for each
+    rare value, instead of one for the level that pools them: a number of at most 0 for each penalty
+    of `UNPOOLED`.
 
-    If an attribute is almost a key, measures of several attributes pool its rare values into one
-    level. But a model with a coefficient for each value would fit noise. Here each row is predicted
-    from the other rows with its value, and a ridge penalty p shrinks the prediction towards the
-    level. For a row of class k, the prediction for class c moves from s_c by
+    Measures of several attributes pool the rare values of an attribute into one level, but a model
+    with a coefficient for each value fits noise. Here each row is predicted from the other rows
+    with its value, and a ridge penalty p shrinks the prediction towards that of the level. For a
+    row of class k, the prediction for class c moves from s_c by
 
         (a_c - [c = k] - (n - 1) s_c) / (n - 1 + p),
 
@@ -213,12 +217,11 @@ def thresholds(counts: OrderedCounts) -> OrderedCounts:
     """Return the counts of thresholds instead of the levels (masked values) of ordered attributes.
 
     For an ordered attribute, the indicator of each level is replaced by a threshold: it is 1 for
-    this level and all later ones. The coefficient of a threshold is then the *step* between
-    neighbouring levels, and a
-    ridge penalty on it makes neighbours similar. For a single attribute this is the smoothing of
-    Whittaker (On a new method of graduation, 1923), who penalises squared first differences. Other
-    attributes keep their indicators. Levels without rows are dropped, because their threshold is
-    the same as the next one.
+    this level and all later ones. The coefficient of a threshold is the step between neighbouring
+    levels, and a ridge penalty makes neighbours similar. For a single attribute this is the
+    smoothing of Whittaker (On a new method of graduation, 1923), who penalises squared first
+    differences. Other attributes keep their indicators. Levels without rows are dropped, because
+    their threshold is the same as the next one.
     """
     varying = np.flatnonzero(counts.total.diagonal() > 0)
     total: Floats = counts.total[np.ix_(varying, varying)].astype(np.float64)
@@ -266,7 +269,7 @@ def ordered_traces(
 
 
 def held_out_encodings(counts: Cooccurrence) -> float:
-    """Return Pillai's trace on held-out rows, as a mean over two codings: values (weight 2) and
+    """Return Pillai's trace on held-out rows, as a mean over two encodings: values (weight 2) and
     thresholds (weight 1).
 
     It is unknown which model will use a release. Linear models and networks on one-hot columns use

@@ -97,8 +97,8 @@ def constant_log_loss(classes: Floats) -> float:
 
 
 def accuracies(scores: Scores) -> Floats:
-    """Return the accuracy of classifying by each of P scores, first for all K folds, then with each
-    fold left out in turn, shape (1 + K, P).
+    """Return the accuracy of classifying by each of P scores, for all K folds (entry 0) and without
+    each single fold, shape (1 + K, P).
 
     It is never below the accuracy of a constant prediction, and equal to it if the score does not
     separate the classes.
@@ -115,8 +115,8 @@ def accuracies(scores: Scores) -> Floats:
 
 
 def log_losses(scores: Scores) -> Floats:
-    """Return the log loss of predicting by each of P scores, in nats, first for all K folds, then
-    with each fold left out in turn, shape (1 + K, P).
+    """Return the log loss of predicting by each of P scores, in nats, for all K folds (entry 0) and
+    without each single fold, shape (1 + K, P).
 
     It is at most the entropy of the classes, except for naive Bayes. The log-odds of naive Bayes
     are not calibrated: if attributes repeat each other, they are overconfident, and their log loss
@@ -134,8 +134,8 @@ def log_losses(scores: Scores) -> Floats:
 
 
 def _rows(scores: Scores, of: Callable[[Floats], float]) -> tuple[Floats, Floats]:
-    """Return the rows by class, shape (V, C) for C classes, and the metric of a constant
-    prediction, shape (V,), in V samples (all folds, then all folds except each one in turn). `of`
+    """Return the number of rows by class, shape (V, C) for C classes, and the metric of a constant
+    prediction, shape (V,), in V samples (all folds together, and without each single fold). `of`
     computes the metric from the rows by class.
     """
     rows = scores.summed(scores.rows)
@@ -143,9 +143,9 @@ def _rows(scores: Scores, of: Callable[[Floats], float]) -> tuple[Floats, Floats
 
 
 def _two(scores: Scores) -> tuple[Flags, Floats, Floats, Floats]:
-    """Return figures for two classes in V samples (all folds, then all folds except each one in
-    turn): whether both classes have scored rows, shape (V,), the share of rows of each class, (V,
-    1, 2), and the means and standard deviations of P scores, (V, P, 2).
+    """Return figures for two classes in V samples (all folds together, and without each single
+    fold). They are: whether both classes have scored rows, shape (V,); the share of rows of each
+    class, (V, 1, 2); and the means and standard deviations of P scores, (V, P, 2) each.
     """
     rows, mean, spread = scores.sides
     share = scores.summed(scores.rows)
@@ -175,7 +175,7 @@ def _right(share: Floats, mean: Floats, deviation: Floats, threshold: Floats) ->
 
 def _best_threshold(share: Floats, mean: Floats, deviation: Floats) -> Floats:
     """Return the share of rows that the best threshold on the score classifies correctly, shape (V,
-    P), for P scores in V samples (all folds, then all folds except each one in turn). `share` has
+    P), for P scores in V samples (all folds together, and without each single fold). `share` has
     the share of rows of each class, shape (V, 1, 2); `mean` and `deviation` have the mean and the
     standard deviation of each score in each class, shape (V, P, 2).
 
@@ -201,8 +201,8 @@ def _best_threshold(share: Floats, mean: Floats, deviation: Floats) -> Floats:
 
 @cache
 def _grid() -> tuple[Floats, Floats]:
-    """Return points, and weights that sum to 1, by which the mean of a function of a standard
-    normal variable is computed as a weighted sum.
+    """Return points, and weights that sum to 1: the weighted sum of a function at these points is
+    its mean over a standard normal variable.
     """
     points = np.linspace(-_REACH, _REACH, _NODES)
     weights = np.exp(-0.5 * points**2)
@@ -213,10 +213,10 @@ def _loss_of(
     share: Floats, mean: Floats, deviation: Floats, intercept: Floats, slope: Floats | float
 ) -> tuple[Floats, Floats, Floats]:
     """Return the expected log loss if the log-odds are `intercept` + `slope` * score, shape (V, P),
-    with its gradient and curvature in intercept and slope, for P scores in V samples (all folds,
-    then all folds except each one in turn). `share` has the share of rows of each class, shape (V,
-    1, 2); `mean` and `deviation` have the mean and the standard deviation of each score in each
-    class, shape (V, P, 2).
+    and its gradient and curvature in intercept and slope. There are P scores in V samples (all
+    folds together, and without each single fold). `share` has the share of rows of each class,
+    shape (V, 1, 2); `mean` and `deviation` have the mean and the standard deviation of each score
+    in each class, shape (V, P, 2).
     """
     points, weights = _grid()
     s = mean[..., None] + deviation[..., None] * points  # (V, P, 2, S)
@@ -234,8 +234,8 @@ def _loss_of(
 
 def _least_loss(share: Floats, mean: Floats, deviation: Floats) -> Floats:
     """Return the smallest expected log loss of any logistic curve of the score, shape (V, P), for P
-    scores in V samples (all folds, then all folds except each one in turn). `share` has the share
-    of rows of each class, shape (V, 1, 2); `mean` and `deviation` have the mean and the standard
+    scores in V samples (all folds together, and without each single fold). `share` has the share of
+    rows of each class, shape (V, 1, 2); `mean` and `deviation` have the mean and the standard
     deviation of each score in each class, shape (V, P, 2).
 
     Newton's method starts from the curve for equal deviations; the loss is convex in intercept and
@@ -286,7 +286,7 @@ def _normal_points(dimensions: int) -> Floats:
 
 def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
     """Return accuracy and log loss, shape (V, P) each, if a row is classified by the scores of all
-    classes. V is the number of samples (all folds, then all folds except each one in turn), and P
+    classes. V is the number of samples (all folds together, and without each single fold), and P
     the number of directions per class. `rows` has the number of rows by sample and class.
 
     With mean m_c of the scores in class c and covariance S within classes, the log-odds of class c
@@ -422,9 +422,9 @@ def held_out(
     merit: ModelMetric,
     model: Callable[..., Scores] = out_of_fold,
 ) -> Floats:
-    """Return a predicted metric under the best ridge penalty, first for all K folds, then with each
-    fold left out in turn, shape (1 + K,). `encoding` says how numbers and dates are encoded, and
-    `model` computes the out-of-fold scores.
+    """Return a predicted metric under the best ridge penalty, for all K folds (entry 0) and without
+    each single fold, shape (1 + K,). `encoding` says how numbers and dates are encoded, and `model`
+    computes the out-of-fold scores.
 
     The result is cached in `counts`.
     """
@@ -457,8 +457,8 @@ class OfModels(ABC):
 
     @abstractmethod
     def held_out(self, counts: Cooccurrence, encoding: Encoding) -> Floats:
-        """Return the metric if numbers and dates are encoded as `encoding` says, first for all K
-        folds, then with each fold left out in turn, shape (1 + K,).
+        """Return the metric if numbers and dates are encoded as `encoding` says, for all K folds
+        (entry 0) and without each single fold, shape (1 + K,).
         """
 
     @abstractmethod
@@ -469,7 +469,9 @@ class OfModels(ABC):
         """
 
     def better(self, figures: Floats) -> Floats:
-        """Return the better figures of several codings; the first axis of `figures` is the coding."""
+        """Return the better figures of several encodings; the first axis of `figures` is the
+        encoding.
+        """
         best: Floats = np.max(figures, axis=0)
         return best
 
@@ -484,8 +486,8 @@ class OfModels(ABC):
         return f"held-out-{self.merit}" + (f"({'+'.join(self.learners)})" if self.learners else "")
 
     def values(self, counts: Cooccurrence) -> Floats:
-        """Return the metric, first for all K folds, then with each fold left out in turn, shape (1
-        + K,).
+        """Return the metric, for all K folds (entry 0) and without each single fold, shape (1 +
+        K,).
         """
         if self.learners:
             mean: Floats = np.mean([self.of_learner(counts, own) for own in self.learners], axis=0)
@@ -493,8 +495,8 @@ class OfModels(ABC):
         return self.better(np.stack([self.held_out(counts, encoding) for encoding in _ANY]))
 
     def of_learner(self, counts: Cooccurrence, learner: Learner) -> Floats:
-        """Return the metric of one kind of models, first for all K folds, then with each fold left
-        out in turn, shape (1 + K,).
+        """Return the metric of one kind of models, for all K folds (entry 0) and without each
+        single fold, shape (1 + K,).
         """
         alone = self.held_out(counts, STANDS_FOR[learner])
         if learner is Learner.PAIRS:
@@ -544,34 +546,38 @@ class Expected(OfModels):
             )
 
     def values(self, counts: Cooccurrence) -> Floats:
-        """Return the metric, first for all K folds, then with each fold left out in turn, shape (1
-        + K,).
+        """Return the metric, for all K folds (entry 0) and without each single fold, shape (1 +
+        K,).
         """
         total = super().values(counts)
         return np.maximum(total, FLOOR) if self.merit is ModelMetric.AUC else total
 
     def of_learner(self, counts: Cooccurrence, learner: Learner) -> Floats:
-        """Return the metric of one kind of models, first for all K folds, then with each fold left
-        out in turn, shape (1 + K,).
+        """Return the metric of one kind of models, for all K folds (entry 0) and without each
+        single fold, shape (1 + K,).
         """
         if learner is Learner.NB:
             return held_out(counts, Encoding.NAMES, self.merit, naive_bayes)
         return super().of_learner(counts, learner)
 
     def held_out(self, counts: Cooccurrence, encoding: Encoding) -> Floats:
-        """Return the metric if numbers and dates are encoded as `encoding` says, first for all K
-        folds, then with each fold left out in turn, shape (1 + K,).
+        """Return the metric if numbers and dates are encoded as `encoding` says, for all K folds
+        (entry 0) and without each single fold, shape (1 + K,).
         """
         return held_out(counts, encoding, self.merit)
 
     def better(self, figures: Floats) -> Floats:
-        """Return the better figures of several codings; the first axis of `figures` is the coding."""
+        """Return the better figures of several encodings; the first axis of `figures` is the
+        encoding.
+        """
         return _best(self.merit, figures, 0)
 
     def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
         """Return the AUCs of models that also use the interaction of two attributes; `figures` are
-        the AUCs without it. A score with the AUC F(d), F being the normal distribution function,
-        separates two normal classes by the distance d; `gain` is added to d^2.
+        their AUCs without the interaction.
+
+        If an AUC is F(d), with the normal distribution function F, `gain` is added to d^2. Two
+        normal classes at the distance d have this AUC.
         """
         apart = quantile(np.clip(figures, FLOOR, 1 - 1e-16))
         farther: Floats = cumulative(np.sqrt(apart**2 + gain))

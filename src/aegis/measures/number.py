@@ -104,8 +104,8 @@ def spread(response: Response, rows: Floats) -> Floats:
 
 
 def held_out_r2(counts: Cooccurrence, encoding: Encoding) -> Floats:
-    """Return the R2 of ridge regression on held-out rows under the best penalty, at least 0: first
-    for all K folds, then with each fold left out in turn, shape (1 + K,).
+    """Return the R2 of ridge regression on held-out rows under the best penalty, at least 0: for
+    all K folds (entry 0) and without each single fold, shape (1 + K,).
 
     `encoding` is the way in which numbers and dates are encoded. The result is cached in `counts`.
     """
@@ -181,8 +181,8 @@ class ExpectedR2(OfModels):
                 )
 
     def held_out(self, counts: Cooccurrence, encoding: Encoding) -> Floats:
-        """Return R2 if masked values are encoded as `encoding` says, first for all K folds, then
-        with each fold left out in turn, shape (1 + K,).
+        """Return R2 if masked values are encoded as `encoding` says, for all K folds (entry 0) and
+        without each single fold, shape (1 + K,).
         """
         return held_out_r2(counts, encoding)
 

@@ -50,16 +50,17 @@ def solve(factorised: Floats, right: Floats) -> Floats:
 
 
 def solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
-    """Solve (matrix + r I) X = `right` for each of P ridges r; return the solutions X, shape (P, d,
-    k). `right` has k right-hand sides, shape (d, k), and `matrix` has shape (d, d).
-
-    Only the lower triangle of the matrix is read.
+    """Solve the d equations (matrix + r I) X = `right` for each of P ridges r; return the solutions
+    X, shape (P, d, k). `right` has k right-hand sides, shape (d, k), and `matrix` has shape (d, d).
+    Only its lower triangle is read.
     """
     return np.stack([solve(factor(matrix, ridge), right) for ridge in ridges])
 
 
 def inverted(matrix: Floats, ridge: float) -> Floats:
-    """Return the inverse (matrix + r I)^-1 for a symmetric matrix, shape (d, d), and a ridge r."""
+    """Return the inverse (matrix + r I)^-1 of a symmetric matrix with d rows, shape (d, d), and a
+    ridge r.
+    """
     from scipy.linalg.lapack import dpotri
 
     if not len(matrix):
@@ -75,8 +76,8 @@ def inverted(matrix: Floats, ridge: float) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Tridiagonal:
-    """The tridiagonal form T = Q' A Q of a symmetric matrix A, shape (d, d), with Q orthogonal, and
-    Q' times the right-hand sides of equations.
+    """The tridiagonal form T = Q' A Q of a symmetric matrix A with d rows, where Q is orthogonal,
+    and Q' times the right-hand sides of equations.
 
     Reference: Elden, Algorithms for the regularization of ill-conditioned least squares problems,
     BIT 17, 1977.
@@ -95,8 +96,8 @@ class Tridiagonal:
 
     @classmethod
     def of(cls, matrix: Floats, right: Floats) -> Tridiagonal:
-        """Reduce `matrix`, which is overwritten, and right-hand sides, shape (d, k), to tridiagonal
-        form.
+        """Reduce a symmetric `matrix`, which is overwritten, and k right-hand sides of d equations,
+        shape (d, k), to tridiagonal form.
 
         Raises
         ------
@@ -120,9 +121,9 @@ class Tridiagonal:
         return cls(diagonal, beside, turned)
 
     def effective(self, penalty: float, *, expected: bool = False) -> float:
-        """Return trace(T (T + p I)^-1) for the penalty p > 0; negative eigenvalues count as 0.
-        `expected` says that the matrix comes from counts that are means over noise; only such a
-        matrix may have negative eigenvalues.
+        """Return trace(T (T + p I)^-1) for this tridiagonal matrix T and the penalty p > 0;
+        negative eigenvalues count as 0. `expected` says that the matrix comes from counts that are
+        means over noise; only such a matrix may have negative eigenvalues.
 
         The trace is d minus p times the trace of the inverse. The diagonal of the inverse follows
         from the pivots of two factorisations, one from above (down) and one from below (up): its

@@ -30,14 +30,14 @@ def pair_gains(tables: Floats) -> Floats:
     """Return, for each pair of attributes, how much better their joint table predicts the label
     than the sum of their effects.
 
-    The shape is (M, T, 1 + K), for M pairs and T classes that are compared with the rest; on the
-    last axis, first for all K folds, then with each fold left out in turn. Compare class t with the
-    rest (if there are two classes, the second with the first), and leave out fold k. Each of the
-    n_1 rows of the class outside the fold has the weight 1 / (2 n_1), and each of the n_0 other
-    rows outside the fold has the weight 1 / (2 n_0). Let w_ab be the total weight of cell (a, b),
-    y_ab the weight of its rows of the class minus the weight of its other rows, and n = n_1 + n_0.
-    The sum of effects f(a, b) = u_a + v_b + c is the ridge regression of +-1 on the centred values
-    of both attributes, with penalty p / n, where p is `BELIEVED`. The interaction of a cell is its
+    The shape is (M, T, 1 + K), for M pairs and T classes that are compared with the rest; the last
+    axis is for all K folds (entry 0) and without each single fold. Compare class t with the rest
+    (if there are two classes, the second with the first), and leave out fold k. Each of the n_1
+    rows of the class outside the fold has the weight 1 / (2 n_1), and each of the n_0 other rows
+    outside the fold has the weight 1 / (2 n_0). Let w_ab be the total weight of cell (a, b), y_ab
+    the weight of its rows of the class minus the weight of its other rows, and n = n_1 + n_0. The
+    sum of effects f(a, b) = u_a + v_b + c is the ridge regression of +-1 on the centred values of
+    both attributes, with penalty p / n, where p is `BELIEVED`. The interaction of a cell is its
     residual, shrunk towards 0:
 
         r(a, b) = (y_ab - w_ab f(a, b)) / (w_ab + p / n).
@@ -64,10 +64,10 @@ def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> F
     """Return, for each pair of attributes, the gain in R2 of a numeric label if their joint table
     is used instead of the sum of their effects.
 
-    The shape is (M, 1, 1 + K), for M pairs; on the last axis, first for all K folds, then with each
-    fold left out in turn. Leave out fold k. Of the n rows outside the fold, let w_ab be the share
-    in cell (a, b), and y_ab the sum of the label's deviations from its mean, divided by n. The sum
-    of effects f(a, b) = u_a + v_b + c is the ridge regression of the label on the centred values of
+    The shape is (M, 1, 1 + K), for M pairs; the last axis is for all K folds (entry 0) and without
+    each single fold. Leave out fold k. Of the n rows outside the fold, let w_ab be the share in
+    cell (a, b), and y_ab the sum of the label's deviations from its mean, divided by n. The sum of
+    effects f(a, b) = u_a + v_b + c is the ridge regression of the label on the centred values of
     both attributes, with penalty p / n, where p is `BELIEVED`. The interaction of a cell is its
     residual, shrunk towards 0:
 
@@ -109,20 +109,20 @@ def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> F
 
 
 def strongest(gains: Floats) -> Floats:
-    """Return the gain of the strongest pair of attributes, first for all K folds, then with each
-    fold left out in turn, shape (1 + K,).
+    """Return the gain of the strongest pair of attributes, for all K folds (entry 0) and without
+    each single fold, shape (1 + K,).
 
-    Each pair has a gain g over all folds, and a gain g_k without each fold k. The strongest pair is
-    the one whose smallest gain m is largest, because a gain in a single fold is chance. The first
-    entry is m, and the entry without fold k is m + g_k - g, at least 0. Gains of several pairs
-    overlap, so they are not added up. The strongest pair is chosen for each class. The result is
-    the mean over classes, and 0 if no pair has a positive gain.
+    Each pair has a gain g over all folds, and a gain g_k without fold k. The strongest pair is the
+    one whose smallest gain m is largest, because a gain in a single fold is chance. The first entry
+    is m, and the entry without fold k is m + g_k - g, at least 0. Gains of several pairs overlap,
+    so they are not added up. The strongest pair is chosen for each class. The result is the mean
+    over classes, and 0 if no pair has a positive gain.
 
     Parameters
     ----------
     gains
-        The gains of M pairs for T classes, first for all K folds, then with each fold left out in
-        turn, shape (M, T, 1 + K).
+        The gains of M pairs for T classes, for all K folds (entry 0) and without each single fold,
+        shape (M, T, 1 + K).
     """
     if not gains.size:
         return np.zeros(gains.shape[2])
@@ -134,11 +134,12 @@ def strongest(gains: Floats) -> Floats:
 
 
 def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
-    """Return how much better the joint table of each of M pairs of attributes tells one class from
-    all other rows than the sum of their effects, first for all K folds, then with each fold left
-    out in turn, shape (M, 1 + K). `pair_gains` has the formula. `tables` has the rows by pair,
-    fold, class (C classes) and the A and B values of both attributes, shape (M, K, C, A, B).
-    `target` is the index of the class, and `scored` says which folds can be scored, shape (K,).
+    """Return how much better the joint table of two attributes distinguishes one class from all
+    other rows than the sum of their effects, for each of M pairs. The shape is (M, 1 + K): for all
+    K folds (entry 0) and without each single fold. `pair_gains` has the formula. `tables` has the
+    rows by pair, fold, class (C classes) and the A and B values of both attributes, shape (M, K, C,
+    A, B). `target` is the index of the class, and `scored` says which folds can be scored, shape
+    (K,).
     """
     own = tables[:, :, target]
     inside = np.stack([tables.sum(axis=2) - own, own], axis=2)  # (M, K, 2, A, B)

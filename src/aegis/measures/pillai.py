@@ -94,10 +94,10 @@ def pillai_trace(
     ----------
     total, joint, n, offsets, chance
         For d levels (masked values), C classes and m attributes: the rows per pair of levels, (d,
-        d), and per level and class, (d, C), the number of rows, the start of each attribute's
-        levels, (m + 1,), and how much more counts vary after noise is drawn, as a matrix with k
-        columns, (d, k) (`Cooccurrence.chance`). Levels and classes without rows are skipped.
-        `total` and `joint` must count the same n rows.
+        d), and per level and class, (d, C); the number of rows; and the start of each attribute's
+        levels, (m + 1,). If the counts are means over the noise of masks, `chance` is a matrix B,
+        (d, k) for any k, such that drawing the noise adds B B' to their covariance. Levels and
+        classes without rows are skipped. `total` and `joint` must count the same n rows.
 
     Raises
     ------
@@ -177,8 +177,8 @@ def factorised(correlation: Floats, noise: float) -> tuple[Floats, npt.NDArray[n
 
 def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple[int, Floats]:
     """Return the rank r of `correlation`, and the columns of `label` after whitening, shape (r,
-    columns). If `correlation` = P' L L' P, they are L^-1 P `label`. A pivot counts as 0 if it is
-    smaller than `noise` times the rounding error of an indicator.
+    columns): L^-1 P `label`, if `correlation` = P' L L' P with a permutation P and a lower triangle
+    L. A pivot counts as 0 if it is smaller than `noise` times the rounding error of an indicator.
     """
     factor, order, rank = factorised(correlation, max(noise, len(correlation)))
     right = label[order]
@@ -188,7 +188,9 @@ def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple
 
 
 def solved_by(factor: Floats, right: Floats, rank: int) -> Floats:
-    """Return L^-1 `right` for a Cholesky factor L of this rank; `right` may be overwritten."""
+    """Return L^-1 B for a Cholesky factor L (`factor`) of this rank and a matrix B (`right`), which
+    may be overwritten.
+    """
     from scipy.linalg.lapack import dtrtrs
 
     solved, info = dtrtrs(factor[:rank, :rank], right, lower=1, overwrite_b=1)
@@ -237,9 +239,10 @@ _SMALLEST = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class GroupedLevels:
-    """The groups of one attribute's levels, without the most frequent group and without constant
-    ones. All covariances are residual covariances times the number of rows, of indicators that are
-    scaled to a standard deviation of 1.
+    """The groups of one attribute's levels (masked values), without the most frequent group and
+    without constant groups. Covariances are those of the residuals after regression on the
+    attributes whose masks stay the same, times the number of rows. Indicators are scaled to a
+    standard deviation of 1.
 
     Attributes
     ----------
@@ -262,8 +265,8 @@ class GroupedLevels:
 
 @dataclass(frozen=True)
 class Given:
-    """What fixed attributes (whose masks stay the same) leave unexplained: the residual covariances
-    of all other attributes.
+    """The covariances of attributes that remain after regression on the fixed attributes, whose
+    masks stay the same. D is the number of levels (masked values) of the other attributes.
 
     Attributes
     ----------
@@ -340,7 +343,7 @@ class Given:
         )
 
     def grouped(self, levels: slice, groups: Integers) -> GroupedLevels:
-        """Return the groups of an attribute's levels.
+        """Return the groups of an attribute's levels (masked values), with their covariances.
 
         Parameters
         ----------

@@ -110,11 +110,11 @@ def sums_alike(
     class and for its rest.
 
     The rest are the rows of all other classes. The score of a row is b'x: x has an indicator for
-    each of the d levels (masked values), and b is a direction. The shapes are (K, T, 2), (K, T, 2,
-    P) and (K, T, 2, P), for K folds, T classes, and P directions per class and fold; on the axis of
-    length 2, the rest is first. The sum of squares over the rest and the class together is exact.
-    The variance of each attribute's separate score in the rest and in the class shows how to divide
-    this sum between both; the division is an estimate.
+    each of the d levels (masked values), and the direction b their coefficients. The shapes are (K,
+    T, 2), (K, T, 2, P) and (K, T, 2, P), for K folds, T classes, and P directions per class and
+    fold; on the axis of length 2, the rest is first. The sum of squares over the rest and the class
+    together is exact. The variance of each attribute's separate score in the rest and in the class
+    shows how to divide this sum between both; the division is an estimate.
 
     Parameters
     ----------
@@ -154,9 +154,10 @@ def sums_alike(
 
 
 def _by_attribute(counts: CountsByFold, slopes: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """Yield for each attribute the rows by level (masked value), shape (K, C, L), and the score of
-    each level, (K, T, P, L), for K folds, C classes, T compared classes, P directions and L levels.
-    `slopes` are the directions over all d levels, shape (K, T, P, d).
+    """Yield two arrays for each attribute: the rows by level (masked value), shape (K, C, L), and
+    the score of each level, (K, T, P, L), for K folds, C classes, T compared classes, P directions
+    and L levels. A direction (in `slopes`) has the coefficients of a linear score for all d levels,
+    shape (K, T, P, d).
     """
     shown = counts.shown
     if shown is None:  # levels stand for themselves

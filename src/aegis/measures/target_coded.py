@@ -217,12 +217,13 @@ def held_out_target_coded(counts: Cooccurrence) -> float:
 
     It estimates the measure `held-out-pillai-values` from the rows by level (masked value) and
     class and one small matrix. Let V be the trace of the codes of all attributes, without the
-    adjustment of `target_coded`; for two classes, V comes from `trace_by_separation`. The result is
-    `held_out_reached` of V_p and f_p. V_p is V times the share of the levels' strength that a
-    learner with penalty p explains (`believed`). f_p is the sum of `fitted_freedom` over
-    attributes, times V, divided by the sum of the attributes' separate traces, because attributes
-    with the same information overfit only once. For C classes, the value is from 0 to C - 1. It is
-    0 if there is only one class, if all attributes are constant, or if there are no rows.
+    adjustment of `target_coded`; for two classes, V comes from `trace_by_separation`. For a learner
+    with penalty p, V_p is V times the share of the levels' strength that it explains (`believed`).
+    Its degrees of freedom f_p are the sum of `fitted_freedom` over attributes, times V, divided by
+    the sum of the attributes' separate traces, because attributes with the same information overfit
+    only once. The result is `held_out_reached` of V_p and f_p. For C classes, the value is from 0
+    to C - 1. It is 0 if there is only one class, if all attributes are constant, or if there are no
+    rows.
     """
     n, offsets = float(counts.n), np.asarray(counts.offsets)
     tables = _label_tables(counts)
@@ -255,13 +256,13 @@ def target_coded(counts: Cooccurrence) -> float:
     """Return the target-coded trace of a configuration, adjusted for chance.
 
     Let x be the codes of all masked attributes (`class_codes` of their levels, the masked values)
-    and u the label. The trace is V = trace(S_xx^+ S_xu S_uu^+ S_ux). It is adjusted by
-    `adjusted_trace`, where `degrees_of_freedom` gives the number f of fitted parameters. Codes are
-    functions of the levels, so V is at most the plug-in Pillai's trace of the same configuration.
-    For a single attribute both are equal, and their adjusted forms are equal, too. For C classes,
-    the value is at most C - 1. It is 0 if there is only one class, if all attributes are constant,
-    if there are no rows, or if f is too large for the number of rows. With noise masks, f is lower,
-    because counts that are means over the noise fit less by chance.
+    and u the label. The trace is V = trace(S_xx^+ S_xu S_uu^+ S_ux), with covariance matrices S. It
+    is adjusted by `adjusted_trace`, where `degrees_of_freedom` gives the number f of fitted
+    parameters. Codes are functions of the levels, so V is at most the plug-in Pillai's trace of the
+    same configuration. For a single attribute both are equal, and their adjusted forms are equal,
+    too. For C classes, the value is at most C - 1. It is 0 if there is only one class, if all
+    attributes are constant, if there are no rows, or if f is too large for the number of rows. With
+    noise masks, f is lower, because counts that are means over the noise fit less by chance.
     """
     n, offsets = float(counts.n), np.asarray(counts.offsets)
     tables = _label_tables(counts)
@@ -310,9 +311,9 @@ def _covariance(counts: Cooccurrence, spread: Floats) -> Floats:
 
 
 def _separated(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -> float:
-    """Return Pillai's trace of the codes of two classes (see `trace_by_separation`), from the rows
-    for d levels (masked values) and both classes (`joint`), shape (d, 2), and the rows per class
-    (`totals`), shape (2,). `offsets` has the first level of each attribute.
+    """Return Pillai's trace of the codes of two classes, by `trace_by_separation`. `joint` has the
+    rows for d levels (masked values) and both classes, shape (d, 2), `totals` the rows per class,
+    shape (2,), and `offsets` the first level of each attribute.
     """
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)
@@ -340,9 +341,8 @@ def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = No
     offsets
         Start of the levels of each of m attributes, shape (m + 1,).
     chance
-        For counts that are means over the noise of masks: how much more counts vary after the noise
-        is drawn, as a matrix with k columns, shape (d, k). The correction uses it, because such
-        means fit less by chance. None: there is no correction.
+        If the counts are means over the noise of masks: a matrix B, shape (d, k) for any k, such
+        that drawing the noise adds B B' to their covariance. None: there is no correction.
     """
     full = levels > 0
     freedom = float(sum(max(int(full[a:b].sum()) - 1, 0) for a, b in pairwise(offsets.tolist())))
@@ -353,10 +353,11 @@ def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = No
 
 
 def _spread(codes: Floats, offsets: Ints) -> Floats:
-    """Return the codes with separate columns for each attribute, shape (d, m (C - 1)), for d levels
-    (masked values), m attributes and C classes. `codes` has one column per class but the last,
-    shape (d, C - 1); `offsets` is the first level of each attribute. In the result, a level is 0 in
-    the columns of other attributes.
+    """Return the codes of d levels (masked values) with separate columns for each of m attributes,
+    shape (d, m (C - 1)), for C classes. A level has 0 in the columns of other attributes.
+
+    `codes` has one column for each class except the last, shape (d, C - 1), and `offsets` the index
+    of each attribute's first level.
     """
     width = codes.shape[1]
     spread = np.zeros((len(codes), (len(offsets) - 1) * width))

@@ -87,7 +87,7 @@ class Label:
             )
 
     def _check_bounds(self) -> None:
-        """Raise `PolicyError` for bounds that do not ascend, or that are of classes."""
+        """Raise `PolicyError` for bounds that do not ascend, or if a label with classes has bounds."""
         if self.bounds is None:
             return
         if not self.is_number:
@@ -237,6 +237,8 @@ def several_labels(
     tasks: Iterable[LabelTask], serve: Serve = Serve.MEAN, *, known: bool = False
 ) -> Label:
     """Combine several labels into one `Label` of a policy. If there is only one, return this label.
+    `serve` says how their results are combined, and `known` whether the other labels are inputs
+    when one label is predicted.
 
     Examples
     --------

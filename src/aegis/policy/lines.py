@@ -399,7 +399,7 @@ def _label(value: Any) -> Any:
 
 
 def _day(value: Any) -> Any:
-    """Return a date that YAML has parsed as text; other values stay unchanged."""
+    """Convert a date that YAML has parsed to text; other values stay unchanged."""
     return value.isoformat() if isinstance(value, date) else value
 
 

@@ -248,7 +248,9 @@ def read_document(path: str | Path, what: str) -> Located:
 def _refuse_other_documents(
     file: Path, data: Mapping[str, Any], attributes: Mapping[str, Attribute]
 ) -> None:
-    """Raise an error if a file with the content `data` is a recipe, certificate or policy."""
+    """Raise an error if a file with the content `data` is a recipe, certificate or policy, unless
+    the telling keys are names of `attributes`.
+    """
     if "method" in data and "method" not in attributes:
         raise PolicyError(
             f"{file} holds the recipe of a record-level release, not masking configurations.",
@@ -397,7 +399,9 @@ def measure_of_choice(source: str | Path | Located) -> str | None:
 
 @contextmanager
 def _at(located: Located, *path: str | int) -> Iterator[None]:
-    """Add "file, line n: " of the entry at `path` to the message of an error in the context."""
+    """Return a context that adds the file and the line of the entry at `path` to the message of an
+    error.
+    """
     try:
         yield
     except (PolicyError, DataError) as error:
@@ -677,8 +681,9 @@ def _configuration(
     located: Located,
     path: tuple[str | int, ...],
 ) -> Configuration:
-    """Return the configuration `name` from its `masks` as written in a file; attributes that it
-    leaves out get their only candidate mask or, if they have several, `identity`.
+    """Return the configuration `name` from its `masks` as written at `path` in the file `located`.
+    Attributes that it leaves out get their only candidate mask or, if they have several,
+    `identity`.
     """
     if not isinstance(masks, dict):
         raise PolicyError(

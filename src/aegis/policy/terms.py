@@ -43,7 +43,7 @@ class OwnerRule:
     @classmethod
     def of(cls, given: object, where: str) -> OwnerRule:
         """Return the rule in the mapping that `to_dict` wrote; raise `PolicyError` if `given` is
-        anything else.
+        anything else. `where` names its place in the message.
         """
         if not isinstance(given, Mapping) or not given.keys() <= {"privacy", "person", "locked"}:
             raise PolicyError(

@@ -351,9 +351,9 @@ def _objective(advice: Advice) -> str:
 
 
 def _ranked_on(advice: Advice) -> str:
-    """Return a text that says on which rows the proof compares configurations: " on all rows,
-    before any is suppressed". It is empty if no row is suppressed, or if the utility next to it is
-    also measured on all rows.
+    """Return words on the rows with which the search proved that its configuration is the best: "
+    on all rows, before any is suppressed". The text is empty if no row is suppressed, or if the
+    utility next to it is also measured on all rows.
     """
     best, figure = advice.best, advice.utility
     if best is None or figure is None or not best.suppressed_rows or figure.rows == "all":

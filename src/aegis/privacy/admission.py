@@ -70,7 +70,7 @@ def admits_dense(
         Criteria that require more than a class size. The model of each must have the function
         `dense`.
     tables
-        For each sensitive attribute, the number of rows by class and value, shape (n, V).
+        For each sensitive attribute, the number of rows for n classes and V values, shape (n, V).
     sizes
         Number of rows of each class, shape (n,). Classes that are too small must have been left
         out.

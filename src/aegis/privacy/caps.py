@@ -18,7 +18,7 @@ from aegis.privacy.model import Criterion
 
 def equal_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
     """Return the caps (largest shares) of values in a class that follow from t-closeness with the
-    equal distance. It requires
+    equal distance. For the t of `criterion`, it requires
 
         1 - sum_v min(q_v, p_v) <= t,
 
@@ -63,15 +63,15 @@ def hierarchical_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
 
 
 def basic_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return the caps of basic beta-likeness: q_v <= (1 + beta) p_v, where q_v and p_v are the
-    shares of the value v in a class and in the table.
+    """Return the caps (largest shares) of basic beta-likeness: q_v <= (1 + beta) p_v, where q_v and
+    p_v are the shares of the value v in a class and in the table (`bounds`).
     """
     return ShareCaps((1.0 + criterion["beta"] + TOLERANCE) * bounds.most())
 
 
 def enhanced_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return the caps of enhanced beta-likeness: q_v <= (1 + min(beta, -ln p_v)) p_v, where q_v and
-    p_v are the shares of the value v in a class and in the table.
+    """Return the caps (largest shares) of enhanced beta-likeness: q_v <= (1 + min(beta, -ln p_v))
+    p_v, where q_v and p_v are the shares of the value v in a class and in the table (`bounds`).
     """
     most = bounds.most()
     gain = -np.log(np.where(most > 0, most, 1.0))
@@ -82,8 +82,9 @@ def log_ratio_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
     """Return the largest and the smallest shares that values of a class may have under
     delta-disclosure privacy.
 
-    The condition is p_v base^-delta < q_v < p_v base^delta, where `base` is the base of the
-    logarithm. If the model ignores values that a class lacks, there are no smallest shares.
+    The condition is p_v base^-delta < q_v < p_v base^delta, where q_v and p_v are the shares of the
+    value v in the class and in the table (`bounds`), and `base` is the base of the logarithm. If
+    the model ignores values that a class lacks, there are no smallest shares.
     """
     factor = criterion["base"] ** min(criterion["delta"], 60.0 / np.log(criterion["base"]))
     floors = bounds.least() / factor if criterion.model.monotone else None

@@ -71,8 +71,8 @@ class KnownPersons(Persons):
         For each class, the number of its persons whose rows are all in one cell of the counted
         table, shape (n_classes,). None of these persons is in two classes.
     classes, persons
-        All other persons, with one entry for each class of each person, shape (n,): the class,
-        0..n_classes-1, and the number of the person, from 0.
+        All other persons, with one of n entries for each class of each person, shape (n,): the
+        class, 0..n_classes-1, and the number of the person, from 0.
     others
         The number of these other persons.
     """
@@ -401,8 +401,8 @@ class ClassTable:
         Parameters
         ----------
         class_ids
-            The identifier of the class of each cell, shape (n,): any integers, in any order and
-            with repetitions. Classes are numbered in ascending order of their identifiers.
+            The identifier of the class of each of n cells, shape (n,): any integers. Classes are
+            numbered in ascending order of their identifiers.
         counts
             Number of rows of each cell, shape (n,). Cells without rows are left out.
         sensitive
@@ -472,7 +472,7 @@ class ClassTable:
             the codes.
         ids, hierarchies
             The identifier of each class, shape (n_classes,); and, for each sensitive attribute, the
-            groups of its values on each level of a hierarchy, shape (V, L).
+            groups of its V values on the L levels of a hierarchy, shape (V, L).
         """
         tables = {}
         for name, (classes, codes, counts, labels) in sensitive.items():

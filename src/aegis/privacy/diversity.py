@@ -173,8 +173,7 @@ def _steps(counts: SensitiveCounts, below: Floats, area: Floats, first: Ints, la
     last) between values. Q is the cumulative share of values in the class up to the cell, and P_i
     the cumulative share in the table up to step i.
 
-    P is sorted, so the step where P exceeds Q splits the range in two, and prefix sums give both
-    sums. `below` is P, and `area` has the prefix sums of P.
+    `below` is P, in ascending order, and `area` has the prefix sums of P.
     """
     through = np.cumsum(counts.counts)
     before = through[counts.starts] - counts.counts[counts.starts]
@@ -200,9 +199,9 @@ def hierarchical_distance(counts: SensitiveCounts, levels: Ints) -> Floats:
     counts
         The number of rows by class and sensitive value.
     levels
-        The group of each value at height 0, 1, ..., shape (V, L); groups are nested. If the last
-        level has several groups, a root is added. Values in one group at height 0 have the distance
-        0.
+        The group of each of V values at the L heights 0, 1, ..., shape (V, L); groups are nested.
+        If the last level has several groups, a root is added. Values in one group at height 0 have
+        the distance 0.
     """
     tree = _with_root(levels)
     height = tree.shape[1] - 1

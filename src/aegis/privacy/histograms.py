@@ -47,7 +47,7 @@ class TreeGroups:
     Attributes
     ----------
     groups
-        For each value, whether it is in each of the G groups below the root, as 0 and 1,
+        For each of V values, whether it is in each of the G groups below the root, as 0 and 1,
         shape (V, G).
     height
         Number of steps from a value to the root.
@@ -58,7 +58,7 @@ class TreeGroups:
 
     @classmethod
     def of(cls, levels: Ints) -> TreeGroups:
-        """Return the groups on nested levels, which have shape (V, L) for V values. If the last
+        """Return the groups on L nested `levels`, which have shape (V, L) for V values. If the last
         level has several groups, a root is added.
 
         >>> TreeGroups.of(np.array([[0, 0], [1, 0], [2, 1]])).groups.astype(int).tolist()
@@ -113,13 +113,15 @@ class Histograms:
         return self.totals / max(float(self.totals.sum()), 1.0)
 
     def keep(self, mask: Flags) -> Histograms:
-        """Return the histograms of only those classes for which `mask`, shape (n,), is True."""
+        """Return the histograms of only those of the n classes for which `mask`, shape (n,), is
+        True.
+        """
         return Histograms(self.counts[mask], self.tree)
 
 
 def equal_distance(table: Histograms) -> Floats:
-    """Return the total variation distance between the values of each class and of the whole table,
-    from 0 to 1, shape (n,).
+    """Return the total variation distance between the values of each of n classes and of the whole
+    table, from 0 to 1, shape (n,).
     """
     distance: Floats = np.maximum(table.shares - table.reference, 0.0).sum(axis=1)
     return distance
@@ -139,8 +141,8 @@ def ordered_distance(table: Histograms) -> Floats:
 
 
 def hierarchical_distance(table: Histograms) -> Floats:
-    """Return, for each class, the earth mover's distance between its sensitive values and the
-    values of the table, shape (n,).
+    """Return, for each of n classes, the earth mover's distance between its sensitive values and
+    the values of the table, shape (n,).
 
     Each distance is from 0 to 1. The distance of two values is the height of their lowest common
     ancestor in the hierarchy, divided by the height of the hierarchy. This is the length of the
@@ -258,7 +260,8 @@ class Bounds:
         """Return the largest share that each of G groups of values can have among the rows that
         suppression keeps, shape (G,).
 
-        `groups` is a 0/1 matrix of shape (V, G). By default each value is a group.
+        `groups` says for each of V values which groups it is in, as 0 and 1, shape (V, G). By
+        default, each value is a group.
         """
         rows = self.totals if groups is None else self.totals @ groups
         left = max(float(self.totals.sum()) - self.room, 1.0)
@@ -274,7 +277,7 @@ class Bounds:
 
 @dataclass(frozen=True, eq=False)
 class ShareCaps:
-    """A condition on the shares q_v of the values v in a class, and q_g of groups g of values:
+    """A condition on the shares q_v of V values in a class, and q_g of G groups of values:
 
         sum_g min(q_g, caps_g) >= demand,  q_v >= floors_v.
 
@@ -303,7 +306,7 @@ class ShareCaps:
         Parameters
         ----------
         counts
-            Number of rows by class and value, shape (n, V).
+            Number of rows by class and by the V values, shape (n, V).
 
         Examples
         --------
@@ -323,19 +326,18 @@ class ShareCaps:
         """Return, for each class, an upper bound on the number of its rows that can be kept, if
         each part of the class is kept or dropped as a whole.
 
-        The number of kept rows times (sum_g min(q_g, caps_g) - demand) is a concave function of the
-        kept counts. So its tangent at the whole class is an upper bound. Parts for which the
-        tangent is positive are kept. The sum of these positive values pays for other parts, which
-        have negative values: first for the parts that cost least per row; of the last part, only a
-        fraction is kept.
+        The kept rows times (sum_g min(q_g, caps_g) - demand) must not be negative. This is a
+        concave function of the kept counts, so its tangent at the whole class is an upper bound. In
+        the bound, parts with a positive tangent are kept, and other parts as long as the sum stays
+        at least 0: first those that cost least per row, and a fraction of the last one.
 
         Parameters
         ----------
         parts
-            Number of rows by part and value, shape (m, V). The parts of a class follow each other;
-            no part is empty.
+            Number of rows for m parts and V values, shape (m, V). The parts of a class follow each
+            other; no part is empty.
         starts
-            The index of the first part of each class, shape (n,), ascending.
+            The index of the first part of each of n classes, shape (n,), ascending.
         """
         by_class = np.add.reduceat(parts, starts, axis=0)
         held = by_class if self.groups is None else by_class @ self.groups

@@ -26,7 +26,8 @@ def key_counts(codes: Ints, weights: Floats, missing: Flags | None = None) -> tu
     Parameters
     ----------
     codes
-        Values of the key, shape (N, m), from 0.
+        The code (from 0) of the value of each of N records in each of the m columns of the key,
+        shape (N, m).
     weights
         How many people each record represents, shape (N,).
     missing
@@ -111,7 +112,9 @@ def individual_risk(counts: Ints, people: Floats, *, approximate: bool = False) 
 
 
 def _series(f: Floats, z: Floats) -> Floats:
-    """Return 2F1(1, 1; f + 1; z), shape (N,), by a short series if f is large."""
+    """Return 2F1(1, 1; f + 1; z) for each of N pairs of f and z, shape (N,), by a short series if f
+    is large.
+    """
     from scipy.special import hyp2f1  # like other parts of SciPy: taking long to load
 
     large = f >= _LARGE
@@ -159,7 +162,7 @@ def il1s(original: Floats, masked: Floats) -> float:
     Parameters
     ----------
     original, masked
-        The same records in the same order, shape (N, m).
+        The numbers of the same N records in m columns, in the same order, shape (N, m).
 
     Examples
     --------
@@ -185,7 +188,7 @@ def eigenvalue_distance(original: Floats, masked: Floats) -> float:
     Parameters
     ----------
     original, masked
-        The same records in the same order, shape (N, m).
+        The numbers of the same N records in m columns, in the same order, shape (N, m).
 
     Examples
     --------

@@ -162,7 +162,7 @@ def find_implications(
     ----------
     hidden
         For each column that is hidden by its mask, two arrays of shape (N,): the true value and the
-        masked value of each row.
+        masked value of each of N rows.
     released
         For each released column, the released value of each row, shape (N,).
 
@@ -222,16 +222,18 @@ def _compare(
 
 
 def _fixed_by_chance(true: Codes, shown: Codes, both: Codes) -> float:
-    """Return the largest share of rows with a fixed value (`Predictability.fixed`) that chance explains.
+    """Return the largest share of rows with a fixed value (`Predictability.fixed`) that chance
+    explains.
 
-    If most rows with one masked value have the same true value, a small group of these rows often has
-    only this value, however the rows are divided. If chance divides them, the number of its rows with
-    this value is binomial. The result is the mean over such divisions plus `ERRORS` standard deviations.
+    If most rows with one masked value have the same true value, a small group of these rows often
+    has only this value, however the rows are divided. If chance divides them, the number of its
+    rows with this value is binomial. The result is the mean over such divisions plus `ERRORS`
+    standard deviations.
 
     Parameters
     ----------
     true, shown
-        The true and the masked value of each row, shape (N,).
+        The true and the masked value of each of N rows, shape (N,).
     both
         The group of each row: its masked value and the other column's value together, shape (N,).
     """

@@ -395,13 +395,12 @@ class PrivacyRule:
 
     def _without_lonely(self, table: ClassTable, kept_classes: Flags) -> Flags:
         """Suppress more classes, if needed, so that suppressed rows are not isolated by earlier
-        releases.
+        releases. `kept_classes` says which classes are kept so far.
 
-        Rows that earlier releases show in the same way, and that this release lacks, form a class
-        for somebody who has all releases. This class must be empty or meet the rule. If it fails,
-        the smallest kept class that earlier releases show in the same way is suppressed, too. If
-        all rows that earlier releases show in the same way are missing in the end, the new release
-        reveals nothing about them. `kept_classes` says which classes are kept so far.
+        Somebody who has all releases can group the rows that this release lacks: rows that earlier
+        releases show in the same way form a class. Each such class must meet the rule. As long as
+        one fails, the smallest kept class that earlier releases show in the same way is suppressed,
+        too.
         """
         if table.earlier is None:
             return kept_classes
@@ -517,8 +516,8 @@ def _variants(key: str) -> list[PrivacyModel]:
 
 
 def _meanings() -> dict[str, str]:
-    """Return the policy's key of each privacy model, by the title of the model and by each
-    parameter that only models with this key have. It serves to suggest a key.
+    """Return the keys to suggest to users: the key of each privacy model by its title, and the key
+    of each parameter by its name, if only models with this key have the parameter.
     """
     keys = {model.title.lower(): model.key for model in MODELS}
     by_parameter: dict[str, set[str]] = {}

@@ -30,7 +30,7 @@ class SpecialUniques:
     Attributes
     ----------
     sizes
-        Number of minimal sample uniques of each record that have 1, 2, ... `largest` columns,
+        Number of minimal sample uniques of each of N records that have 1, 2, ... `largest` columns,
         shape (N, largest).
     scores
         The SUDA score of each record, shape (N,): the sum over its minimal sample uniques of
@@ -42,8 +42,8 @@ class SpecialUniques:
         For each record and column, the sum of the scores of the record's minimal sample uniques
         that contain the column, shape (N, m).
     chances
-        DIS-SUDA: the scores converted to probabilities that a match with the record is right,
-        shape (N,).
+        DIS-SUDA: the scores converted to probabilities that a match with the record is right, shape
+        (N,).
     match
         DIS: the probability that a match with a record that is unique in the sample is right. It is
         the same for all records.
@@ -74,7 +74,7 @@ def special_uniques(
     Parameters
     ----------
     codes
-        The codes of the values, from 0, shape (N, m).
+        The code (from 0) of the value of each of N records in each of m columns, shape (N, m).
     missing
         Which values are unknown, shape (N, m). Unknown values are in no minimal sample unique, and
         a record with unknown values matches every record that it might equal. None: all values are

@@ -492,9 +492,9 @@ class _MaskedPlan(ReleasePlan[Release]):
         """Return the audit `checked` of `output`, without criteria that cannot be verified because
         of noise.
 
-        Classes of noisy values are random, so the rule was checked on classes by the true values,
-        which the output does not show. Classes by all other quasi-identifiers are unions of those
-        classes, so criteria that merged classes never break can be verified on them.
+        The output does not show the true values, by whose classes the rule was checked. Classes by
+        the quasi-identifiers without noise are unions of those, so only criteria that merged
+        classes never break are verified.
         """
         noised = self._noised()
         if not noised:

@@ -228,7 +228,10 @@ def _audit(
     leaves: ShownLeaves | None,
     progress: Progress,
 ) -> Audit:
-    """Measure the privacy figures of a table, and check the rule on it, if there is one."""
+    """Measure the privacy figures of a table, and check the rule on it, if there is one. `columns`
+    are the columns of each role; `leaves` has the number of original values behind each masked
+    value.
+    """
     quasi, sensitive, person = columns
     if person is not None and population is not None:
         raise PolicyError(
@@ -295,7 +298,8 @@ def _with_leaves(
     leaves: ShownLeaves | None,
 ) -> ClassTable:
     """Return the classes; for each, `hidden` is the share of information (in bits) that masks hide.
-    It follows from the number of original values behind each masked value.
+    It follows from the number of original values behind each masked value, in `leaves` or else in
+    the hierarchies.
     """
     classes = counted.table
     members = counted.members(np.ones(len(classes), dtype=np.bool_))

@@ -269,7 +269,9 @@ class _Check:
             self.mismatches.append(Mismatch(what, certified, measured))
 
     def _differences(self, what: str, certified: Any, measured: Any) -> None:
-        """Record each field below `what` in which two documents differ."""
+        """Record each field below `what` in which the `certified` and the `measured` document
+        differ.
+        """
         self.mismatches += [Mismatch(*three) for three in differing(certified, measured, what)]
 
     def _seal(self) -> None:
@@ -485,7 +487,7 @@ class _Check:
         self._persons()
 
     def _limit(self, what: str, rows: Any, suppressed: Any, *, persons: bool) -> None:
-        """Record if the field `what` of all `rows` (or persons) is above the limit of the rule."""
+        """Record the field `what` if more of the `rows` are `suppressed` than the rule allows."""
         if self.declared is None or persons != (self.declared.person is not None):
             return
         if not (is_count(rows) and is_count(suppressed)):
@@ -552,7 +554,7 @@ class _Check:
         return audited
 
     def _needing_more(self) -> list[str]:
-        """Return patterns of fields that only a population or a hierarchy could check."""
+        """Return patterns of the names of fields that only a population or hierarchy could check."""
         patterns = ["privacy.outside.implied*"]
         self.unchecked.append(f"privacy.outside.implied: {_OF_EACH_ROW}")
         if self._crowd_unknown(rule_of(self.document["policy"].get("privacy"))):

@@ -42,8 +42,8 @@ def certified_population(
 ) -> Source | None:
     """Return the population with which the certified classes are compared.
 
-    Return None if no policy is given, or if the population follows from an original table that is
-    not given.
+    It is masked by `masks`. Return None if no policy is given, or if the population follows from an
+    original table that is not given.
     """
     if policy is None:
         return None

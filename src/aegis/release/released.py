@@ -93,7 +93,9 @@ def _summary(source: Source, policy: Policy) -> Summary:
 def _utility_of_labels(
     source: Source, output: Source, policy: Policy, measured: Source | None
 ) -> UtilityFigure:
-    """Combine the shares of utility that an output keeps for each of several labels."""
+    """Combine the shares of utility that an output keeps for each of several labels. `measured` is
+    the output with weights and persons, if the policy names them.
+    """
     several = policy.label.several
     assert several is not None
     output = with_hidden(output, policy)

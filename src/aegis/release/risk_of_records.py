@@ -83,7 +83,7 @@ class RecordRisk:
     missing
         How a missing value of a quasi-identifier is compared with other values.
     risks
-        Probability that an attacker finds the person of each record in the population, shape
+        Probability that an attacker finds the person of each of N records in the population, shape
         (N,).
     counts, people
         For each record, the number of records in the sample and the estimated number of people that

@@ -123,7 +123,9 @@ def target_of(
     force: bool = False,
     batches: Batches = lambda: None,
 ) -> FileTarget | SparkFolder:
-    """Return the target of a release: a folder if the rows stay on the engine, otherwise a file."""
+    """Return the target of a release: a folder if the rows stay on the engine, otherwise a file.
+    The options are those of `FileTarget`.
+    """
     if source.engine.rows_stay:
         return SparkFolder(source, str(output), force)
     return FileTarget(source, Path(output), safe_csv, force, batches)

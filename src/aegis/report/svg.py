@@ -73,9 +73,6 @@ class Drawing:
 def draw(plot: Plot, *, name: str, title: str, description: str) -> Markup:
     """Return a chart as an inline SVG with a title and a description.
 
-    The data is added to the specification only here. Altair copies and checks everything in a
-    chart, and this would take most of the time if the chart contained the data.
-
     Parameters
     ----------
     plot
@@ -95,6 +92,7 @@ def draw(plot: Plot, *, name: str, title: str, description: str) -> Markup:
     import altair
 
     version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    # Altair copies and checks everything in a chart, so the data is added only here.
     specification = plot.chart.to_dict(validate=False)
     specification |= {"config": _config(), "datasets": dict(plot.data)}
     text = to_svg(specification, version)

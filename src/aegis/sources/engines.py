@@ -281,12 +281,9 @@ class Postgres(Engine):
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
         """Store the result of a query as a temporary table on the server as long as the context
         lasts.
-
-        The server computes statistics of the tables that were uploaded for the query, and of the
-        result. Without statistics, it would expect each join to multiply the rows, hash the larger
-        table, and sort rows in order to group them.
         """
         self.backend._run_pre_execute_hooks(expression)
+        # Without statistics, the server would expect each join to multiply the rows.
         for uploaded in expression.op().find(InMemoryTable):
             self.backend.raw_sql(f'ANALYZE "{uploaded.name}"').close()
         with super().keep(expression) as table:

@@ -225,9 +225,9 @@ def _answers(source: Source, asked: Sequence[str]) -> list[Any]:
 def _counts(source: Source, texts: Sequence[str], units: Sequence[str] = ()) -> list[Sequence[Any]]:
     """Count the forms of the values in columns of text.
 
-    Return, for each column, the number of values that are not null; of values written as numbers
-    with a point, with a comma, and with either; of values that contain a comma, a point, and groups
-    of three digits; then the signs other than digits, and the texts that mean null.
+    Return a list for each column. It has the numbers of values that are not null, that are numbers
+    with a point, with a comma, and with either, and that contain a comma, a point, and groups of
+    three digits. Then come the signs other than digits, and the texts that mean null.
     """
     listed = ", ".join(map(literal, _NULLS))
     asked = [sql for name in texts for sql in _asked(_shown(name, units), listed)]

@@ -194,9 +194,6 @@ def _parities(
 ) -> tuple[NDArray[np.bool_], bool]:
     """Return, for each of `places`, whether an odd number of flags in `marked` is before it; and
     whether their total is odd.
-
-    Flags are packed into 64-bit words. The parity before a position is that of all earlier words,
-    which is accumulated once, plus that of the lower bits of its own word.
     """
     packed = np.packbits(marked, bitorder="little")
     words = np.frombuffer(packed.tobytes() + bytes(-len(packed) % 8), dtype="<u8")

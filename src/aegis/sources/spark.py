@@ -370,7 +370,9 @@ class SparkFolder:
             raise
 
     def _replace(self, partial: str) -> None:
-        """Give `partial` its final name; an existing folder is moved away, and back on failure."""
+        """Give the folder `partial` its final name; an existing folder is moved away, and back on
+        failure.
+        """
         written, target, old = map(self._path, (partial, self.place, f"{partial}.old"))
         there = self._files.exists(target)
         if there:

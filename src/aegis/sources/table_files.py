@@ -71,8 +71,8 @@ def write_parquet(
 ) -> None:
     """Write batches of rows to a Parquet file; each batch becomes a row group.
 
-    Texts come as dictionaries and are read as texts. The file does not state the smallest and the
-    largest text, because to find them would take a third of the time.
+    Batches may have texts as dictionaries; readers of the file get texts. The file does not state
+    the smallest and the largest text, because to find them would take a third of the time.
 
     Parameters
     ----------

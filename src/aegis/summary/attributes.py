@@ -265,7 +265,7 @@ def describe(
     data
         The distinct values and the number of rows of each.
     joint
-        Number of rows per value and class, shape (V, C).
+        Number of rows for V values and C classes, shape (V, C).
     masks
         The candidate masks: pairs of the fitted mask and the declared one.
     max_levels
@@ -491,9 +491,8 @@ def narrow(summary: Summary, policy: Policy) -> Summary | None:
     The table need not be read again under these conditions. The policy has the same label and
     roles, and all its masks are candidates of the summary. The policy's rule protects only
     attributes that were counted. If masks learn bounds from the data, the rule does not require
-    larger classes than `shared_rows` of the summary. Atoms (the sets of values that are counted
-    together) stay the same, because finer atoms change no score. If nothing differs, the same
-    summary is returned.
+    larger classes than `shared_rows` of the summary. If nothing differs, the same summary is
+    returned.
     """
     own = policy.chosen_label
     asked = {a.name: a for a in (*policy.features, *([] if own is None else [own]))}

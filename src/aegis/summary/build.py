@@ -189,8 +189,8 @@ class TaskBuilder(HeldBuilder):
         self, dealer: Dealer, attributes: Mapping[str, AttributeSummary], atoms: Sequence[Integers]
     ) -> tuple[Ints, Ints]:
         """Return, for each labelled row, the two sums over its atoms (sets of values) from which
-        its fold is computed: the sums of the whole table, less the terms of attributes from which
-        this label is not predicted.
+        its fold is computed: the sums for the whole table, without the attributes that do not
+        predict this label.
         """
         if self.whole.dealt is None or not all(map(self._known, attributes.values())):
             return super()._content(dealer, attributes, atoms)
@@ -349,8 +349,8 @@ def _check_model(like: Summary, policy: Policy) -> None:
 def declared_policy(summary: Summary) -> Policy:
     """Return the policy under which a summary was made, as far as the summary contains it.
 
-    A summary of an earlier version of Aegis does not contain its privacy rule.
-    Then the rule of the returned policy requires nothing.
+    A summary of an earlier version of Aegis does not contain its privacy rule. Then the rule of the
+    returned policy requires nothing.
     """
     terms = summary.terms
     return Policy(

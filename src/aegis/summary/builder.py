@@ -492,8 +492,8 @@ class Builder:
         return np.asarray(number - mean, dtype=np.float64), of_row
 
     def _counts(self, attribute: Attribute, classes: pa.Array) -> tuple[ValueCounts, Ints]:
-        """Return the distinct values of an attribute with the number of rows of each, shape (V,),
-        and the number of rows by value and class, shape (V, C).
+        """Return the V distinct values of an attribute with the number of rows of each, and the
+        number of rows by value and by the C classes, shape (V, C).
         """
         table = self.source.table
         column = table[attribute.name]

@@ -161,9 +161,6 @@ def same_class(
     """Return conditions of an SQL join that are true if a row belongs to one of these classes. Null
     equals null.
 
-    All conditions are equalities, because every engine can hash these. If a condition used `IS NOT
-    DISTINCT FROM`, PostgreSQL would compare every row with every class.
-
     Parameters
     ----------
     rows
@@ -177,6 +174,8 @@ def same_class(
         order of `quasi`.
     """
     same: list[ir.BooleanValue] = []
+    # Every engine can hash equalities; PostgreSQL would compare each row with each class under
+    # IS NOT DISTINCT FROM.
     for i, name in enumerate(quasi):
         own, other, values = rows[name], classes[f"k{i}"], members[f"k{i}"]
         if values.null_count:
@@ -404,8 +403,8 @@ class CountedClasses:
 
         The people of the population are added as combinations of values without rows of the table.
         All people of a class are counted in one of its combinations, so that nobody counts twice.
-        `counts` has the rows of each combination; `sensitive` and `levels` have the codes of its
-        sensitive values and of their groups.
+        `counts` has the rows of each combination, `sensitive` the codes of its sensitive values,
+        and `levels` the group of each sensitive value on each level of a hierarchy.
         """
         known, others = self.cells.num_rows, population.num_rows
         padding = np.zeros(others, dtype=np.int64)

@@ -69,8 +69,8 @@ class CodedRows:
     values
         For each column, its distinct values in ascending order, with null last.
     codes
-        For each column, the index of each row's value in `values`, shape (N,), in the smallest
-        integer type.
+        For each column, the index of the value of each of N rows in `values`, shape (N,), in the
+        smallest integer type.
     label
         The class of each row, shape (N,); it is C if the row has no label.
     classes
@@ -116,10 +116,10 @@ class CodedRows:
         Parameters
         ----------
         groups
-            For each column, the group of each of its values, shape (V,), and the masked value of
+            For each column, the group of each of its V values, shape (V,), and the masked value of
             each group.
         keep
-            Whether each row is kept, shape (N,).
+            Whether each of the N rows is kept, shape (N,).
         """
         columns = {
             name: join_parts(
@@ -248,8 +248,8 @@ def holding(source: Source) -> Iterator[None]:
     """Return a context that keeps the columns of a large Parquet file in memory once `stored_rows`
     has read them, until the `with` block ends.
 
-    If another thread keeps columns of the same source, both use these columns until the
-    other thread's block ends.
+    Threads that keep columns of the same source share them, until the block of the first thread
+    ends.
     """
     cells = source.rows * len(source.columns) if source.is_parquet else 0
     enough = cells * _CODE_BYTES <= parse_size(limits().memory)
@@ -401,7 +401,7 @@ def grouping(source: Source, names: Iterable[str]) -> Iterator[None]:
 
     Nothing is stored if the engine runs in this process, if most of the first rows (which a trial
     query reads) have a combination of values that no other row has, or if groups of the table are
-    stored already. Other threads do not use the groups, because their counts may last longer.
+    stored already. Other threads do not use the groups.
     """
     schema = source.table.schema()
     columns = [n for n in dict.fromkeys(names) if n in schema and Kind.of(schema[n]) is not None]

@@ -271,9 +271,9 @@ class Dealer:
         return first, second
 
     def _with(self, total: Any, number: Any, weight: Any, place: int) -> Any:
-        """Add the numeric label (`number`, may be negative) and the `weight` of each row to one of
-        the two sums from which the fold of the row is computed: the first (`place` 0) or the second
-        (`place` 1).
+        """Add the numeric label (`number`, may be negative) and the `weight` of each row to the
+        first (`place` 0) or the second (`place` 1) of the two sums from which the row's fold is
+        computed.
 
         `total` has this sum so far, without label and weight; either may be None. Because the
         weight is added, rows that differ only in weight get the same folds in any order of the
@@ -299,9 +299,9 @@ class Dealer:
 
 
 def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Ints:
-    """Return, for each row, the sum over columns of the number of the row's atom (set of values)
-    times a factor, modulo the prime P. `terms` has the two factors and the codes of each column;
-    `place` says which factor to use.
+    """Return, for each row, the sum over columns of a factor times the number of the row's atom
+    (set of values), modulo the prime P. `terms` has two factors and the atom numbers of the rows
+    for each column; `place` (0 or 1) says which factor to use.
 
     Atom 0 adds nothing, so that a column with a single value changes no fold.
     """
@@ -316,13 +316,11 @@ def stable_order(keys: Ints) -> Ints:
     """Return the positions of N keys from 0 to 2^62 - 1 in ascending order, shape (N,); equal keys
     stay in their order.
 
-    Sorting integers is several times faster than sorting positions. So each integer joins the first
-    bits of a key with the position of the key. If two different keys have the same first bits,
-    positions are sorted.
-
     >>> stable_order(np.array([7, 3, 7, 1])).tolist()
     [3, 1, 0, 2]
     """
+    # Sorting integers is several times faster than sorting positions: each integer joins the first
+    # bits of a key with its position.
     bits = max(len(keys) - 1, 1).bit_length()
     packed = (keys >> (bits - 1)) << bits | np.arange(len(keys))
     packed.sort()

@@ -78,9 +78,10 @@ class FoldCounts:
     rows
         Number of labelled rows per fold, shape (F,).
     joints
-        For each attribute i, the number of rows per fold, atom and class, shape (F, A_i, C).
+        For each attribute i, the number of rows per fold, for its A_i atoms and C classes, shape
+        (F, A_i, C).
     cell, fold, count
-        For each pair, three arrays of shape (E,) for the non-empty entries: the index of the cell
+        For each pair, three arrays of shape (E,) for its E non-empty entries: the index of the cell
         among the pair's cells, the fold, and the number of rows.
     """
 
@@ -119,7 +120,7 @@ class PairCounts:
     rows
         Number of labelled rows that were counted: all rows of the table, or a sample.
     joints
-        For each attribute i, the number of rows per atom and class, shape (A_i, C).
+        For each attribute i, the number of rows for its A_i atoms and the classes, shape (A_i, C).
     index, count
         For each pair (i, j) with i < j, two arrays for its non-empty cells: the flat indices in
         ascending order, and the numbers of rows. The cell of the atoms a and b and the class y has
@@ -237,9 +238,9 @@ class PairCounts:
         return matrix
 
     def places(self, pair: tuple[int, int], index: Ints) -> Ints:
-        """Return where the cells of a pair of attributes are in the matrix of all D atoms (sets of
-        values), as flat indices of shape (D, D). `index` has the flat indices of the cells within
-        the pair.
+        """Return the positions of the cells of a pair of attributes in the matrix `total`, shape
+        (D, D), of all D atoms (sets of values): row * D + column. `index` has the flat indices of
+        the cells within the pair (see `PairCounts.index`).
         """
         i, j = pair
         a, b = np.divmod(index // self.classes, self.sizes[j])
@@ -367,7 +368,8 @@ def with_folds(
     names, sizes, classes
         The attributes, the number of atoms (sets of values) of each, and the number of classes.
     joints
-        Number of rows per atom, class and fold, shape (A_i, C F).
+        For each attribute i, the number of rows for its A_i atoms, and for C classes and F folds
+        together, shape (A_i, C F).
     cells
         For each pair of attributes i and j, the flat indices of the non-empty cells in ascending
         order, and their numbers of rows. The cell of the atoms a and b, the class y and the fold

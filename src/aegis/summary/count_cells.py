@@ -161,8 +161,8 @@ def count_in_engine(
     hierarchies: Mapping[str, Hierarchy] | None = None,
     person: str | None = None,
 ) -> Callable[[Mapping[str, Mask]], ClassTable]:
-    """Return a function that counts, by a query to the engine, the equivalence classes that the
-    given masks form. If `person` is given, it counts the persons in that column.
+    """Return a function that counts, by a query to the engine, the equivalence classes that masks
+    of the quasi-identifiers form. If `person` is given, it counts the persons in that column.
 
     It is used if the frequency table does not fit in memory.
     """

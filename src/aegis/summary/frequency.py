@@ -36,7 +36,7 @@ class PersonCells:
     alone
         For each cell, the number of persons with all their rows in this cell, shape (cells,).
     cells, persons
-        For all other persons, each distinct pair of cell and person, shape (n,). Persons are
+        For all other persons, the n distinct pairs of cell and person, shape (n,) each. Persons are
         numbered from 0.
     others
         The number of these other persons.
@@ -49,8 +49,8 @@ class PersonCells:
 
     @classmethod
     def of_pairs(cls, cells: Ints, persons: Ints, n_cells: int) -> PersonCells:
-        """Return the persons of `n_cells` cells, from all distinct pairs of a cell and a person,
-        shape (n,).
+        """Return the persons of `n_cells` cells, from all n distinct pairs of a cell and a person,
+        given as two arrays of shape (n,).
         """
         spread = np.bincount(persons)
         single = spread[persons] == 1
@@ -242,8 +242,7 @@ def combine(columns: Iterable[Integers], rows: int) -> Ints:
     """Return a number for each of `rows` rows. Two rows have the same number if and only if they
     have the same codes in all columns.
 
-    The numbers are mixed-radix numbers of the codes. They are renumbered before they overflow, so
-    any number of columns is possible.
+    Any number of columns is possible.
     """
     key = np.zeros(rows, dtype=np.int64)
     space = 1
@@ -296,9 +295,8 @@ def rows_by_key(key: Ints) -> Ints:
 def distinct_keys(key: Ints) -> tuple[Ints, Ints, Ints]:
     """Return three arrays about the distinct keys in ascending order: the index of the first
     occurrence of each; for each entry of `key`, the position of its key among them; and the number
-    of occurrences of each. `np.unique` returns the same.
-
-    `np.unique` sorts all rows; this function hashes them and sorts only the distinct keys.
+    of occurrences of each. `np.unique` returns the same, but more slowly, because it sorts all
+    rows.
     """
     encoded = pa.array(key).dictionary_encode()
     seen, keys = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()

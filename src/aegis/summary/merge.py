@@ -338,8 +338,8 @@ class _Merger:
         return min(ends), max(ends)
 
     def _unit(self) -> NumberUnit | None:
-        """Return the smallest unit of a numeric label among the parts, of which all numbers are
-        multiples.
+        """Return the smallest unit that a numeric label has in any part. All numbers of the label
+        are multiples of it.
         """
         units = [s.label.unit for s in self.summaries if s.label.unit is not None]
         return max(units, key=lambda unit: unit.exponent, default=None)
@@ -513,8 +513,8 @@ class _Merger:
         return np.concatenate(codes).astype(np.int32), first
 
     def _label_keys(self, tables: Sequence[FrequencyTable]) -> tuple[Int32s, Int32s]:
-        """Return, for a label without candidate masks, the code of each cell of all parts in the
-        merged frequency table (a class, or null), and the list of all codes.
+        """Return two arrays on a label without candidate masks: for each cell of all parts, the
+        code of its class (or null) in the merged frequency table, and all codes.
         """
         codes = []
         for table, to_class in zip(tables, self.class_codes, strict=True):

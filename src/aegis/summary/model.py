@@ -153,12 +153,12 @@ class AttributeSummary:
     name, role, kind, weight
         Name, role and weight in the policy, and the kind of the values.
     values
-        Distinct values, shape (V,), in ascending order, with NaN before null and null last.
+        The V distinct values, shape (V,), in ascending order, with NaN before null and null last.
     counts
         Rows per value, shape (V,).
     joint
-        Number of rows (or sum of weights) per value and label class, shape (V, C). Rows without a
-        label do not count.
+        Number of rows (or sum of weights) per value and for C label classes, shape (V, C). Rows
+        without a label do not count.
     atoms
         The atom of each value, shape (V,). An atom is a set of values that have the same level and
         the same range under every mask.
@@ -197,8 +197,8 @@ class AttributeSummary:
 
     @property
     def all_values(self) -> pa.Array:
-        """The distinct values that the attribute has in the table, shape (V,), even if their joint
-        counts were withheld.
+        """The V distinct values that the attribute has in the table, shape (V,), even if their
+        joint counts were withheld.
         """
         return self.values if self.domain is None else self.domain.values
 
@@ -221,7 +221,9 @@ class AttributeSummary:
 
     @property
     def numbers(self) -> Floats | None:
-        """All values as numbers, shape (V,), with NaN for null; None if the attribute has no order."""
+        """The V values as numbers, shape (V,), with NaN for null; None if the attribute has no
+        order.
+        """
         if not self.kind.ordered:
             return None
         return numbers_of(self.all_values)
@@ -306,7 +308,7 @@ class LabelSummary:
     classes
         The text of each class, in class order.
     counts
-        Number of rows per class, shape (C,).
+        Number of rows of each of C classes, shape (C,).
     unlabelled
         Number of rows whose label is null. No joint count includes them.
     mask
@@ -486,10 +488,11 @@ class Summary:
 
     @cached_property
     def number(self) -> dict[str, float] | None:
-        """The mean and standard deviation of a numeric label, over the rows of the pair counts.
+        """The mean and standard deviation of a numeric label, over the rows on which pairs of
+        values were counted.
 
-        `one_row` is the largest share of the variance that a single row contributes, at most 1. If
-        rows have weights, it is the share of a row of average weight.
+        The entry `one_row` is the largest share of the variance that a single row contributes, at
+        most 1. If rows have weights, it is the share of a row of average weight.
         """
         sums, unit, rows = self.pairs.responses, self.label.unit, self.pairs.counted
         if sums is None or unit is None:

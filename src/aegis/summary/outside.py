@@ -53,8 +53,6 @@ record lists all.
 class Outside:
     """The risks in a table from which the privacy rule does not protect.
 
-    Results, pages and certificates all contain this record.
-
     Attributes
     ----------
     rows, unique_rows
@@ -166,12 +164,12 @@ def _counted(
     covered: Sequence[str],
     person: str | None,
 ) -> Iterator[tuple[ir.Table, list[str]]]:
-    """Yield a table whose rows can be grouped to find unique rows, and the names of its columns
-    that represent the columns `covered` by the rule.
+    """Yield a table for finding unique rows, and the names of those of its columns that represent
+    the columns `covered` by the rule.
 
-    Columns are renamed: `v3` has the values of `columns[3]`, so that no name equals that of an
-    added column. If rows are counted, each distinct row is kept once, with its number `n`. A
-    database server compares texts slowly, so there the column `c` numbers the combinations of the
+    Column `v3` of the table has the values of `columns[3]`. If rows are counted and not persons
+    (the column `person`), each distinct row is kept once, with its number `n`. On a database
+    server, which compares texts slowly, the column `c` numbers the combinations of values in the
     covered columns.
     """
     named = {f"v{place}": table[name] for place, name in enumerate(columns)}
@@ -188,8 +186,8 @@ def _counted(
 
 
 def _sizes(table: ir.Table, columns: Sequence[str]) -> ir.Table:
-    """Return a query for three numbers of a table: its rows, its rows whose values in `columns` no
-    other row has, and the different combinations of these values.
+    """Return a query for three numbers: of the rows of a table, of the rows whose combination of
+    values in `columns` no other row has, and of different combinations.
     """
     if PERSON in table.columns:
         sizes = count_persons(table, {name: table[name] for name in columns}, PERSON)
@@ -306,7 +304,7 @@ def outside_of_codes(
     Parameters
     ----------
     codes
-        For each compared column, the code of each row's value, shape (N,).
+        For each compared column, the code of the value of each of N rows, shape (N,).
     values
         For each compared column, its number of distinct values, without null.
     quasi, label

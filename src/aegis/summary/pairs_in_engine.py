@@ -42,9 +42,9 @@ _NOWHERE = -1
 
 
 def _joint(index: Ints, count: Ints, size: int, width: int) -> Ints:
-    """Return the number of rows by atom (set of values), class and fold of an attribute with `size`
-    atoms, shape (size, width), from its counts as a pair with itself (the flat index and the rows
-    of each cell). `width` is the number of classes times folds.
+    """Return the number of rows by atom (set of values), class and fold for an attribute with
+    `size` atoms, shape (size, width). `width` is the number of classes times folds. `index` and
+    `count` have the flat index and the rows of each cell of the attribute paired with itself.
     """
     cell, column = np.divmod(index, width)
     joint = np.zeros((size, width), dtype=np.int64)
@@ -138,9 +138,9 @@ def _atoms(
     attributes: Mapping[str, AttributeSummary],
     classes: pa.Array,
 ) -> ir.Table:
-    """Return a table with the class and the atoms (sets of values) of each labelled row and, if
-    `labelled` has them as `aegis_u`, `aegis_r` and `aegis_w`, its unit (`u`), numeric label (`r`)
-    and weight (`w`).
+    """Return a table with the class and the atoms (sets of values) of each labelled row. It also
+    has the row's unit (`u`), numeric label (`r`) and weight (`w`), if `labelled` has them as
+    `aegis_u`, `aegis_r` and `aegis_w`.
     """
     coded: dict[str, tuple[str, pa.Array, Array]] = {
         f"a{i}": (a.name, a.values, a.atoms) for i, a in enumerate(attributes.values())
@@ -187,11 +187,12 @@ def _wide(rank: ir.IntegerValue) -> ir.IntegerValue:
 def _coded(
     source: Source, table: ir.Table, code: str, column: str, values: pa.Array, codes: Array
 ) -> tuple[ir.Table, Callable[[ir.Table], ir.Value]]:
-    """Return a table from which the code of each row's value of `column` can be computed, and a
-    function that computes it. `values` and `codes` list the values and the code of each.
+    """Return a table with the rows of `table`, and a function that computes, from this table or a
+    join with it, the code of each row's value of `column`. `values` and `codes` list the values and
+    the code of each.
 
-    The table is `table`, or its join with a small table that has columns named after `code`. The
-    function also accepts further joins of the table.
+    The result may be joined with a small table of values and codes, whose columns are named after
+    `code`.
     """
     dtype = table[column].type()
     present = values.is_valid().to_numpy(zero_copy_only=False)
@@ -251,9 +252,9 @@ def _responses(
 
 
 def _spread(attribute: AttributeSummary) -> float:
-    """Return the number of equally frequent atoms (sets of values) that would make about as many
-    cells in a count as the atoms of the attribute do: at most its number of atoms, and fewer if
-    some are rare.
+    """Return the effective number of atoms (sets of values) of an attribute: so many equally
+    frequent atoms would give about as many combinations with other attributes. It is at most the
+    number of atoms, and smaller if some are rare.
     """
     shares = np.bincount(attribute.atoms, attribute.counts) / max(attribute.counts.sum(), 1)
     return float(np.sqrt(shares).sum() ** 2)
@@ -263,21 +264,21 @@ def joint_sets(
     sizes: Sequence[int], spread: Sequence[float], most: int, largest: int
 ) -> list[tuple[int, ...]]:
     """Return sets of attributes such that each attribute, and each pair of attributes, is in at
-    least one set.
+    least one set. Sets of more than two attributes have a limited number of combinations of atoms
+    (sets of values).
 
-    A set of more than two attributes has at most `largest` combinations of atoms (sets of values),
-    of which about `most` occur at most. Each new set starts with the pair that has the most
-    combinations among the pairs in no set. Attributes are added as long as there are not too many
-    combinations: first the attribute that adds the most missing pairs, relative to the logarithm of
-    its size.
+    Each new set starts with the pair that has the most combinations among the pairs in no set. Then
+    attributes are added as long as there are not too many combinations: first the attribute that
+    adds the most missing pairs, relative to the logarithm of its number of atoms.
 
     Parameters
     ----------
     sizes, spread
-        For each attribute, its number of atoms, and the number of equally frequent atoms that would
-        give about as many combinations (`_spread`).
+        For each attribute, its number of atoms, and its effective number of atoms, which is smaller
+        if some are rare.
     most, largest
-        The largest product of `spread` and of `sizes` of a set.
+        In a set of more than two attributes: the largest product of `spread`, and the largest
+        product of `sizes`.
     """
     size, counted = np.asarray(sizes, dtype=np.float64), np.asarray(spread, dtype=np.float64)
     uncovered = np.ones((len(size), len(size)), dtype=bool)

@@ -202,10 +202,10 @@ class ResponseSums:
     Attributes
     ----------
     sums
-        For each attribute i, the sum of the labels by fold and atom (a set of values that no mask
-        distinguishes), shape (F, A_i).
+        For each attribute i, the sum of the labels by fold and by its A_i atoms (sets of values
+        that no mask distinguishes), shape (F, A_i).
     total
-        Sum of the labels by fold, shape (F,).
+        Sum of the labels in each of F folds, shape (F,).
     squares
         Sum of the squared labels by fold, as F exact integers.
     """
@@ -268,8 +268,8 @@ class ResponseSums:
         Parameters
         ----------
         joints
-            For each attribute, the weights by fold and atom (set of values), in units, shape (F,
-            A_i).
+            For each attribute i, the weights by fold (F folds) and by its A_i atoms (sets of
+            values), in units, shape (F, A_i).
         rows
             The weights by fold, in units, shape (F,).
         scale

@@ -49,7 +49,7 @@ class AtomRows:
     Attributes
     ----------
     codes
-        For each attribute, the atom of each row, shape (N,), in the smallest integer type.
+        For each attribute, the atom of each of N rows, shape (N,), in the smallest integer type.
     sizes
         Number of atoms of each attribute.
     label, fold
@@ -117,11 +117,8 @@ class AtomRows:
         """Count, for each pair of the D atoms of all attributes, the rows that have both atoms,
         shape (D, D). An atom is a set of values of an attribute. Only the rows with the indices
         `rows` are counted, or all.
-
-        To count faster, several attributes with few atoms are first joined into one variable, whose
-        values are combinations of atoms. Two such variables are counted in one table, and the
-        result adds up entries of this table.
         """
+        # Attributes with few atoms are joined, so that one table counts several pairs at once.
         parts = [_Part.of(self, members, rows) for members in _together(self.sizes)]
         weights = self.weights if rows is None or self.weights is None else self.weights[rows]
         order = [i for part in parts for i in part.members]
@@ -153,7 +150,7 @@ class _Part:
     members
         Indices of the attributes.
     code
-        The combination of atoms in each row, shape (N,).
+        The combination of atoms in each of N rows, shape (N,).
     size
         Number of combinations.
     shown

@@ -90,7 +90,8 @@ def _coarse(
     attribute: AttributeSummary, cells: Int32s, information: Information, max_levels: int
 ) -> tuple[AttributeSummary, Int32s]:
     """Merge the values of an attribute into cells (sets of values that no candidate distinguishes).
-    Return the attribute, and the new atom of each old atom. `cells` has the cell of each value.
+    Return the attribute, and the new atom of each old atom. `cells` has the cell of each value, and
+    `information` says which counts of single values to keep.
     """
     if int(cells.max(initial=-1)) + 1 == len(attribute.values):
         return attribute, np.arange(attribute.n_atoms, dtype=np.int32)  # a candidate shows it all

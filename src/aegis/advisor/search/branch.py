@@ -259,8 +259,8 @@ class BranchAndBound:
         self._loop()
 
     def _to_the_top(self, box: Box) -> None:
-        """Improve a configuration until no change of one or two masks makes it better. Each better
-        configuration is recorded.
+        """Improve a configuration (a box with one candidate an attribute) until no change of one or
+        two masks makes it better. Each better configuration is recorded.
         """
         self._local.improved(box, others, pairs=True)
 
@@ -385,7 +385,8 @@ class BranchAndBound:
 
     def _push(self, box: Box, within: Box, *, tight: bool = False) -> None:
         """Queue a box (a set of candidate masks for each attribute) if it may have a configuration
-        among the best. `within` is a box that contains it.
+        among the best. `within` is a box that contains it. `tight` says that candidates that cannot
+        be the best have already been removed.
         """
         if not self.objective.excludes(box, self._threshold(), within):
             self._queue(OpenBox(self.objective.upper(box), box, tight))
@@ -450,8 +451,8 @@ class BranchAndBound:
         The result has the index of the attribute, the finer half of its candidates as a bit mask,
         and the box of the finer half after the rule has removed candidates (None if the rule
         excludes it). The method is strong branching with the product rule (Achterberg, Koch and
-        Martin, Branching rules revisited, Operations Research Letters 33, 2005). A decrease that is
-        large enough to exclude a half counts no more for being still larger.
+        Martin, Branching rules revisited, Operations Research Letters 33, 2005). Decreases count
+        only up to the one that excludes the half.
         """
         slack = max(self.objective.upper(box) - self._threshold(), TOLERANCE)
         best: tuple[float, int, int, Box | None] | None = None
@@ -495,8 +496,8 @@ class BranchAndBound:
         is set for candidate i.
 
         `index` is the attribute and `domain` the set. Each half has the candidates of the set that
-        refine one of its candidates. At most about 16 halves are returned; their sizes are spread
-        evenly.
+        refine one particular candidate. At most about 16 halves are returned; their sizes are
+        spread evenly.
         """
         variable = self.problem.variables[index]
         ordered = sorted(members(domain), key=lambda c: -variable.candidates[c].size)
@@ -522,8 +523,9 @@ class BranchAndBound:
             self._to_the_top(box)
 
     def _upper(self, box: Box) -> float:
-        """Return an upper bound of the value of a configuration, negated if smaller values are
-        better; -inf if computing the bound would take too long.
+        """Return an upper bound of the value of the configuration `box` (one candidate an
+        attribute), negated if smaller values are better. The result is -inf if computing the bound
+        would take too long.
         """
         self._go_on()
         in_time = self.clock.allows(self.objective.effort(box))
@@ -537,13 +539,15 @@ class BranchAndBound:
         self.step.advance(0)
 
     def _value(self, box: Box) -> float:
-        """Record a configuration and return its value, negated if smaller values are better; -inf
-        if it is not admissible.
+        """Record the configuration `box` (one candidate an attribute), and return its value,
+        negated if smaller values are better; -inf if it is not admissible.
         """
         return self.objective.bound(box) if self._keep(box) else -math.inf
 
     def _keep(self, box: Box) -> bool:
-        """Record a configuration if it is admissible; return whether it is admissible."""
+        """Record the configuration `box` (one candidate an attribute) if it is admissible; return
+        whether it is admissible.
+        """
         if not self.feasibility.admits(box):
             return False
         if box not in self._known:
@@ -590,7 +594,9 @@ class SearchStrategy(Protocol):
         """The name under which the strategy is registered."""
 
     def suits(self, problem: Problem, objective: Objective, feasibility: Feasibility) -> bool:
-        """Return whether the strategy solves this search faster than branch and bound."""
+        """Return whether the strategy solves this search faster than branch and bound. `problem` is
+        the search space, and `feasibility` checks the rule.
+        """
 
     def search(
         self,
@@ -629,7 +635,7 @@ def suiting(
     problem: Problem, objective: Objective, feasibility: Feasibility
 ) -> SearchStrategy | None:
     """Return the first registered strategy that solves a search faster than branch and bound; None
-    if there is none.
+    if there is none. `problem` is the search space, and `feasibility` checks the rule.
     """
     return next((each for each in STRATEGIES if each.suits(problem, objective, feasibility)), None)
 
@@ -655,8 +661,8 @@ class RowsRemoved(Objective):
 
     @remembered
     def bound(self, box: Box) -> float:
-        """Return minus the number of rows that must be removed under a configuration. For a box (a
-        set of candidate masks for each attribute), return an upper bound of this figure.
+        """Return minus the number of rows that must be removed. For a box (a set of candidate masks
+        for each attribute) with several configurations, return an upper bound of this figure.
         """
         return -float(self._exact(box) if is_leaf(box) else self._at_least(box))
 

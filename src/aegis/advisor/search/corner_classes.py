@@ -105,8 +105,6 @@ class RuleCells:
 def distinct_in_order(keys: Ints) -> tuple[Ints, Ints]:
     """Return the index of the first occurrence of each distinct key, in the order of the keys, and
     for each entry of `keys` the position of its key among the distinct ones. No key is negative.
-
-    Most frequency tables list their cells in this order, so that nothing has to be sorted.
     """
     steps = np.diff(keys, prepend=-1)
     if (steps < 0).any():
@@ -116,12 +114,12 @@ def distinct_in_order(keys: Ints) -> tuple[Ints, Ints]:
 
 
 def refine(ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
-    """Split each class of rows by a second grouping. Return the new class of each of n cells, shape
-    (n,), and a number above all new class numbers. A cell is a combination of values that occurs.
-    Some class numbers may be unused.
+    """Split each class of rows by a second grouping. Return the new class of each of n cells
+    (combinations of values that occur), shape (n,), and a number above all new class numbers. Some
+    class numbers may be unused.
 
-    `ids` has the class of each cell, numbered below `space`. `codes` has its group in the second
-    grouping, numbered below `size`. Both have shape (n,).
+    `ids` has the old class of each cell, a number below `space`. `codes` has the group of each cell
+    in the second grouping, a number below `size`. Both have shape (n,).
     """
     if size == 1:
         return ids, space
@@ -266,9 +264,9 @@ class Corners:
         return tuple(self._finest(i, domain) for i, domain in enumerate(box))
 
     def _finest(self, index: int, domain: int) -> int:
-        """Return a key of the finest grouping in a set of candidates: the index of the finest
-        candidate, or the inverted bit mask of the set if there is none. `domain` is the bit mask of
-        the set; `index` is the variable.
+        """Return a key of the finest grouping in a set of candidates of the variable `index`: the
+        index of the finest candidate. If there is none, the key is the inverted bit mask of the
+        set. `domain` is the bit mask.
         """
         variable = self._problem.variables[index]
         if not variable.quasi:

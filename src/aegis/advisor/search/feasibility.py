@@ -51,7 +51,9 @@ class Feasibility(Protocol):
         """
 
     def admits(self, box: Box) -> bool:
-        """Return whether the only configuration of a box (one mask an attribute) meets the whole rule."""
+        """Return whether the only configuration of a box (one mask an attribute) meets the whole
+        rule.
+        """
 
 
 class InMemory:
@@ -202,9 +204,9 @@ class InMemory:
         instead: tuple[int, int] | None,
         masks: Sequence[Candidate | None],
     ) -> bool:
-        """Return whether configurations in a box (a set of candidate masks for each attribute) can
-        still keep enough rows, by the equivalence classes under its finest masks. False proves that
-        none is admissible.
+        """Return False if the equivalence classes under the finest masks of a box (a set of
+        candidate masks for each attribute) prove that no configuration in the box can keep enough
+        rows.
 
         `corner` is a key of the box's coarsest configuration, and `masks` has the candidates of the
         protected attributes. `instead` has the index of an attribute, and a set of its candidates
@@ -251,9 +253,9 @@ class InMemory:
         return rule.check(table).admissible
 
     def _meets_by_size(self, box: Box, instead: tuple[int, int] | None, k: int) -> bool:
-        """Return whether the coarsest masks of a box leave so few rows in classes with fewer than
-        `k` rows that all these rows may be suppressed. `instead` has the index of an attribute, and
-        a bit mask that replaces its set of candidates in the box.
+        """Return whether all rows in classes with fewer than `k` rows may be suppressed, under the
+        coarsest masks of a box (a set of candidate masks for each attribute). `instead` has the
+        index of an attribute, and a bit mask that replaces its set of candidates in the box.
         """
         node = self._node(box, instead)
         met = self._implied.answer(node)
@@ -279,8 +281,8 @@ class InMemory:
         """Return the candidate of each protected attribute of the rule, in the rule's order; None
         for an attribute without candidates.
 
-        If the box (a set of candidate masks for each attribute) still has several candidates for
-        one of these attributes, return None.
+        If the box (a set of candidate masks for each attribute) has several candidates for a
+        protected attribute, the result is None.
         """
         masks: list[Candidate | None] = []
         for name in self.plan.rule.sensitive:
@@ -296,8 +298,8 @@ class InMemory:
 
     @remembered
     def _undecided_part(self, rule: PrivacyRule | None) -> PrivacyRule | None:
-        """Return a rule with only some of the criteria: those for which a failing class does not
-        prove that all finer configurations fail. The result is None if there are no such criteria.
+        """Return a rule with only some of the criteria, or None if none is left: those for which
+        one failing class does not prove that all finer configurations fail.
         """
         if rule is None:
             return None
@@ -380,8 +382,8 @@ class InMemory:
         return self._passed[key]
 
     def _judged(self, box: Box) -> bool:
-        """Return whether a configuration meets the rule. Only classes that are large enough are
-        checked against the criteria beyond class sizes.
+        """Return whether the configuration `box` (one candidate an attribute) meets the rule. Only
+        classes that are large enough are checked against the criteria beyond class sizes.
         """
         ids, space = dense(*self._tables.of(box))
         choice = self.problem.choice(box)
@@ -418,7 +420,7 @@ class InEngine:
         """Return a box (a set of candidate masks for each attribute) unchanged, or None if its
         coarsest configuration fails a rule that coarser masks never break.
 
-        Without a coarsest configuration, the box is returned.
+        A box without a coarsest configuration is returned unchanged.
         """
         self.clock.check()
         rule = self.plan.rule
@@ -428,7 +430,9 @@ class InEngine:
         return box if corner is None or self.admits(corner) else None
 
     def admits(self, box: Box) -> bool:
-        """Return whether a single configuration meets the rule, which takes one database query."""
+        """Return whether the only configuration of a box (one mask an attribute) meets the rule,
+        which takes one database query.
+        """
         # Masks of other attributes do not change classes, so they share the answer.
         key = tuple(
             domain if v.quasi or v.name in self.plan.rule.sensitive else 0
@@ -487,8 +491,8 @@ class BesidePopulation(InMemory):
 
     Criteria on the table remove candidates as in a search without a population. Criteria on the
     population are checked for the coarsest configuration of a box (a set of candidate masks for
-    each attribute), if there is one. If a criterion fails there that coarser masks never break, or
-    that finer masks cannot repair, no configuration in the box is admissible.
+    each attribute), if there is one. A criterion that fails there excludes the box, if coarser
+    masks never break it, or if finer masks cannot repair it.
     """
 
     def __init__(

@@ -223,8 +223,8 @@ def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[s
 @dataclass
 class _FrontStrength:
     """One value of the parameter of the rule that a front varies, with the rule and the objective
-    for this value. `box` is the best configuration so far (None: there is none). `bound` is an
-    upper bound of the objective, which is negated if smaller values are better.
+    for this value. `box` is the best configuration so far; None if there is none. `bound` is an
+    upper bound of the objective for all configurations, negated if smaller values are better.
     """
 
     value: float
@@ -314,12 +314,11 @@ def trace_front(
 def _strength(
     searcher: Searcher, parameter: str, value: float, weaker: Sequence[_FrontStrength]
 ) -> _FrontStrength:
-    """Return a point of a front (one value of a varied parameter of the rule), still without a
-    configuration. If the upper bound of the next weaker point is also valid for the new point, the
-    new point begins with it.
+    """Return a new point of a front: the rule in which `parameter` has the given `value`, still
+    without a configuration.
 
-    `value` is the point's value of the varied parameter. `weaker` is empty or has the next weaker
-    point.
+    `weaker` is empty or has the next weaker point. If the upper bound of that point is also valid
+    for the new point, the new point begins with this bound.
     """
     rule = rule_at(searcher.plan.rule, parameter, value)
     if rule.shortage(searcher.summary.rows, searcher.plan.values):
@@ -472,7 +471,9 @@ class Masking(Additive):
         super().__init__("masking", sign, [values])
 
     def share(self, box: Box) -> float:
-        """Return how much a single configuration masks, from 0 to 1."""
+        """Return how much a configuration (a box with one candidate an attribute) masks, from 0 to
+        1.
+        """
         return max(0.0, self.sign * self.bound(box))
 
 
@@ -509,7 +510,9 @@ class AboveScore:
         return narrowed
 
     def admits(self, box: Box) -> bool:
-        """Return whether a configuration meets the rule and also reaches the score."""
+        """Return whether a configuration (a box with one candidate an attribute) meets the rule and
+        also reaches the score.
+        """
         return self._score.bound(box) >= self._least and self._inner.admits(box)
 
 
@@ -637,8 +640,8 @@ def explain(
 
 
 def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[FinerMask]:
-    """Return the next finer candidate masks of each attribute, each with how it would change the
-    score of the best configuration, and which requirements it would violate.
+    """Return the next finer candidate masks of each attribute, each with the score that the best
+    configuration would gain and the requirements that it would violate.
 
     `box` is the best configuration, and `value` its score (negated if smaller scores are better),
     with which the scores under finer masks are compared. If time runs out, the remaining candidates

@@ -96,8 +96,8 @@ class LocalSearch:
     def improved(
         self, box: Box, nearby: Nearby, *, pairs: bool = False, thorough: bool = False
     ) -> Box:
-        """Return a configuration that no change of one mask improves. If `pairs` is True, no
-        exchange (one mask finer, another one coarser) improves it, either.
+        """Return a configuration that no change of one mask improves, and, if `pairs` is True, no
+        pair of changes, either.
 
         Parameters
         ----------

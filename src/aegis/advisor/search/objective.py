@@ -80,17 +80,18 @@ class Objective(ABC):
         """Return an upper bound of `sign * figure` for all configurations in a box (a set of
         candidate masks for each attribute), which takes little time to compute.
 
-        The result is never below `bound`, which may take longer and is exact for a single
-        configuration.
+        The result is never below that of `bound`. That method may take longer, and is exact for a
+        single configuration.
         """
         return self.bound(box)
 
     def excludes(self, box: Box, value: float, within: Box) -> bool:  # noqa: ARG002 - others use it
-        """Return whether no configuration in a box exceeds a value, as far as `upper` shows.
+        """Return True if an upper bound shows that no configuration in a box exceeds `value`, which
+        is negated if smaller values are better.
 
         A box has a set of candidate masks for each attribute, and `within` is a larger box that
-        contains `box`. The value is negated if smaller values are better. An objective that adds up
-        several bounds may use bounds that it has already computed for the larger box.
+        contains `box`. An objective that adds up several bounds may use bounds that it has already
+        computed for the larger box.
         """
         return self.upper(box) <= value
 
@@ -98,8 +99,8 @@ class Objective(ABC):
         """Return a quick estimate of `upper`, an upper bound for a box (a set of candidate masks
         for each attribute). The search uses the estimate only to choose how to split a box.
 
-        The search compares the estimate for a box with the estimates for its halves. It does less
-        harm to overestimate this difference than to underestimate it.
+        The search compares the estimates for a box and for its halves. Estimating the difference
+        too high does less harm than estimating it too low.
         """
         return self.upper(box)
 
@@ -211,8 +212,8 @@ def seconds_of(problem: Problem, box: Box) -> float:
 
 
 def levels_of(problem: Problem, box: Box) -> tuple[int, int]:
-    """Return how many levels (masked values) the attributes with several candidate masks have in a
-    configuration, and how many levels all other attributes have.
+    """Return how many levels (masked values) two sets of attributes have in the configuration
+    `box`: attributes with several candidate masks, and all other attributes.
     """
     counts = [0, 0]
     for variable, domain in zip(problem.variables, box, strict=True):
@@ -244,8 +245,8 @@ def columns_work(levels: int) -> float:
 
 
 def inverse_work(levels: int) -> float:
-    """Return about how many seconds it takes to compute a bound that needs one inverse of a matrix
-    with this many levels (masked values).
+    """Return about how many seconds it takes to compute a bound that inverts a matrix with one row
+    for each of `levels` levels (masked values).
     """
     return _INVERSE + _FITS * CUBED * float(levels) ** 3
 
@@ -255,11 +256,10 @@ _LEVELS = 1024
 
 
 def has_reach(objective: str, problem: Problem) -> bool:
-    """Return whether an upper bound of an objective can be computed from least squares
-    (`reachable_auc` or `explained_share`).
+    """Return whether a search can compute an upper bound of an objective from least squares.
 
     This is so if the objective is the expected AUC or R2 of linear scores, the label has only one
-    mask, and the summary has counts by fold.
+    mask, and the summary has counts by fold (part of the rows).
     """
     summary = problem.summary
     if objective not in MEASURES or summary.pairs.folds is None:
@@ -283,8 +283,7 @@ class FinestMasks:
 
     A number or date shows its ranges, and a text its masked values. If a candidate adds noise, the
     finest mask shows the atoms (sets of values that all candidates treat in the same way), because
-    the noisy value is a random function of the atom. Boxes with the same set of candidates for an
-    attribute share its finest mask.
+    the noisy value is a random function of the atom.
 
     Parameters
     ----------
@@ -351,8 +350,6 @@ class FinestBound:
 
     The bound is computed for the finest masks of the box (`FinestMasks`). A coarser mask allows
     only some of the linear scores that a finer mask allows, so no configuration exceeds the bound.
-    All boxes share the counts of pairs of attributes, and boxes with the same finest masks share
-    the bound.
 
     Parameters
     ----------
@@ -417,11 +414,11 @@ class Pillai(Objective):
     d / (N - d - 1), with the V of the finest grouping, and the L and d of the coarsest grouping.
     For a single configuration, the bound is exact.
 
-    A noise mask counts as the unmasked atoms in the finest grouping, and as one level in the
-    coarsest grouping. Given the atoms, the noisy values are independent of everything else, so they
-    cannot increase V. The rank d, before its reduction for noise, cannot fall below the rank of the
-    other attributes alone. No trace exceeds the number of classes minus one; this is the bound of a
-    box whose finest grouping has too many levels to fit.
+    A noise mask counts as its unmasked atoms (sets of original values) in the finest grouping, and
+    as one level in the coarsest grouping. Given the atoms, the noisy values are independent of
+    everything else, so they cannot increase V. The rank d, before its reduction for noise, cannot
+    fall below the rank of the other attributes alone. No trace exceeds the number of classes minus
+    one; this is the bound of a box whose finest grouping has too many levels to fit.
     """
 
     sign = 1
@@ -476,22 +473,21 @@ class Pillai(Objective):
 
 @dataclass(frozen=True)
 class _Counts:
-    """Counts of the attributes whose masks a search chooses, by the levels that some candidate
-    distinguishes.
+    """Counts of the attributes whose masks a search chooses, by level: values that no candidate
+    distinguishes are one level.
 
-    All counts that a search needs are sums of these, and there are fewer of them than of pairs of
-    atoms in the summary. Attributes with a single candidate are eliminated, unless that loses
+    Attributes with a single candidate are eliminated, as in a Schur complement, unless that loses
     precision.
 
     Attributes
     ----------
     counts
-        Sums of the counts, or what the eliminated attributes do not explain of them.
+        The counts; after elimination, the part that the eliminated attributes do not explain.
     offsets
         Index of the first level of each of m attributes, and then the number of all levels, shape
         (m + 1,).
     atoms
-        For each attribute, one atom of the summary for each of its levels.
+        For each attribute, one atom (set of original values) of each of its levels.
     places
         Indices of the variables of the search among all, shape (m,).
     """
@@ -543,9 +539,7 @@ def _told_apart(variable: Variable) -> Integers:
 
 class _Corners:
     """Computes Pillai's trace for the finest and the coarsest grouping of a box (a set of candidate
-    masks for each attribute).
-
-    Different boxes may have the same grouping, so fits are cached by grouping.
+    masks for each attribute). Fits are cached.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -588,27 +582,28 @@ class _Corners:
         return fit, int(joint.any(axis=0).sum())
 
     def _groups_of(self, counts: Given, index: int, number: int) -> GroupedLevels:
-        """Return how a grouping merges the levels (counted values) of the attribute at `index`.
-        `number` identifies the grouping, and `counts` has the levels.
+        """Return the group of each level (counted value) of the attribute at `index` under the
+        grouping that `number` identifies. `counts` has the levels.
         """
         levels = slice(*self._offsets[index : index + 2].tolist())
         return self._grouped.get(number, lambda: counts.grouped(levels, self._levels[number]))
 
     def levels(self, box: Box) -> int:
-        """Return the size of the matrix that must be factorised to fit the trace for the finest
-        masks of a box (a set of candidate masks for each attribute): the number of their levels
-        (masked values).
+        """Return the number of levels (masked values) that the finest masks of a box (a set of
+        candidate masks for each attribute) have together. To fit the trace, a matrix of this size
+        is factorised.
         """
         places = enumerate(self._places[: len(self._atoms)])
         return sum(self._sizes[self._number(j, box[place], True)] for j, place in places)
 
     @remembered
     def _number(self, index: int, domain: int, finest: bool) -> int:
-        """Return a number that identifies the common grouping of a set of candidates; equal
-        groupings have equal numbers.
+        """Return a number that identifies the common grouping of a set of candidates: their common
+        refinement if `finest` is True, else their common coarsening. Equal groupings have equal
+        numbers.
 
-        `index` is the position of the variable in the counts. `domain` is the set as a bit mask.
-        The grouping is their common refinement if `finest` is True, else their common coarsening.
+        `index` is the position of the variable in the counts, and `domain` is the set as a bit
+        mask.
         """
         levels = self._grouping(index, domain, finest)
         number = self._known.setdefault((index, levels.tobytes()), len(self._levels))

@@ -63,8 +63,7 @@ class ShareOfLabel(Objective):
     problem
         The search space of the whole table.
     own
-        The search space of the table for this label, which lacks the columns that scores for the
-        label ignore.
+        The search space of the label's table, which lacks the columns that its scores ignore.
     task
         The scorer of the label.
     measure
@@ -98,8 +97,8 @@ class ShareOfLabel(Objective):
 
     @remembered
     def _domain(self, index: int, domain: int) -> int:
-        """Translate a set of candidates of the whole table, as a bit mask, into the set of the same
-        candidates in the label's table; `index` is the position of the attribute there.
+        """Translate `domain`, a set of candidates of the whole table as a bit mask, into the set of
+        the same candidates in the label's table; `index` is the position of the attribute there.
         """
         _, maps = self._places[index]
         return sum({1 << maps[c] for c in members(domain)})
@@ -145,8 +144,10 @@ class ShareOfLabel(Objective):
         return None if percent is None else percent / 100
 
     def _share(self, own: Box, figure: Callable[[Box], float]) -> float | None:
-        """Return the share of the label's utility for a box of the label's table; `figure` computes
-        its score or an upper bound of it, negated if smaller values are better.
+        """Return the share of the label's utility that belongs to the score `figure(own)`, from 0
+        to 1. `own` is a box of the label's table. `figure` computes the score of a configuration,
+        or an upper bound of the scores in a box (a set of candidate masks for each attribute),
+        negated if smaller values are better.
         """
         if is_leaf(own) and self._task.hides_label(self._own.choice(own)):
             score = self.measure.worst(self._rows)
@@ -207,8 +208,8 @@ class SharesKept(Objective):
         """Return a quick estimate of `upper`, the upper bound of the objective for all
         configurations in a box (a set of candidate masks for each attribute).
 
-        It is `upper` itself, unless the bounds of the labels are loose and slow to compute
-        (`loose`). Then it is the weighted mean of quick estimates for the labels.
+        The estimate is `upper` itself, unless the bounds of the labels are loose and slow to
+        compute. Then it is the weighted mean of quick estimates for the labels.
         """
         if not self.loose:
             return self.upper(box)
@@ -229,12 +230,12 @@ class SharesKept(Objective):
         return self._combine([label.quick_share(box) for label in self.labels])
 
     def excludes(self, box: Box, value: float, within: Box) -> bool:
-        """Return whether no configuration in a box exceeds a value, as far as the bounds show.
+        """Return True if the bounds of the labels show that no configuration in a box exceeds
+        `value`.
 
         A box has a set of candidate masks for each attribute, and `within` is a larger box that
-        contains `box`. Labels with few classes come first, because their bounds take less time. A
-        label without a bound yet has the bound of the larger box. As soon as these bounds exclude
-        the box, the result is True.
+        contains `box`. Bounds are computed one after the other, those of labels with few classes
+        first. A label whose bound is not yet computed has the bound of the larger box.
         """
         shares = [label.known_share(within) for label in self.labels]
         for place in self._quickest:
@@ -258,7 +259,8 @@ def _key(candidate: Candidate) -> tuple[bytes, object]:
 
 
 def _places(problem: Problem, own: Problem, task: TaskScorer) -> list[tuple[int, tuple[int, ...]]]:
-    """Match the variables and candidates of one label's table with those of the whole table.
+    """Match the variables and candidates of one label's table (`own`) with those of the whole table
+    (`problem`). `task` scores the label.
 
     For each variable of the label's table, return its index in the whole table. Also return a tuple
     that has, for each of its candidates in the whole table, the index of the candidate in the
@@ -373,10 +375,9 @@ class BelowBound(OfMeasure):
         """Return a quick estimate of the upper bound for a box (a set of candidate masks for each
         attribute). The search uses it only to compare boxes.
 
-        For an expected AUC, the estimate comes from the plug-in Pillai's trace, which is quicker to
-        compute than the bound of an AUC. It is the AUC that two classes with this trace have, times
-        two; the factor has no effect on comparisons. For other measures, the estimate is the upper
-        bound itself.
+        For an expected AUC, the estimate is twice the AUC of two classes with the same plug-in
+        Pillai's trace, which is quicker to compute than the bound of an AUC. For other measures,
+        the estimate is the upper bound itself.
         """
         if self.bounded or self._of_number:
             return self.upper(box)
@@ -520,8 +521,8 @@ class Pairwise(OfMeasure):
     @cached_property
     def _halves(self) -> Floats:
         """Half of the value of each pair of candidate masks, divided by the number of pairs of
-        attributes, shape (M, M) for M candidates of all attributes together. Values are negated if
-        smaller ones are better.
+        attributes, shape (M, M), where M counts the candidates of all attributes. Values are
+        negated if smaller ones are better.
         """
         total = len(self._owner)
         halves = np.zeros((total, total))
@@ -560,14 +561,13 @@ def _changes(own: Ints) -> Ints:
 
 
 class EveryColumn(OfMeasure):
-    """An objective: how well the other columns predict each column, as a mean over columns. A box
-    has a set of candidate masks for each column.
+    """An objective: the mean, over all columns, of how well the other columns predict the column. A
+    box has a set of candidate masks for each column.
 
-    Errors on held-out rows are no smaller than least-squares errors on all rows. Least-squares
-    errors are smallest if the other columns have the finest masks of the box. So for the bound,
-    only the mask of the predicted column varies: the scatter (sums of squares and products) that
-    the other columns explain is grouped by each candidate, and the best candidate counts. The bound
-    is a mean of these maxima, one for each column, and needs only one matrix inverse.
+    For the bound of a box, all columns except the predicted one have the finest masks of the box,
+    and the best mask of the predicted column counts. The prediction is least squares on all rows,
+    because its errors are never larger than those on held-out rows. The bound is the mean over
+    columns, and needs only one matrix inverse.
     """
 
     divides = True
@@ -625,8 +625,8 @@ class EveryColumn(OfMeasure):
         return self._known.get(tuple(coded.keys), make)
 
     def _reached(self, index: int, coded: CodedMasks, candidate: int, explained: Floats) -> float:
-        """Return an upper bound of V / (1 + V) for one column under one candidate mask. It measures
-        how well the other columns predict the column; V is explained below.
+        """Return an upper bound of V / (1 + V), which measures how well the other columns predict a
+        column under one candidate mask.
 
         For each group of the candidate, take the scatter that the other columns explain
         (`explained` has it for the finest levels), divided by the rows of the group; V is the sum

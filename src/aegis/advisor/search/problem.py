@@ -563,12 +563,11 @@ def _domain(chosen: Flags) -> int:
 
 
 def _refinements(groups: Int32s) -> Flags:
-    """Return which of n groupings refine which: entry (i, c) is True if grouping i refines grouping
-    c, shape (n, n).
+    """Return, for each pair of n groupings, whether the first refines the second: entry (i, c) is
+    True if grouping i refines grouping c, shape (n, n).
 
     `groups` has the group of each of V values in each grouping, shape (n, V). A grouping refines
-    another one if values that share a group in the first also share a group in the second. So it
-    suffices to compare each value with the first value of its group.
+    another one if values that share a group in the first also share a group in the second.
     """
     count, size = groups.shape
     first = np.stack([_first_alike(codes) for codes in groups])
@@ -597,8 +596,8 @@ def _first_alike(codes: Int32s) -> Ints:
 
 
 def _followers(first: Ints, few: int) -> Ints:
-    """Return the indices of `few` sampled values that are not the first value of their group. If
-    every group has only one value, all these indices are 0.
+    """Return the indices of `few` sampled values that are not the first value of their group; only
+    zeros if every group has one value.
 
     `first` has, for each value, the index of the first value in its group.
     """

@@ -53,8 +53,8 @@ _SPREAD = 4
 
 
 class Worth:
-    """Decides whether a test that may exclude a box (a set of configurations) is worth its time,
-    judging by how often the test has excluded boxes so far.
+    """Decides whether to run a test that may exclude a box (a set of configurations), judging by
+    how often the test has excluded boxes so far.
     """
 
     def __init__(self) -> None:
@@ -80,8 +80,8 @@ class Worth:
 
 
 class Judge:
-    """Checks whether a configuration meets a rule, or whether a configuration or any finer one may
-    meet it.
+    """Checks whether a configuration meets a rule, and whether it or any finer configuration may
+    meet the rule.
 
     Parameters
     ----------
@@ -190,8 +190,8 @@ class Judge:
         space
             A number above all class numbers.
         parts
-            The classes of the finer configuration. Each is a subset of a coarser class.
-            Configurations between the two keep or suppress it completely.
+            The classes of the finer configuration. Each is a subset of a coarser class, and a
+            configuration between the two keeps or suppresses all of it.
         masks
             The candidate of each sensitive attribute of the rule, in the rule's order; None if an
             attribute has no candidate.
@@ -243,14 +243,14 @@ class Judge:
 
     @cached_property
     def bounds_parts(self) -> bool:
-        """Whether `possible_in_parts`, which also uses the classes under the finest masks, can
-        exclude configurations that `possible` does not exclude.
+        """Whether the classes under the finest masks of a box can exclude configurations (see
+        `possible_in_parts`) that the classes under its coarsest masks cannot exclude.
         """
         return any(c.model.caps is not None and not self.decides(c) for c in self.bounding)
 
     def admits(self, ids: Ints, space: int, masks: Sequence[Mask]) -> bool:
-        """Return whether a configuration meets the rule. This is valid only if
-        `PrivacyPlan.counts_alone` is True.
+        """Return whether a configuration meets the rule, judging only by the rows by class and
+        sensitive value (see `PrivacyPlan.counts_alone`).
 
         Parameters
         ----------
@@ -354,8 +354,8 @@ class Judge:
 
     @remembered
     def _capped(self, criterion: Criterion, mask: Mask) -> ShareCaps | None:
-        """Return the largest share that each value may have in a class that meets a criterion,
-        whichever rows are suppressed; None if the privacy model sets no such limits.
+        """Return the largest share that each value of a protected attribute may have in a class
+        that meets a criterion; None if the privacy model sets no such limits.
 
         `mask` is the candidate of the criterion's attribute.
         """
@@ -410,14 +410,13 @@ def least_bits(problem: Problem, frequency: FrequencyTable, box: Box) -> Floats:
 
 
 def _bits(variable: Variable, chosen: int) -> Floats:
-    """Return a lower bound of how many bits the candidates of a set hide of each of the attribute's
-    V values, shape (V,): log2 of the number of original values (leaves) that the masked value may
-    represent.
+    """Return a lower bound of the bits that the candidates of a set hide of each of the attribute's
+    V values, shape (V,). A candidate hides log2 of the number of original values (leaves) that its
+    masked value may represent.
 
     `chosen` is the set of candidates as a bit mask. If one candidate is the finest, its leaves are
     counted. If none is, the bound uses the groups of the common refinement, and counts the table's
-    values in each. Such a group never has more leaves than the group of a candidate that contains
-    it.
+    values in each.
     """
     finest = variable.finest(chosen)
     if finest is not None:
@@ -511,10 +510,11 @@ class Implied:
         self._met, self._failed = _Sets(self._words), _Sets(self._words)
 
     def answer(self, node: Sequence[int]) -> bool | None:
-        """Return whether a configuration meets the rule; None if earlier answers do not say it.
+        """Return whether a configuration meets the rule, as far as earlier answers imply it; else
+        None.
 
-        `node` has the candidate of each variable. A negative number stands for a grouping that is
-        no candidate; about this, nothing is stored.
+        `node` has the index of the candidate of each variable. With a negative number, which stands
+        for a grouping that is no candidate, the result is None.
         """
         if (own := self._set(node)) is None:
             return None
@@ -523,14 +523,16 @@ class Implied:
         return False if _one_is_empty(self._failed.stored & ~own) else None
 
     def add(self, node: Sequence[int], *, met: bool) -> None:
-        """Store whether a configuration meets the rule. `node` has the candidate of each variable."""
+        """Store whether a configuration meets the rule (`met`). `node` has the index of the
+        candidate of each variable.
+        """
         if (own := self._set(node)) is not None:
             (self._met if met else self._failed).add(own)
 
     def _set(self, node: Sequence[int]) -> Array | None:
-        """Return the candidates that are at least as coarse as the masks of a configuration, as the
-        bits of a column of words, shape (words, 1). The result is None if `node` has a negative
-        number.
+        """Return the set of candidates that are at least as coarse as the masks of a configuration,
+        as 64-bit words with one bit for each candidate, shape (words, 1). `node` has the index of
+        the candidate of each variable; if one is negative, the result is None.
         """
         if not self._words or min(node) < 0:
             return None

@@ -266,8 +266,9 @@ def _run(
 
 
 def _with_labels(advice: Advice, searched: _Searched) -> Advice:
-    """Return the advice with two figures for each of several labels: the utility that the best
-    configuration keeps, and the most that a search for this label alone reaches.
+    """Return the advice on a search (`searched`) with two figures for each of several labels: the
+    utility that the best configuration keeps, and the most that a search for this label alone
+    reaches.
     """
     searcher, clock, best = searched.searcher, searched.clock, advice.best
     tasks = tasks_of(searcher.scorer)
@@ -290,9 +291,9 @@ def _with_labels(advice: Advice, searched: _Searched) -> Advice:
 
 
 def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> Advice:
-    """Return the advice with an explanation of its best configuration and the utility that each of
-    its masks costs, if requested. If requested, also add the front: the best configuration for each
-    value of a parameter of the rule.
+    """Return the advice on a search (`searched`), completed as the request asks: with an
+    explanation of its best configuration and the utility that each mask costs, and with the front.
+    A front has the best configuration for each value of a parameter of the rule.
     """
     searcher, outcome, clock = searched.searcher, searched.outcome, searched.clock
     if request.explain_best and outcome.best and not outcome.interrupted:

@@ -413,8 +413,8 @@ class Searcher:
         return [] if box is None else [self.ranked("closest", box, self.objective.bound(box))]
 
     def closest(self, rule: PrivacyRule, clock: Clock) -> Box | None:
-        """Return the configuration for which the fewest rows must be removed, if it meets the rule;
-        None if it does not, or if no time is left.
+        """Return the configuration for which the fewest rows must be removed; None if even this one
+        does not meet the rule, or if no time is left.
         """
         box = find_closest(self.problem, self._plan_of(rule), clock)
         return None if box is None or not self.verdict(box, rule).admissible else box
@@ -453,7 +453,9 @@ class Searcher:
         return changed(ranked, objective=self.objective.sign * value)
 
     def error(self, box: Box, clock: Clock) -> float | None:
-        """Return the standard error of a configuration's score; None if there is not enough time."""
+        """Return the standard error of the score of the configuration `box` (one candidate an
+        attribute); None if there is not enough time.
+        """
         choice = self.problem.choice(box)
         if not self._errors_allowed([choice], box, clock):
             return None
@@ -472,8 +474,8 @@ class Searcher:
         return clock.allows(count * (_PER_PAIR * float(sum(pairs.sizes)) ** 2 + each))
 
     def verdict(self, box: Box, rule: PrivacyRule) -> Verdict:
-        """Return whether a configuration meets a rule, with the suppressed rows and the sizes of
-        its classes.
+        """Return whether the configuration `box` (one candidate an attribute) meets a rule, with
+        the number of suppressed rows and the sizes of its classes.
         """
         return self._plan_of(rule).check(self.problem.choice(box))
 
@@ -539,7 +541,9 @@ class Searcher:
         )
 
     def utility_kept(self, box: Box) -> float | None:
-        """Return how many percent of the unmasked utility a configuration keeps."""
+        """Return how many percent of the unmasked utility the configuration `box` (one candidate an
+        attribute) keeps.
+        """
         measure, scorer = self.measure, self.scorer
         score = scorer.value(self.problem.choice(box), measure)
         return utility_kept(
@@ -548,8 +552,8 @@ class Searcher:
 
 
 def _of_label(objective: Objective, place: int) -> Objective:
-    """Return the objective of the label at index `place`, from an objective of several labels. Any
-    other objective is returned unchanged.
+    """Return the part of an objective of several labels that belongs to the label at index `place`.
+    Any other objective is returned unchanged.
     """
     return objective.labels[place] if isinstance(objective, SharesKept) else objective
 
@@ -564,8 +568,8 @@ def figures_of(
 ) -> SearchFigures:
     """Return the figures of a search: its best value, its bound, and what is proven.
 
-    `outcome` is the result of the search, and `work` its size and effort. `alone` states whether
-    only the best configuration was requested; `notes` are further notes.
+    `outcome` is the result of the search, and `work` the size and effort of the search. `alone`
+    states whether only the best configuration was requested; `notes` are further notes.
     """
     exact = objective.bounded or outcome.bound < math.inf
     best = outcome.best[0][0] if outcome.best else -math.inf

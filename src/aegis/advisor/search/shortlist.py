@@ -91,10 +91,10 @@ class Shortlist:
         this list.
 
         In the result, `proven` has the part of the list that is proven to be complete. It is None
-        if no part is proven. It is also None if the best configuration is proven to be the best of
-        all combinations, because this says more. `bound` is infinite if the objective has no bound
-        and some admissible configurations were not scored. `complete` is True if the search ran to
-        its end.
+        if there is no such part, or if the best configuration is proven to be the best of all
+        combinations, which is a stronger statement. `bound` is infinite if the objective has no
+        bound and some admissible configurations were not scored. `complete` is True if the search
+        ran to its end.
 
         Parameters
         ----------
@@ -140,8 +140,8 @@ class Shortlist:
         self, outcome: Found, start: Sequence[Box], listed: Sequence[Box], *, every: bool
     ) -> None:
         """Score the listed configurations until time runs out. `every` says whether the list has
-        all admissible configurations; if not, `outcome.bound` receives an upper bound for all of
-        them.
+        all admissible configurations. If not, `outcome.bound` is set to an upper bound for all
+        admissible configurations.
 
         The configurations in `start` and the first listed one are scored in any case.
         """
@@ -198,7 +198,9 @@ class Shortlist:
         return self._objective.bound(whole)
 
     def _score(self, box: Box) -> float:
-        """Return the score of a configuration; -inf if it is not admissible."""
+        """Return the score of the configuration `box` (one candidate an attribute); -inf if it is
+        not admissible.
+        """
         if box not in self._scored:
             if not self._feasibility.admits(box):
                 return -math.inf
@@ -212,8 +214,8 @@ class Shortlist:
 
     def _improve(self, *, blind: bool) -> None:
         """Change one mask of the best configurations at a time, as long as the score improves. If
-        `blind` is True, which means that the list was of little use, also begin with the coarsest
-        configuration.
+        `blind` is True, also improve the coarsest configuration in this way, because the list was
+        of little use.
         """
         local = LocalSearch(self._problem, self._score_in_time, self._score)
         first = self._best_scored()

@@ -369,8 +369,9 @@ class Shuffle(NoiseMask):
         return data.values
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return the probability that value i is shown as value j, shape (V, V), or only the lines
-        `rows`. It is the share of value j in the data, the same for every true value i.
+        """Return the probability that value i is shown as value j, for V values, shape (V, V), or
+        only the lines `rows`. It is the share of value j in the data, the same for every true value
+        i.
         """
         shares = data.counts / max(int(data.counts.sum()), 1)
         return np.tile(shares, (len(range(*rows.indices(len(data.values)))), 1))

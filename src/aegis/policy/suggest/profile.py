@@ -239,9 +239,9 @@ def _described(facts: ColumnFacts, i: int, row: Mapping[str, Any]) -> ColumnFact
 
 
 def _estimated(facts: ColumnFacts, sampled: int, seen: int) -> ColumnFacts:
-    """Add the estimated number of different values to the facts. It is estimated from `seen` values
-    in `sampled` rows; the smallest and the largest value, counted on the whole table, show whether
-    it is at least 1 or 2.
+    """Add the estimated number of different values to the facts of a column, from `seen` different
+    values in `sampled` rows. It is at least 1 if the table has any value, and at least 2 if the
+    smallest and the largest value differ.
     """
     distinct = estimate_distinct(facts.values, sampled, seen) if seen else 0
     least = min(facts.values, int(facts.low is not None) + int(facts.low != facts.high))
@@ -257,11 +257,8 @@ def _estimated(facts: ColumnFacts, sampled: int, seen: int) -> ColumnFacts:
 def _find_repetition(
     source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]
 ) -> list[ColumnFacts]:
-    """Return the facts, completed by two queries on a sample: how often values repeat, the forms of
-    texts, and the most frequent values.
-
-    Wide tables need several such queries: the engine takes far longer if very many columns are
-    stacked at once.
+    """Return the facts, completed by two queries on a sample (more for wide tables): how often
+    values repeat, the forms of texts, and the most frequent values.
     """
     at_once = _STACKED_AT_ONCE if source.engine.in_process else _MOST_AT_ONCE
     asked = [i for i, column in enumerate(facts) if _repeats(column)]
@@ -380,9 +377,9 @@ def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: i
 
 
 def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
-    """Return the facts after adding two facts on each column that may identify persons: the columns
-    of lifelong traits, such as sex, that it determines (tested on a sample if the table is large);
-    and a column of times such that no two rows agree in both.
+    """Return the facts after adding two facts on each column that may identify persons. One is the
+    columns of lifelong traits, such as sex, that it determines (tested on a sample if the table is
+    large). The other is a column of times such that no two rows agree in both.
     """
     traits = [
         Trait(column.name, column.distinct, column.peak)

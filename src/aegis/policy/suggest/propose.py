@@ -197,8 +197,8 @@ def _policy(
     reading: Reading | None,
     weight: str | None,
 ) -> Policy:
-    """Build the policy from the proposals (`profiles`) for the columns; `weight` is the column of
-    survey weights, or None.
+    """Build the policy from the proposals (`profiles`) for the columns. `reading` says how to read
+    the file, and `weight` is the column of survey weights, or None.
     """
     rule = _propose_rule(profiles.values())
     return Policy(
@@ -330,9 +330,8 @@ def _outside(profiles: Mapping[str, ColumnProfile]) -> list[ColumnFacts]:
 
 
 def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
-    """Return the profiles by column after a change of columns that reveal a quasi-identifier.
-    Copies of it become quasi-identifiers, or get a question to the user; squares of it get the role
-    *ignore*.
+    """Return the profiles by column, changed for columns that reveal a quasi-identifier: its copies
+    become quasi-identifiers, too, or get a question to the user; its squares get the role *ignore*.
     """
     quasi = [p.facts for p in profiles.values() if p.role is Role.QUASI_IDENTIFIER]
     twins = find_twins(source, quasi, _outside(profiles))

@@ -407,7 +407,7 @@ def _predicted(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
 
 def _coarser(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
     """Return a `Twin` if the column `other` shows the values of the quasi-identifier `own` in
-    larger groups; else None.
+    larger groups; else None. `codes` has a code for each row, by column.
     """
     if 2 * codes[other].max() > codes[own].max():
         return None

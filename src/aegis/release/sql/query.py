@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 def counting(rule: RuleQuery, listed: list[str], added: list[str]) -> list[tuple[str, str]]:
     """Return the steps (name, query) that count the classes and check each row against the rule.
-    All steps but the last also pass on the columns `listed` (released) and `added` (auxiliary).
+    All steps pass on the columns `listed` (released) and `added` (auxiliary).
     """
     if not rule.conditions:
         return []
@@ -72,9 +72,9 @@ among the rows of the person, from 1.
 
 
 def limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool, person: bool) -> str:
-    """Return the query that adds, to the columns `listed` of the step `before`, the numbers of all
-    and of suppressed rows or (if `person`) persons and, if `unseen`, of rows with unknown values. A
-    later step checks the limits of the rule on these counts.
+    """Return the query that adds numbers to the columns `listed` of the step `before`, with which a
+    later step checks the limits of the rule. They are the numbers of all and of suppressed rows (or
+    persons, if `person`) and, if `unseen`, of rows with unknown values.
     """
     carried = list(listed)
     added = []
@@ -90,7 +90,7 @@ def limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool, per
 
 
 def with_columns(carried: Sequence[str], added: Sequence[tuple[str, str]], before: str) -> str:
-    """Return the query that adds columns (name, expression) to the columns `carried` of `before`."""
+    """Return SQL that selects the columns `carried` and `added` (name, expression) from `before`."""
     columns = [*carried, *(f"{expression} AS {name}" for name, expression in added)]
     return "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM {before}"
 
@@ -259,7 +259,8 @@ def create_statements(
     form: Form | str,
     force: bool,
 ) -> list[str]:
-    """Return the statements that create the release `into` in the database of the table.
+    """Return the statements that create the release `into` (a view or a table, as `form` says) in
+    the database of the table.
 
     Raises
     ------

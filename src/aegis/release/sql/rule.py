@@ -125,8 +125,8 @@ class _CriteriaWriter:
         self.conditions.append(f"{name} >= {least}")
 
     def _same(self, place: int) -> str:
-        """Add a count to the query, for each row: the rows of its class that have the row's value
-        of sensitive attribute number `place`. Return the name of the count.
+        """Add a count to the query: for each row, how many rows of its class have the same value of
+        sensitive attribute number `place`. Return the name of the count.
         """
         column = self.quote(self.sensitive[place])
         inside = f"{self.partition}, {column}" if self.partition else f"PARTITION BY {column}"
@@ -148,13 +148,10 @@ class _CriteriaWriter:
 
 
 class _PersonWriter(_CriteriaWriter):
-    """Collects the SQL expressions of a privacy rule that counts distinct persons.
-
-    Not every dialect has COUNT(DISTINCT ...) as a window function. The largest dense rank by person
-    gives the same number, in the next step of the query; rows without a person share a rank.
-    """
+    """Collects the SQL expressions of a privacy rule that counts distinct persons."""
 
     def _size(self) -> None:
+        # Not every dialect counts distinct values in a window; the largest dense rank is the same.
         order = f"{self.partition} ORDER BY {PERSON}".strip()
         self.counts["aegis_rank"] = f"DENSE_RANK() OVER ({order})"
         self.figures["aegis_rows"] = f"MAX(aegis_rank) OVER ({self.partition})"
@@ -165,7 +162,7 @@ class _PersonWriter(_CriteriaWriter):
             self.conditions.append(f"{self._most(place)} < aegis_rows")
 
     def _same(self, place: int) -> str:
-        """Add a count to the query, for each row: the persons of its class who have the row's value
+        """Add a count to the query: for each row, how many persons of its class have the same value
         of sensitive attribute number `place`. Return the name of the count.
         """
         column = self.quote(self.sensitive[place])

@@ -180,8 +180,8 @@ def _open(forms: Sequence[_Form]) -> bool:
 
 
 def _in_turn(forms: Sequence[_Form]) -> list[list[_Form]]:
-    """Return the possible types of a column (`forms`) in tests, one after the other: each type is a
-    test by itself, except that dates with any order of day and month are one test, the last.
+    """Return the possible types of a column (`forms`) as tests, one after the other. Each type is a
+    test by itself; only dates, in any order of day and month, are one test together, the last.
     """
     ordered = [form for form in forms if form.order]
     rest = [[form] for form in forms if not form.order]
@@ -191,9 +191,9 @@ def _in_turn(forms: Sequence[_Form]) -> list[list[_Form]]:
 def _first_met(
     waiting: Mapping[str, list[list[_Form]]], ask: Ask, *, first_rows: bool = False
 ) -> tuple[dict[str, tuple[int, list[_Form]]], set[str]]:
-    """Test the types that each column may have. Return, for each column, the index of the first
-    test (list of types) in `waiting` that it passes, and those types in this test that fit all its
-    values.
+    """Test the types that each column may have. `waiting` has, for each column, the tests (lists of
+    types) in their order. Return, by column, the index of the first test that it passes, and the
+    types in this test that fit all its values.
 
     Also return the columns without values. A query tests all columns that are still undecided; with
     `first_rows`, it reads only the first rows.

@@ -159,9 +159,8 @@ def _write(path: Path, members: Mapping[str, bytes], compression: int) -> None:
 
 
 class _Guarded(io.FileIO):
-    """A file that refuses to read too many bytes at once.
-
-    `zipfile` reads the directory of a ZIP in one call, whose size the file declares.
+    """A file that refuses to read too many bytes at once. `zipfile` reads the directory of a ZIP
+    file in one call, and the file itself declares its size.
     """
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -432,8 +431,8 @@ def unpack(data: bytes | pa.Buffer) -> dict[str, pa.Array]:
 
 
 def _plain(dtype: pa.DataType) -> bool:
-    """Return whether each value of a type takes memory, so that the file's size limits an array's
-    length.
+    """Return whether an array of this Arrow type needs memory for each value, so that a small file
+    cannot contain a long array.
     """
     return any(
         holds(dtype)
