@@ -199,7 +199,7 @@ def _columns(
     if quasi is None:
         raise PolicyError(
             "An audit needs quasi-identifiers.",
-            hint="Name the columns that others may know, or give a policy. To compare a release with its "
+            hint="Name the columns that others may know, or give a policy that has them. To compare a release with its "
             "certificate, add --certificate.",
         )
     protected = rule.sensitive if rule is not None else ()

@@ -285,7 +285,7 @@ def _check(names: tuple[str, ...], request: RiskRequest) -> None:
     if not names:
         raise PolicyError(
             "The risk of records needs quasi-identifiers.",
-            hint="Name the columns that others may know, or give a policy.",
+            hint="Name the columns that others may know, or give a policy that has quasi-identifiers.",
         )
     member(Missing, request.missing, "meaning of missing values")
     if largest is not None and largest < 1:
