@@ -663,8 +663,8 @@ def _fits(records: Records, rows: Ints, options: HybridOptions) -> bool:
 def _outcome(
     records: Records, chosen: Ints, cells: ReleasedCells, labels: Ints, options: HybridOptions
 ) -> Outcome:
-    """Return the result of the method for all records of the table. `cells` has the values to
-    release of the `chosen` records, and `labels` their classes.
+    """Return the outcome of the hybrid scheme for all records of the table. `cells` has the values
+    to release for the `chosen` records, and `labels` their equivalence classes.
     """
     everyone = np.full(len(records), -1, dtype=np.int64)
     everyone[chosen] = labels

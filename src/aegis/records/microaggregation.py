@@ -156,7 +156,7 @@ def mdav(space: Space, k: int, step: Step = SILENT_STEP) -> Ints:
 def _around_farthest(pool: _Unassigned, k: int, labels: Ints, cluster: int) -> Floats:
     """Form a cluster of the unassigned record farthest from the average, and its k - 1 nearest
     records. Write the number `cluster` to `labels`. Return the distance of each unassigned record
-    to the farthest one.
+    to that farthest record.
     """
     r = pool.farthest(pool.space.distances(pool.centre()))
     from_r = pool.space.distances(pool.space.at(r))

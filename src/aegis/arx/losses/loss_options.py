@@ -132,8 +132,8 @@ class LabelCharges:
     minority
         Weight of a kept row that does not have the most frequent label of its class.
     tied
-        Weight of each kept row of a class in which several labels are equally frequent and most
-        frequent. If None, such a class is treated like the others.
+        Weight of each kept row of a class in which several labels tie as the most frequent one. If
+        None, such a class is treated like the others.
     suppressed
         Weight of a suppressed row.
     """

@@ -88,8 +88,8 @@ class Separable:
 
     def scaled(self, lost: Floats) -> Floats:
         """Return the term that each of an attribute's n candidate masks adds to the sum over
-        attributes, shape (n,). It is the loss in `lost`, shape (n,). For a mean, it is divided by
-        the number of attributes; for a geometric mean, log(1 + loss) replaces the loss.
+        attributes, shape (n,). `lost` has the loss by each mask. For an arithmetic mean, it is
+        divided by the number of attributes; for a geometric mean, log(1 + loss) is.
         """
         if self._mean is Mean.SUM:
             return lost

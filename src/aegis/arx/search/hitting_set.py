@@ -191,8 +191,8 @@ class Sieve(BranchAndBound):
     def _decide(self, window: OpenList, few: int, *, proves: bool) -> None:
         """Check the open configurations of a list (`window`), until at most `few` are left.
 
-        `proves` says that the list has all open configurations, so that the least loss in it is a
-        lower bound for all that are left.
+        With `proves`, the list has all open configurations, so the least loss in the list is
+        recorded as a lower bound.
         """
         steps: list[dict[int, list[Coarsening]]] = []
         for number in count():
@@ -261,12 +261,12 @@ class Sieve(BranchAndBound):
             window.raise_to(within, parts, self._limit())
 
     def _priced(self, node: Node) -> list[Floats] | None:
-        """Return, for each attribute, lower bounds of each candidate's part of the loss if at least
-        the rows are suppressed that a configuration suppresses. Return None if the rule refuses the
-        configuration.
+        """Check the configuration `node`, the candidate of each attribute; record it if its loss is
+        among the least so far.
 
-        `node` has the configuration's candidate of each attribute. If its loss is among the least
-        so far, it is recorded.
+        Return None if the rule refuses it. Otherwise return, for each attribute, lower bounds of
+        each candidate's part of the loss, given that at least the rows that `node` suppresses are
+        suppressed.
         """
         self.clock.check()
         self._in_memory.count()
@@ -281,14 +281,12 @@ class Sieve(BranchAndBound):
     def _coarsened(
         self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]
     ) -> tuple[Node, list[Floats] | None] | None:
-        """Look for a configuration, as coarse as possible, whose check shows that `node` is not
-        among the best. It is `node` itself or coarser.
+        """Return a configuration, as coarse as possible, that is `node` or coarser, and whose check
+        shows that `node` is not among the best. Return None if none is found.
 
-        Return this configuration. Also return, for each attribute, lower bounds of each candidate's
-        part of the loss if at least the rows are suppressed that it suppresses; None instead of the
-        bounds if the rule refuses it. Return only None if `node` may be among the best.
-
-        The search follows `steps`, which lead from each candidate to coarser ones.
+        With it, return lower bounds of each candidate's part of the loss by attribute, given that
+        at least the rows that it suppresses are suppressed; None instead of the bounds if the rule
+        refuses it. `steps` has steps from each candidate to coarser ones.
         """
         way = self._way(node, steps)
         after = [_after(node, way[:count]) for count in range(len(way) + 1)]
@@ -354,8 +352,8 @@ def _ascent(
     variable: MaskVariable, index: int, start: int, logs: Floats, entropies: Floats
 ) -> Iterator[Coarsening]:
     """Yield steps from the candidate mask `start` to the coarsest one, each to a coarser candidate.
-    Each step is the one that adds most configurations with a finer mask, relative to the growth of
-    the classes.
+    Each step goes to the candidate that adds most open configurations with a finer mask, relative
+    to the growth of the classes.
 
     Parameters
     ----------

@@ -163,7 +163,7 @@ def estimate_pud(
     the absolute predictive utility deviation (PUD).
 
     For each attribute, the function reconstructs the rows by unmasked value and label once, from
-    all candidate masks, and uses them for all configurations. Ranking does not need it.
+    all candidate masks, and uses them for all configurations. Rankings do not need this.
 
     Parameters
     ----------

@@ -210,8 +210,7 @@ class Comparator:
     Attributes
     ----------
     name
-        The name that users write. A name with a colon has the measure whose deviation is estimated
-        after the colon.
+        The name that users write. After a colon, it has the measure whose deviation is estimated.
     make
         Function that makes an object that estimates deviations of measures (`Reconstructed`); None
         if the comparator does not estimate deviations.

@@ -118,10 +118,11 @@ def accuracy(prediction: Prediction) -> float:
 def roc_auc(prediction: Prediction) -> float:
     """Return the area under the ROC curve, 0..1; 0.5 is chance.
 
-    The area is the probability that a row of the class has a higher score than a row of another
-    class; equal scores count half (Hanley and McNeil 1982). For several classes, the function
-    computes the AUC of each class against the rest, and returns the unweighted mean. It skips
-    classes that have no rows or all rows. If no class is left, it returns NaN.
+    For one class, the area is the probability that a row of this class has a higher score for it
+    than a row of another class; equal scores count half (Hanley and McNeil 1982). For several
+    classes, the function computes the AUC of each class against the rest, and returns the
+    unweighted mean. It skips classes that have no rows or all rows. If no class is left, it returns
+    NaN.
     """
     truth, scores, weights = prediction.truth, prediction.scores, prediction.weights
     if scores.shape[1] == 2:

@@ -157,9 +157,9 @@ def _with_errors(
     """Add standard errors and ties of the scores by a measure to the ranking. If there are none,
     also return a sentence that says why.
 
-    Errors come from scores without each fold (one of several parts of the rows). Folds of two
-    tables are unrelated, so the variance of a difference is taken as the sum of both variances.
-    Tables then count as tied too often rather than too rarely.
+    Errors are computed from the scores without each fold (one of several parts of the rows). Folds
+    of two tables are unrelated, so the variance of a difference is taken as the sum of both
+    variances. Tables then count as tied too often rather than too rarely.
     """
     if published.marginal:
         return ranking, (NO_ERRORS,)

@@ -467,8 +467,7 @@ class _Seen:
         predictions.
 
         It is 1 only if there are at least two groups, the histogram is known, and no group has very
-        few of the values. Then the curve describes the share of a class, on which two groups tell
-        something.
+        few of the values. Otherwise, the curve would be mostly extrapolation.
         """
         if self.offset is None or len(self.grouped) < 2:
             return 0.0

@@ -216,9 +216,9 @@ class Fit(Protocol):
         """Whether there is no cell to fit, because each has only one possible value."""
 
     def sweep(self) -> float:
-        """Scale the table once to the required totals of each family of groups in turn. Return a
-        deviation from the totals that occurred on the way, in rows; it falls to 0 as the fit
-        converges. `residual` gives the deviation at the end.
+        """Scale the table once to the required totals of each family of groups in turn. Return how
+        far the table was from the totals on the way, in rows; this falls to 0 as the fit converges.
+        `residual` gives the deviation at the end.
         """
 
     def residual(self) -> tuple[float, str]:

@@ -161,8 +161,9 @@ def _needs_elimination(seed: Floats, families: Sequence[Family]) -> bool:
 
 
 def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
-    """Drop every family of constraints that fixes sums over some axes of the table if another
-    family fixes finer sums. Raise `DataError` if both differ by more than `slack` rows.
+    """Drop every family of constraints that fixes sums over some axes of the table if these sums
+    follow from another family, which sums over fewer axes. Raise `DataError` if both differ by more
+    than `slack` rows.
     """
     others: list[Family] = [family for family in families if not isinstance(family, Margin)]
     margins = [(set(family.axes), family) for family in families if isinstance(family, Margin)]

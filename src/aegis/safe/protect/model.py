@@ -219,7 +219,8 @@ class ProtectedAttribute:
         The candidate masks, in the order of the policy.
     units
         Number of noisy counts whose errors add up in the count of each cell, shape (K,). It is 1,
-        except for the cell of all values without a published name, whose rows are a difference.
+        except for the cell of all values without a published name: its count is the class total
+        minus the counts of all other cells.
     codes
         q codes of each of the K cells: numbers that describe how the cell is associated with the
         label, as integers in units of 1 / `GRID`, shape (K, q). None if the summary has no moments

@@ -70,9 +70,9 @@ def offsets_of(codes: Sequence[Ints]) -> Ints:
 
 
 def between_attributes(offsets: Ints) -> Flags:
-    """Return a matrix of flags: True above the diagonal where the two codes belong to different
-    attributes, shape (p, p) for p codes in total. `offsets` has the index of each attribute's first
-    code, and p at the end.
+    """Return a matrix of flags, shape (p, p) for p codes (numbers that describe the values of
+    attributes): True above the diagonal where the two codes belong to different attributes.
+    `offsets` has the index of each attribute's first code, and p at the end.
     """
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     return owner[:, None] < owner[None, :]
@@ -94,7 +94,8 @@ def clipped_rows(rows: Ints, longest: int) -> Ints:
 
 def sensitivity_of_rows(longest: float, attributes: int) -> float:
     """Return how much one row of the table can change the moments at most, as an L2 distance.
-    Moments are sums over rows of products of two codes of different attributes.
+    Moments are sums over rows of products of two codes of different attributes, and codes are
+    numbers that describe a row's values.
 
     The codes of the row have the squared length `longest`, of which attribute i has y_i. The
     squared change is the sum of y_i y_j over all pairs of attributes. It is largest if all y_i are
@@ -107,8 +108,9 @@ def sensitivity_of_rows(longest: float, attributes: int) -> float:
 
 def sensitivity_of_blocks(longest: Sequence[float]) -> float:
     """Return how much one row of the table can change the moments at most, as an L2 distance.
-    Moments are sums over rows of products of two codes of different attributes. The codes that the
-    row has for attribute i have a squared length of at most `longest[i]`.
+    Moments are sums over rows of products of two codes of different attributes, and codes are
+    numbers that describe a row's values. The codes of attribute i have a squared length of at most
+    `longest[i]`.
     """
     total = sum(longest)
     return math.sqrt(max((total * total - sum(v * v for v in longest)) / 2.0, 0.0))
@@ -134,8 +136,8 @@ def moments_of_rows(
     attributes
         The distinct values of each attribute, and its cells (sets of values).
     codes
-        For each attribute i, the q_i codes (whole numbers) of each of its K_i cells, shape (K_i,
-        q_i).
+        For each attribute i, the q_i codes of each of its K_i cells (whole numbers that describe
+        the cell), shape (K_i, q_i).
     longest
         Largest squared length of a row's vector of codes; longer vectors are shortened.
     """
@@ -238,8 +240,9 @@ def _products(rows: Ints, alike: Ints) -> Ints:
 
 
 def _padded(cells: Cells, codes: Ints) -> Ints:
-    """Return the q codes of each of an attribute's K cells (sets of values), and in the last row
-    those of values without a cell, shape (K + 1, q). If `codes` has no such row, it has zeros.
+    """Return the q codes of each of an attribute's K cells (sets of values), and in one more row
+    the codes of values without a cell, shape (K + 1, q). If `codes` lacks this row, it is filled
+    with zeros.
     """
     if len(codes) == cells.count + 1:
         return codes
@@ -256,9 +259,9 @@ def moments_of_pairs(
     """Return the moments (sums over rows of products of two codes of different attributes) from the
     co-occurrence counts of a summary.
 
-    `codes` has the codes of each of the attribute's `cells` (sets of values). The vector of the
-    codes of attribute i is shortened to a squared length of at most `longest[i]`. All labelled rows
-    count; if `classes` is given, only those whose label class is True.
+    `codes` has numbers that describe each of the attribute's `cells` (sets of values). The vector
+    of the codes of attribute i is shortened to a squared length of at most `longest[i]`. All
+    labelled rows count; if `classes` is given, only those whose label class is True.
 
     Raises
     ------

@@ -191,8 +191,8 @@ def code_cells(
     table: Floats, groupings: Sequence[Ints], shares: Floats, noise: Floats, rows: float
 ) -> Ints:
     """Compute q codes for each of the K cells (sets of values) of an attribute, as integers in
-    units of 1 / `GRID`, shape (K, q). Codes are numbers that describe how the cells are associated
-    with the label under all masks; weak components of this association get small codes.
+    units of 1 / `GRID`, shape (K, q). Codes are numbers that describe how a cell is associated with
+    the label under all masks.
 
     Parameters
     ----------
@@ -226,16 +226,16 @@ def code_cells(
 
 
 def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
-    """Regress the association of cells (sets of values) with the label under one mask on the codes
-    of the cells, which describe their association under all masks. Return the coefficients, shape
-    (q, C).
+    """Return the coefficients, shape (q, C), of a regression of `target` on `codes`, weighted by
+    `weight`.
 
     Parameters
     ----------
     codes
-        The q codes of each of the K cells, shape (K, q).
+        The q codes of each of the K cells (sets of values): numbers that describe the association
+        with the label under all masks, shape (K, q).
     target
-        The association of each cell with each of the C classes under the mask, shape (K, C).
+        The association of each cell with each of the C classes under one mask, shape (K, C).
     weight
         Share of the rows of each cell, shape (K,).
     """
@@ -244,9 +244,9 @@ def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
 
 
 def norms_of(codes: Sequence[Ints], table: Sequence[Ints]) -> float:
-    """Return the mean, over rows, of the squared length of the vector of all codes of a row.
-    `codes` has the codes of each attribute's cells, and `table` each attribute's rows by cell and
-    class.
+    """Return the mean, over rows, of the squared length of the vector of a row's codes (numbers
+    that describe its values). `codes` has the codes of each attribute's cells (sets of values), and
+    `table` each attribute's rows by cell and class.
     """
     total = 0.0
     for own, counts in zip(codes, table, strict=True):
@@ -282,9 +282,9 @@ class Noise:
     verdicts
         Configurations for which the file states whether they meet the rule.
     most_error
-        Largest acceptable standard error of a correlation between two attributes' association with
-        the label. If a larger error is expected, no statistics of two attributes together are
-        published. Their budget then pays for a second measurement of the rows by value and class.
+        Largest acceptable standard error of a correlation between two attributes. If a larger error
+        is expected, correlations are not published, and their budget pays for a second measurement
+        of the rows by value and class.
     """
 
     epsilon: float
@@ -398,7 +398,8 @@ class ExactTable:
         self, cells: Sequence[Cells], codes: Sequence[Ints], each: Sequence[int], whole: int
     ) -> MomentSums:
         """Return the moments (sums over rows of products of two codes of different attributes),
-        after the vector of each row's codes is shortened. `codes` has the codes of the cells.
+        after the vector of each row's codes is shortened. `codes` has numbers that describe the
+        `cells` (sets of values).
 
         If the table is available, all codes of a row together are shortened to the squared length
         `whole`. Otherwise the codes of each attribute are shortened separately, to the squared

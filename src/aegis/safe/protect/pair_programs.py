@@ -55,15 +55,17 @@ class Seen:
         self._tables = 0
 
     def add(self, table: Floats) -> None:
-        """Add a possible table, given as the counts of its n cells, shape (n,)."""
+        """Add a possible table (it agrees with all published figures): the counts of n cells, shape
+        (n,).
+        """
         np.minimum(self.low, table, out=self.low)
         np.maximum(self.high, table, out=self.high)
         self._sum += table
         self._tables += 1
 
     def add_at(self, places: Ints, counts: Floats) -> None:
-        """Add a possible table that differs from the mean only at the indices `places`, where it
-        has the counts `counts`.
+        """Add a possible table (it agrees with all published figures) that has the counts `counts`
+        in the cells with the indices `places`, and equals the mean in all other cells.
         """
         self.low[places] = np.minimum(self.low[places], counts)
         self.high[places] = np.maximum(self.high[places], counts)
@@ -84,8 +86,9 @@ class Seen:
 
 
 class Nearby:
-    """Small linear programs that find more tables that agree with all published figures (possible
-    tables). They change only a few rows and columns of the mean of the tables found so far.
+    """Looks for tables that agree with all published figures (possible tables) and in which one
+    cell is larger or smaller than in the tables found so far. Each small linear program changes
+    only a few rows and columns of the mean of these tables.
 
     Parameters
     ----------
@@ -94,9 +97,9 @@ class Nearby:
     seen
         The possible tables found so far; new ones are added.
     lines
-        Number of rows and of columns that may change, besides those of the cell in question. Half
-        of them have the largest counts next to the cell. The other half are similar in their
-        association with the label.
+        Number of rows and of columns that a program may change, besides those of the cell: half of
+        them have the largest counts in its row or column, and half are similar in their association
+        with the label.
     """
 
     def __init__(self, program: PairProgram, seen: Seen, lines: int) -> None:
@@ -126,10 +129,9 @@ class Nearby:
                 return
 
     def _near(self, own: int, held: Floats, codes: Floats) -> Ints:
-        """Return the indices of the rows (or columns) of the table that may change: first `own`,
-        which contains the cell in question, then those with the most similar `codes` and those with
-        the largest counts. `held` has the count of each row in the cell's column (or of each column
-        in its row).
+        """Return the indices of the rows (or columns) that a small program may change: `own`, which
+        has the cell in question, those with the most similar `codes`, and those with the largest
+        counts in `held`, the counts along the cell's column (or row).
         """
         half = self._lines // 2
         distance = np.abs(codes - codes[own]).sum(axis=1)

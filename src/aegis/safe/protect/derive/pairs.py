@@ -221,8 +221,8 @@ class _Program:
         that are not proven safe. A combination is safe if at least `narrower` numbers of rows are
         possible for it.
 
-        The search ends when a program proves fewer than `worth` combinations safe. It adds the
-        possible tables that it finds to `seen`.
+        The search ends when a program proves fewer than `worth` combinations safe. The tables that
+        it finds, which agree with all published figures, are added to `seen`.
         """
         random = np.random.default_rng(len(asked))
         left = asked
