@@ -115,7 +115,9 @@ class Worker:
             jobs.finish(session, life.job, life.attempt, {"candidates": len(listed)})
 
     def _leak(self, life: _Life) -> None:
-        """Audit a new protected summary, and store what it reveals for its page."""
+        """Audit a new protected summary, and store what it reveals, for the page of its data
+        set.
+        """
         with self.catalog.database.reading() as session:
             task = jobs.held(session, life.job, life.attempt).task
         told = self._limited("leak", task["key"], life)

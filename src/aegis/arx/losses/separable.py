@@ -139,10 +139,10 @@ class LostRows:
 
 
 def _spread(part: AttributePart, cells: RuleCells) -> tuple[Places, Floats]:
-    """Return two arrays for an attribute, whose values are put into G groups that no candidate mask
-    splits. The first array has the group of each cell (combination of values) of the frequency
-    table, shape (cells,). The second has how much loss a suppressed row of each group adds under
-    each of n candidates, shape (n, G).
+    """Return two arrays for an attribute, whose values form G groups that no candidate mask splits.
+    The first has the group of each cell (combination of values) of the frequency table, shape
+    (cells,). The second has the loss that suppressing a row of each group adds under each of n
+    candidates, shape (n, G).
 
     The values of a group are assumed to be as frequent among its suppressed rows as among all its
     rows. An attribute that forms no equivalence classes has one group.

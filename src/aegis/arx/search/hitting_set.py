@@ -192,7 +192,7 @@ class Sieve(BranchAndBound):
         """Check the open configurations of a list (`window`), until at most `few` are left.
 
         With `proves`, the list has all open configurations, so the least loss in the list is
-        recorded as a lower bound.
+        recorded as a lower bound of all losses.
         """
         steps: list[dict[int, list[Coarsening]]] = []
         for number in count():

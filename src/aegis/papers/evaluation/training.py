@@ -367,8 +367,7 @@ class Task:
     response
         The numeric label of each row, shape (n,); None if classes are predicted.
     weights
-        The weight of each row, scaled to add up to the effective number of rows, shape (n,); None
-        if each row counts once.
+        The weight of each row, shape (n,), scaled as in `CodedTable`; None if each row counts once.
     """
 
     configuration: str

@@ -57,7 +57,7 @@ class ColumnType(StrEnum):
 
     @property
     def kind(self) -> Kind:
-        """The kind of these values, which determines the masks that accept them."""
+        """The kind of values that have this type; it determines which masks accept them."""
         return Kind.DATE if self is ColumnType.TIME else Kind(self.value)
 
 

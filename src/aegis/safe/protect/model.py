@@ -683,8 +683,8 @@ def _chances(table: pa.Table, key: bytes | None) -> Floats:
 
 
 def with_bounds(protection: Protection, label: Label) -> Protection:
-    """Return the protection of a table whose numeric label was rounded. It states where the two
-    bounds of the rounding come from, not where the label's classes come from.
+    """Return the description of a protection for a table whose numeric label was rounded to two
+    bounds. Instead of the source of the label's classes, it states the source of the bounds.
     """
     domains = tuple(
         replace(own, what="bounds") if (own.what, own.column) == ("classes", label.column) else own

@@ -105,8 +105,8 @@ def told_up_to(session: Session) -> int | None:
 
 
 def begin(session: Session) -> int:
-    """At the first run, record that no notices are due for the present log entries. Return the
-    number of the last entry that needs no more notices.
+    """Return the number of the log entry up to which notices were sent. At the first run, record
+    the newest entry as this one, so that no notices are sent for older entries.
     """
     up_to = told_up_to(session)
     if up_to is None:
@@ -134,7 +134,7 @@ def note(session: Session, notice: Notice, before: int, failed: Sequence[str]) -
     notice
         The sent notice.
     before
-        Number of the last entry without due notices when this notice was sent.
+        Number of the log entry up to which notices had been sent before this one.
     failed
         Channels on which sending failed.
     """

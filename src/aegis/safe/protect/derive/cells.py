@@ -49,7 +49,7 @@ class Range:
 @dataclass(frozen=True)
 class Derivable:
     """An entry of a table of rows by cell (set of values) and label class, whose count a reader can
-    derive so well that fewer counts are possible than the threshold.
+    derive to a range that is too narrow.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ NEARBY = (8, 32)
 @dataclass(frozen=True)
 class DerivablePair:
     """A combination of two cells (sets of values of two attributes) whose number of rows a reader
-    can derive so well that fewer numbers are possible than the threshold.
+    can derive to a range that is too narrow.
 
     Attributes
     ----------
