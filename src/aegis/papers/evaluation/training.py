@@ -367,7 +367,8 @@ class Task:
     response
         The numeric label of each row, shape (n,); None if classes are predicted.
     weights
-        The weight of each row, shape (n,), scaled as in `CodedTable`; None if each row counts once.
+        The weight of each row, shape (n,), scaled so that the sum is (sum of weights)^2 / (sum of
+        squared weights). None if each row counts once.
     """
 
     configuration: str

@@ -294,7 +294,7 @@ def smooth(
     Raises
     ------
     PolicyError
-        The attribute has no order, or there are no joint counts of a mask.
+        The attribute has no order, or there are no counts of a mask.
     DataError
         Known counts contradict each other, or fewer than 3 values have a place in the order.
     """
