@@ -24,13 +24,20 @@ SLACK = 1e-6
 
 
 class PairProgram(Protocol):
-    """A linear program for two attributes. Its unknowns are the numbers of rows that have a cell
+    """A linear program for two attributes. Its n unknowns are the numbers of rows that have a cell
     (set of values) of one attribute and a cell of the other.
 
-    `shape` has the numbers of cells, and `size` is their product. `high` has the upper bounds of
-    the unknowns; the product of `sums` with the unknowns lies between `least` and `most`. `codes`
-    are numbers that describe how the cells of each attribute are associated with the label, and
-    `products` has their products for each combination of two cells.
+    Attributes
+    ----------
+    shape, size
+        Numbers of cells of the two attributes, and their product n.
+    high
+        Upper bound of each unknown, shape (n,).
+    sums, least, most
+        Matrix of coefficients, and the bounds of its product with the unknowns.
+    codes, products
+        Numbers that describe how the cells of each attribute are associated with the label, and the
+        products of these numbers for each unknown.
     """
 
     shape: tuple[int, int]

@@ -196,9 +196,9 @@ class _Program:
         return possible[np.argsort(-weight, kind="stable")[:HEAVIEST]]
 
     def narrower_than(self, narrower: int, asked: Ints) -> Iterator[DerivablePair]:
-        """Yield those of the combinations of two cells with the indices `asked` that a reader can
-        derive: fewer than `narrower` numbers of rows are possible, and at least one of them is
-        between 0 and `narrower`.
+        """Yield those of the combinations of two cells with the indices `asked` whose number of
+        rows a reader can derive: it has fewer than `narrower` possible values, and one of them is
+        above 0 and below `narrower`.
         """
         seen = Seen(self.size)
         left = self._aimed_at_together(seen, narrower, asked, -(-self.size // LOOKS))
