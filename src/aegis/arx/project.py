@@ -54,13 +54,13 @@ class ImportedProject:
     files
         All files that were written; table and policy are first.
     objective
-        The loss that the project minimises, in the form of `--objective`; None if it has no
-        equivalent.
+        The loss that the project minimises, as a value of the option `--objective`; None if Aegis
+        has no such loss.
     notes
         Sentences on parts of the project that a policy cannot express.
     optimum
-        The smallest loss of an admissible transformation that the project stores, and the hierarchy
-        levels of this transformation; None if the project stores none.
+        The best solution that the project stores: its loss and its hierarchy levels; None if the
+        project stores no solution that meets the rule.
     sampled
         Options of the method `safe-pub` if the project requires differential privacy; else None.
         The policy then lists this method among its anonymizers.
@@ -184,9 +184,9 @@ class _Project:
         policy.setdefault("label", name)
 
     def _weigh(self, config: ElementTree.Element, attributes: dict[str, dict[str, Any]]) -> bool:
-        """Write the project's weights of the quasi-identifiers, which `config` has in XML, into
-        `attributes`, scaled to a maximum of 1. Return whether the weights differ; if not, none are
-        written.
+        """Write the project's weights of the quasi-identifiers into `attributes`, scaled to a
+        maximum of 1. If all weights are equal, write none. Return whether they differ. `config` has
+        the weights in XML.
         """
         quasi = [name for name, a in attributes.items() if a["role"] == "quasi-identifier"]
         given = {
@@ -207,8 +207,8 @@ class _Project:
         return True
 
     def _selected(self, table: bytes) -> bytes:
-        """Return only those rows of the CSV table that the project selects. If the selection cannot
-        be read, return all rows and add a note.
+        """Return the rows of the CSV table that the project selects. If the selection cannot be
+        read, return all rows and add a note.
         """
         match = _ROW_SET.search(self._read("input/config.dat"))
         rows = list(csv.reader(StringIO(table.decode("utf-8-sig")), delimiter=self._separator))
@@ -253,10 +253,10 @@ class _Project:
         return name, written, content
 
     def _levels(self, entry: ElementTree.Element, content: bytes) -> list[Any] | None:
-        """Return the levels of an attribute's hierarchy that the project allows, as masks of a
+        """Return the hierarchy levels that the project allows for an attribute, as masks of a
         policy; None if it allows all.
 
-        `entry` is the attribute in the project's XML, and `content` is the hierarchy as CSV.
+        `entry` is the attribute in the project's XML, and `content` is its hierarchy as CSV.
         """
         least, most = entry.findtext("min", "All"), entry.findtext("max", "All")
         if least == most == "All":
@@ -298,8 +298,8 @@ class _Project:
         has no equivalent.
 
         `metric` is the quality model in ARX's notation, `rule` the privacy rule of the policy, and
-        `weighted` says whether attributes have different weights. Settings that the project's files
-        lack are noted.
+        `weighted` says whether attributes have different weights. A note is added for each setting
+        that is not in the project's files.
         """
         if metric.lower().startswith("publisherbenefit"):
             return self._payout(metric, rule)
@@ -345,8 +345,8 @@ class _Project:
             )
 
     def _payout(self, metric: str, rule: Mapping[str, Any]) -> str | None:
-        """Return the objective for the publisher's payout, with the amounts that a criterion of the
-        rule names; None, with a note, if no criterion names them.
+        """Return the objective `publisher-payout` with the amounts of money that a criterion of the
+        rule names. If no criterion names them, add a note and return None.
 
         `metric` is the quality model in ARX's notation.
         """
@@ -362,8 +362,8 @@ class _Project:
         return f"publisher-payout({amounts}, attacker={attacker})"
 
     def _optimum(self) -> tuple[float, tuple[int, ...]] | None:
-        """Return the least loss of an admissible transformation that the project stores, and its
-        hierarchy levels; None if the project stores none.
+        """Return the loss and the hierarchy levels of the best solution that the project stores;
+        None if it stores no solution that meets the rule.
         """
         if "lattice.xml" not in self._archive.namelist():
             return None
@@ -406,7 +406,9 @@ class _Project:
 
 
 def _put(folder: Path, contents: dict[str, bytes]) -> None:
-    """Write each content to the file of its name in the folder, which is created if needed."""
+    """Write each content to the file with its name in the folder, which is made if it does not
+    exist.
+    """
     (folder / "hierarchies").mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
         with replacing(folder / name) as temporary:

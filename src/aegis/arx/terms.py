@@ -30,7 +30,8 @@ class QualityModel:
     score
         The score with which `safe-pub` draws masks; None if ARX has none.
     factored
-        Whether ARX uses a factor for the quality model that the project's files do not contain.
+        Whether the quality model has a factor in ARX; the project's files do not contain this
+        factor.
     """
 
     objective: str
@@ -59,8 +60,8 @@ _QUALITY = {
 
 
 def quality_model(metric: str) -> QualityModel | None:
-    """Return the equivalent of a quality model, which `metric` names in ARX's notation; None if
-    there is no equivalent.
+    """Return the equivalent of a quality model of ARX; None if there is none. `metric` is the
+    model's name in ARX.
 
     >>> quality_model("Monotonic discernability (DM*)").objective
     'discernibility(factor=0)'
@@ -92,8 +93,8 @@ _STAKES = rf"\[benefit={_NUMBER}, loss={_NUMBER}, gain={_NUMBER}, cost={_NUMBER}
 
 
 def _stakes(groups: Groups) -> dict[str, Any]:
-    """Return the attacker, and the gains and losses of publisher and adversary, as options of a
-    privacy model. `groups` has the attacker and the four amounts as text.
+    """Return, as options of a privacy model, the attacker and the gains and losses of publisher and
+    attacker. `groups` has the attacker and the four amounts as text.
     """
     amounts = map(float, groups[1:])
     return {"attacker": groups[0]} | dict(
@@ -154,7 +155,7 @@ _DEMANDS: dict[str, Callable[[Groups], tuple[str, Any]]] = {
 
 
 def demand(text: str, people: int | None) -> tuple[str, Any]:
-    """Return the key and the value of a policy's rule for a privacy model in ARX's notation.
+    """Return a privacy model of ARX as a key and a value of a policy's rule.
 
     Parameters
     ----------

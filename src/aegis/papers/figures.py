@@ -14,7 +14,7 @@ class Score:
     model, metric, configuration
         The model, the metric and the configuration.
     value
-        Mean of the metric over the splits into training and test rows.
+        Mean of the metric over n splits into training and test rows.
     deviation
         Standard deviation over the n splits (with divisor n - 1); None for a single split.
     unmasked
@@ -38,15 +38,15 @@ class Agreement:
     measure, model, metric
         Names of the measure, the model and the metric.
     spearman, kendall
-        Rank correlations of the scores with the mean metrics, -1..1; positive if both orders agree.
-        None if all scores or all metrics are equal. Kendall's coefficient is tau-b.
+        Rank correlations of the scores with the mean metrics, from -1 to 1; positive if both orders
+        agree. None if all scores or all metrics are equal. Kendall's coefficient is tau-b.
     loss
-        How much worse the metric of the configuration with the highest score is than the best
-        metric; at least 0. If several configurations have the highest score, it is their mean.
+        How much worse the metric of the configuration with the best score is than the best metric;
+        at least 0. If several configurations have the best score, their mean metric counts.
     points
         If the metric is a share, such as accuracy: the loss in hundredths. Otherwise, the loss.
     chosen
-        The configurations with the highest score.
+        The configurations with the best score.
     """
 
     measure: str

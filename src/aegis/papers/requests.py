@@ -22,7 +22,9 @@ NUMBER_MODELS = ("lr", "rf", "gbdt")
 @documented
 @dataclass(frozen=True, kw_only=True)
 class EvaluationRequest:
-    """Models to train on masked tables, the splits, and the estimators to compare with."""
+    """Options of an evaluation: the models to train on masked tables, the splits into training and
+    test rows, and the estimators from the literature to compare with.
+    """
 
     configurations: Configurations | None = keyword(None, "Configurations, as in `aegis.advise`.")
     generate_count: int | None = keyword(None, "Random configurations, as in `aegis.advise`.")

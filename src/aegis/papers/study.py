@@ -38,8 +38,8 @@ def evaluate(
     """Train models on masked tables; return the evaluation or, if the policy has several labels,
     one evaluation for each label.
 
-    If `configurations` is an advice, models are trained on its first admissible entries, and the
-    evaluation refers to that advice.
+    If `configurations` is an advice, models are trained on its first configurations that meet the
+    privacy rule.
     """
     if study.policy.tasks:
         return evaluate_labels(study, configurations, options)
@@ -90,8 +90,8 @@ def _of_finalists(study: Study, advice: Advice, options: Mapping[str, Any]) -> E
 def proxy(study: Study, advice: Advice, models: Sequence[str]) -> Advice:
     """Add to the advice the results of small models, trained on sampled rows of its best entries.
 
-    `models` are the kinds of models for which the advice predicted a metric. For `pairs`, boosted
-    trees with interactions of pairs, boosted trees are trained.
+    `models` are the kinds of models for which the advice predicted a metric. For the kind `pairs`,
+    boosted trees are trained.
     """
     from aegis.measures import Learner
     from aegis.papers.evaluation.evaluate import train_proxy
@@ -143,9 +143,10 @@ def reconstruct(
     masks: Sequence[str] | None,
     measure: str,
 ) -> JointEstimate:
-    """Estimate the joint counts of an attribute and the label from masked values, and a measure of
-    them. `know` says what is used besides: the rows by unmasked value and label (`raw`), by value
-    (`histogram`) or `nothing`. None chooses the default of each argument.
+    """Estimate how many rows each unmasked value of an attribute and each label class have, and a
+    measure of these counts. `know` says what is used besides masked values: the rows by unmasked
+    value and label (`raw`), by unmasked value (`histogram`) or `nothing`. An argument that is None
+    gets its default.
     """
     from aegis.papers.estimates.deviation import (
         DEFAULT_METHOD,
@@ -176,10 +177,10 @@ def evaluate_labels(
     configurations: Mapping[str, Configuration] | Sequence[Configuration] | Advice | None,
     options: Mapping[str, Any],
 ) -> dict[str, Evaluation]:
-    """Return one evaluation for each label, by column name; each treats its label as the table's
-    only one.
+    """Return one evaluation for each label of the table, by column name.
 
-    The configurations, and the verdicts whether they meet the rule, concern the whole table.
+    All evaluations have the same configurations, and whether these meet the rule is decided for the
+    whole table.
 
     Raises
     ------
@@ -220,8 +221,8 @@ def evaluate_labels(
 
 
 def _suiting(task: LabelTask, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return replacements for the options `models` and `metric` if they do not suit the label of
-    `task`. A metric is replaced by None, which stands for the label's default.
+    """Return other values for the options `models` and `metric` if they do not suit the label of
+    `task`. A metric of None stands for the label's default.
     """
     from aegis.papers.evaluation import METRICS
 
@@ -235,8 +236,8 @@ def _suiting(task: LabelTask, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_verdicts(advice: Advice, whole: Advice) -> Advice:
-    """Return the advice for one label, with the verdicts whether configurations meet the rule taken
-    from `whole`, the advice on the whole table.
+    """Return the advice for one label, but take from `whole`, the advice on the whole table,
+    whether each configuration meets the privacy rule.
     """
     said = {ranked.name: ranked for ranked in whole.ranking}
     ranking = [

@@ -53,15 +53,14 @@ class Forest:
 
     def accuracy(self, features: Array | None = None) -> float:
         """Return the share of the test records for which the forest predicts the correct target.
-
-        If `features` is given, the forest predicts from these codes instead of the original ones.
+        With `features`, the forest predicts from these codes instead of the original ones.
         """
         shown = self._features[self._test] if features is None else features
         return float(np.mean(self._model.predict(shown) == self._target[self._test]))
 
     def drop_without(self, column: int, random: np.random.Generator, repeats: int = 5) -> float:
-        """Return how much accuracy the forest loses if the values of the feature with index
-        `column` are shuffled among the test records, as a mean over `repeats` shuffles.
+        """Return how much accuracy on the test records the forest loses if the values of the
+        feature with index `column` are shuffled: the mean over `repeats` shuffles.
         """
         whole = self.accuracy()
         scores = []

@@ -39,12 +39,11 @@ from aegis.words import json_fields
 
 
 class ReleasedCells:
-    """The values to release of N records: for each category a level of its hierarchy, for each
+    """The values to release for N records: for each category a level of its hierarchy, for each
     number a range.
 
-    A number is stored as a range [low, high]; for an exact or noisy number both ends are equal. An
-    ordinal attribute with a hierarchy is generalised like a category. One without a hierarchy
-    becomes a range if numbers are generalised, else "*".
+    An exact or noisy number is a range whose ends are equal. An ordinal attribute without a
+    hierarchy also becomes a range, or "*" if numbers are not generalised.
     """
 
     def __init__(self, records: Records) -> None:
@@ -66,11 +65,10 @@ class ReleasedCells:
         """Generalise values so that all records of a group are equal. `labels` has the group of
         each record in `rows`.
 
-        If the entropy of every sensitive attribute in a group is at least `diversity`, categories
-        are generalised to the lowest level on which they are equal. Otherwise they are generalised
-        at least to the middle level. Groups with a number below `exact_below` keep their
-        categories, which are equal already. With `numbers`, numbers and ordinal attributes without
-        a hierarchy are generalised to the range of the group.
+        Categories are generalised to the lowest level on which they are equal. If the entropy of a
+        sensitive attribute in the group is below `diversity`, they are generalised at least to the
+        middle level; groups with an index below `exact_below` are exempt. With `numbers`, numbers
+        and ordinal attributes without a hierarchy are generalised to the range of the group.
         """
         part = self.records.take(rows)
         groups = RecordGroups(labels)
@@ -107,11 +105,12 @@ class ReleasedCells:
     def perturb(
         self, epsilon: Floats, sensitivity: float | None, random: np.random.Generator
     ) -> None:
-        """Add Laplace noise of scale sensitivity / epsilon to every number; `epsilon` has one value
-        per record.
+        """Add Laplace noise of scale `sensitivity` / `epsilon` to every number; `epsilon` has one
+        value per record.
 
-        A sensitivity of None means the range of the domain. Values beyond the domain are set to its
-        end. Values are rounded to the attribute's resolution; missing values stay missing.
+        A sensitivity of None means the range of the attribute. Values outside this range are set to
+        its end, and all values are rounded to the attribute's resolution. Missing values stay
+        missing.
         """
         for attribute in self.records.attributes:
             if attribute.kind is not AttributeKind.NUMERIC:
@@ -153,8 +152,8 @@ class ReleasedCells:
         return values
 
     def classes(self) -> Ints:
-        """Number the equivalence classes, and return the number of each of the N records, shape
-        (N,). Records with equal released values have the same number.
+        """Return the number of the equivalence class of each of the N records, shape (N,). Records
+        with equal released values have the same number.
         """
         columns: list[Codes] = []
         for values in self.columns():
@@ -163,7 +162,7 @@ class ReleasedCells:
         return distinct_rows(columns)[1]
 
     def originality(self) -> float:
-        """Return the share of the cells that are released unchanged, 0..1."""
+        """Return the share of the values that are released unchanged, from 0 to 1."""
         covered = 0
         for attribute in self.records.attributes:
             if attribute.kind is AttributeKind.NUMERIC:
@@ -178,11 +177,12 @@ class ReleasedCells:
         return covered / (len(self.records) * len(self.records.attributes))
 
     def distortion(self) -> float:
-        """Return the mean distortion per cell, 0..1, with equal weights for all attributes.
+        """Return the mean distortion of a value, from 0 to 1, with equal weights for all
+        attributes.
 
-        For a category, it is the level divided by the height of the hierarchy. For numbers and
-        ranks, it is the distance between the true value and the farther end of the released range,
-        divided by the range of the domain.
+        For a category, it is its level divided by the height of the hierarchy. For numbers and
+        ordinal values, it is the distance between the true value and the farther end of the
+        released range, divided by the range of the attribute.
         """
         shares = [float(np.mean(self._moved(a))) for a in self.records.attributes]
         return float(np.mean(shares))
@@ -205,10 +205,9 @@ class ReleasedCells:
     def loss(self, labels: Ints, k: int, *, left_out: int) -> InformationLoss:
         """Return the information loss of the release.
 
-        `labels` has the class of each record. For the loss that compares records with the centroid
-        of their class, a number is compared with the middle of its released range. A generalised
-        category counts as lost. `left_out` is the number of further records that count as
-        suppressed.
+        `labels` has the class of each record. For the loss by distances, a number is compared with
+        the middle of its released range, and a generalised category counts as lost. `left_out` is
+        the number of further records that count as suppressed.
         """
         groups = RecordGroups.number(labels)
         grouped = np.flatnonzero(labels >= 0)
@@ -259,8 +258,8 @@ class ReleasedCells:
 
 
 def _span(attribute: RecordAttribute) -> float:
-    """Return the largest minus the smallest value of a numeric attribute, or 1 if all values are
-    equal, so that one can divide by it.
+    """Return the range of a numeric attribute, its largest minus its smallest value; 1 if all
+    values are equal, because the result is used as a divisor.
     """
     least, most = attribute.bounds
     return most - least if most > least else 1.0
@@ -276,21 +275,21 @@ class HybridOptions(Options):
     Attributes
     ----------
     epsilon
-        Numbers in records that meet the rule get Laplace noise with the scale sensitivity /
-        epsilon. Above 0.
+        Numbers in records that meet the rule get Laplace noise of scale sensitivity / epsilon;
+        above 0.
     epsilon_violating
         The epsilon for records that break the rule.
     sensitivity
-        The distance between two values that the noise hides at epsilon. With 1 (as in the paper's
-        example), epsilon holds for neighbouring whole numbers. For two values at distance r, the
-        privacy loss is epsilon times r. With None, the sensitivity is the range of the attribute.
-        Only then is each number epsilon-differentially private.
+        Two values at this distance are hidden with a privacy loss of epsilon. With 1 (as in the
+        paper's example), these are neighbouring whole numbers; values at distance r then have a
+        privacy loss of epsilon times r. With None, it is the range of the attribute. Only then is
+        each number epsilon-differentially private.
     diversity
         A cluster counts as diverse if the entropy of the sensitive attribute (natural logarithm) is
         at least this. The default is the entropy of two equally frequent values.
     coverage
-        An attribute is pattern-friendly if its one or two most frequent values cover at least
-        this share of the rows.
+        An attribute is pattern-friendly if its one or two most frequent values cover at least this
+        share of the rows.
     importance
         An attribute is pattern-friendly if shuffling it costs the forest at most this much
         accuracy, 0..1.
@@ -384,7 +383,8 @@ class HybridOptions(Options):
 
 @dataclass(frozen=True)
 class Pattern:
-    """The figures that decide whether one categorical quasi-identifier is pattern-friendly.
+    """The figures that decide whether a categorical quasi-identifier is pattern-friendly: whether
+    it hardly helps to predict the sensitive attribute, and few values cover most rows.
 
     Attributes
     ----------
@@ -398,7 +398,7 @@ class Pattern:
     friendly
         Whether the attribute is pattern-friendly.
     bands
-        Triples (value, rows, band) in order of falling frequency.
+        Triples (value, rows, frequency band such as `major`), the most frequent value first.
     """
 
     name: str
@@ -417,7 +417,7 @@ class Pattern:
 def patterns(
     records: Records, options: HybridOptions, random: np.random.Generator
 ) -> tuple[Pattern, ...]:
-    """Find the pattern-friendly attributes (step 2 of the scheme), and return the figures of all
+    """Find the pattern-friendly attributes (step 2 of the scheme). Return the figures of all
     categorical quasi-identifiers.
 
     A forest predicts the first sensitive attribute from all quasi-identifiers. An attribute is
@@ -455,16 +455,16 @@ def _pattern(attribute: RecordAttribute, drop: float, options: HybridOptions) ->
 
 
 def band(share: float, limits: tuple[float, float, float]) -> str:
-    """Return the name of the frequency band (super-major, major, minor, super-minor) of a value
-    that `share` of the rows have. `limits` has the smallest shares of the first three.
+    """Return the frequency band of a value that `share` of the rows have: super-major, major, minor
+    or super-minor. `limits` has the smallest shares of the first three bands.
     """
     return BANDS[sum(share < limit for limit in limits)]
 
 
 def _violating(records: Records, drawn: tuple[Pattern, ...], options: HybridOptions) -> Ints:
     """Return the indices of the records that violate the rule: those with a rare (minor or
-    super-minor) value in one of the pattern-friendly attributes of `drawn`, or all records if there
-    is none.
+    super-minor) value in a pattern-friendly attribute. If no attribute is pattern-friendly, return
+    all records. `drawn` has the figures of the categorical quasi-identifiers.
     """
     violating = np.zeros(len(records), dtype=bool)
     friendly = [pattern.name for pattern in drawn if pattern.friendly]
@@ -477,7 +477,7 @@ def _violating(records: Records, drawn: tuple[Pattern, ...], options: HybridOpti
 
 def _dropped(records: Records, options: HybridOptions) -> dict[str, Ints]:
     """Return the indices of the records that are left out before the hybrid scheme begins, by
-    reason; a record is listed under its first reason only.
+    reason. A record with several reasons is listed under the first one.
     """
     gone = np.zeros(len(records), dtype=bool)
     reasons: dict[str, Ints] = {}
@@ -545,11 +545,12 @@ def _run(
 
 
 def _accounted(records: Records, options: HybridOptions) -> Mapping[str, float]:
-    """Return the epsilon that the release spends to make any two records hard to distinguish,
-    summed over the attributes with noise: one figure for violating records, one for all others.
+    """Return the epsilon of differential privacy that makes any two records hard to distinguish,
+    summed over the numeric attributes: one figure for records that violate the rule, one for the
+    others.
 
-    If the sensitivity is smaller than the range of an attribute, epsilon grows by the factor range
-    / sensitivity for values at its ends. Strict releases spend nothing.
+    If the sensitivity is smaller than the range of an attribute, its epsilon grows by the factor
+    range / sensitivity. Strict releases have no noise, so both figures are 0.
     """
     spent = 0.0
     for attribute in records.attributes:
@@ -585,10 +586,9 @@ def _notes(
 def _published(
     records: Records, violating: Flags, options: HybridOptions, random: np.random.Generator
 ) -> tuple[ReleasedCells, Ints]:
-    """Generalise the records that violate the rule and add noise to all records, as in steps 3 and
-    4 of the paper. Return the released values, and for each record the number of its class: records
-    with equal released values have the same number. `violating` says which records violate the
-    rule, shape (N,).
+    """Generalise the records that violate the rule, and add noise to all records (steps 3 and 4 of
+    the paper). Return the values to release, and the number of the equivalence class of each
+    record. `violating` says which of the N records violate the rule, shape (N,).
     """
     cells = ReleasedCells(records)
     rows = np.flatnonzero(violating)
@@ -630,10 +630,9 @@ def _strict(
 
 
 def _shared(records: Records, rows: Ints, options: HybridOptions, labels: Ints) -> int:
-    """Number the groups of records in `rows` that share all categories and have at least k records
-    and l values of each sensitive attribute; return how many groups there are.
-
-    The group of each record is written to `labels`.
+    """Form groups of the records in `rows` that share all categories and have at least k records
+    and l values of each sensitive attribute. Write the number of each record's group to `labels`,
+    and return the number of groups.
     """
     exact = [a for a in records.attributes if a.kind is not AttributeKind.NUMERIC]
     if not len(rows):
@@ -664,8 +663,8 @@ def _fits(records: Records, rows: Ints, options: HybridOptions) -> bool:
 def _outcome(
     records: Records, chosen: Ints, cells: ReleasedCells, labels: Ints, options: HybridOptions
 ) -> Outcome:
-    """Return the result of the method for all records of the table. `cells` has the values to
-    release of the `chosen` records, and `labels` their classes.
+    """Return the outcome of the hybrid scheme for all records of the table. `cells` has the values
+    to release for the `chosen` records, and `labels` their equivalence classes.
     """
     everyone = np.full(len(records), -1, dtype=np.int64)
     everyone[chosen] = labels

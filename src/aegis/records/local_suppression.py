@@ -67,14 +67,12 @@ class CellSearch:
     costs
         For each attribute, the cost of suppressing one cell, shape (A,), above 0.
     fits
-        Function that returns, for each group of records, whether it is an acceptable class. If a
-        group is acceptable, every larger group that contains it must be acceptable, too. The group
-        of all records must be acceptable.
+        Function that returns, for each group of records, whether it is an acceptable class. A group
+        that contains an acceptable group must be acceptable, too, and so must all records together.
     spare
         Function that returns, for each class size, how many records can leave a class of this size
-        to form a new class with one record from outside. The remaining records must still form a
-        class. If no records can leave, the function returns 0, and the outside record can only join
-        the whole class.
+        to form a new class with one record from outside, so that the rest is still a class; 0 if
+        none can.
     """
 
     def __init__(
@@ -101,8 +99,8 @@ class CellSearch:
         return self.starred
 
     def _by_cost(self, step: Step) -> None:
-        """Apply all patterns, the cheapest first. A pattern is a set of attributes whose cells are
-        suppressed in a record.
+        """Try all patterns, the cheapest first. A pattern is a set of attributes to suppress in a
+        record.
         """
         attributes = range(len(self.columns))
         every = [
@@ -115,9 +113,8 @@ class CellSearch:
                 return
 
     def _by_number(self, step: Step) -> None:
-        """Apply the patterns of no attribute, then of one, of two, and so on; if there are too
-        many, try only a part. A pattern is a set of attributes whose cells are suppressed in a
-        record.
+        """Try the patterns of no attribute, then of one, of two, and so on; if there are too many,
+        try only a part. A pattern is a set of attributes to suppress in a record.
         """
         grown: list[Pattern] = [()]
         for cells in range(len(self.columns) + 1):
@@ -126,8 +123,9 @@ class CellSearch:
                 return
 
     def _advance(self, patterns: Sequence[Pattern], step: Step) -> list[Pattern]:
-        """Apply the patterns (sets of attributes to suppress), report the progress, and return the
-        patterns to extend by one more attribute; none if every record is in an acceptable class.
+        """Try these patterns (sets of attributes to suppress in a record), and report the progress.
+        Return the patterns to extend by one more attribute; none if every record is in an
+        acceptable class.
         """
         before = len(self.pending)
         grown = self._level(patterns)
@@ -150,13 +148,9 @@ class CellSearch:
         return sorted(wider)
 
     def _level(self, patterns: Sequence[Pattern]) -> list[Pattern]:
-        """Suppress the attributes of patterns (sets of attributes) in records, as long as this
-        brings a record into an acceptable class. Return the patterns to extend by one more
-        attribute, the best first.
-
-        The number of records that a pattern rescues can only fall when other patterns rescue
-        records. So if this number is still the largest when it is computed again, it is the largest
-        of all.
+        """Apply patterns (sets of attributes to suppress) to records as long as this brings a
+        record into an acceptable class; the pattern with the most such records for its cost is
+        applied first. Return the patterns to extend by one more attribute, the best first.
         """
         waiting: list[tuple[float, int]] = []
         ranked: list[tuple[float, int]] = []
@@ -181,9 +175,9 @@ class CellSearch:
         return [patterns[place] for _, place in sorted(ranked)[:WIDTH]]
 
     def _tried(self, pattern: Pattern) -> tuple[int, Ints]:
-        """Return the number of acceptable classes if the attributes of `pattern` are suppressed in
-        all pending records (those in no acceptable class so far), and the indices of the records in
-        these classes.
+        """Try to suppress the attributes of `pattern` in all records that are in no acceptable
+        class yet. Return the number of acceptable classes that this makes, and the indices of their
+        records.
         """
         of = self.grouped(self.pending, pattern)
         fitting = self.fits(self.pending, of)
@@ -200,8 +194,8 @@ class CellSearch:
 
 
 class _Leftovers:
-    """The records that the search brought into no acceptable class, and the classes that they may
-    join.
+    """Distributes the records that the search brought into no acceptable class among the
+    classes.
     """
 
     def __init__(self, search: CellSearch) -> None:
@@ -209,7 +203,9 @@ class _Leftovers:
         self.codes: Ints = np.column_stack(search.columns).astype(np.int64)
 
     def join(self) -> None:
-        """Add each remaining record to the class in which the cells to suppress cost least."""
+        """Add each remaining record to the class that needs the cheapest suppression of cells for
+        it.
+        """
         search = self.search
         while len(search.pending):
             shown = np.where(search.starred, -1, self.codes)
@@ -251,16 +247,15 @@ class SuppressionOptions(Options):
     ----------
     masks
         Masks to apply to quasi-identifiers before suppression, by name, as in a policy: `{age:
-        {bucketize: {width: 5}}}`. If you name no mask for an attribute, it stays unmasked if the
-        policy lists `identity` or no candidates for it. Otherwise it gets its first candidate.
+        {bucketize: {width: 5}}}`. An attribute that you do not name stays unmasked if the policy
+        lists `identity` or no candidates for it. Otherwise it gets its first candidate.
     importance
         Quasi-identifiers whose cells the method should keep, the most important first. For example,
         if you give two names, suppressing a cell of the first costs 3, a cell of the second costs
         2, and any other cell costs 1.
     empty
         Leave suppressed cells empty, so that numbers stay numbers. Otherwise they show `*`, and
-        their column becomes text. Empty cells count as one value, together with cells that were
-        empty before.
+        their column becomes text. All empty cells of a column count as one value.
     """
 
     masks: dict[str, Any] | None = None
@@ -325,9 +320,8 @@ def _costs(records: Records, importance: Sequence[str]) -> Floats:
 
 
 def _star(attribute: RecordAttribute, *, empty: bool) -> int:
-    """Return the code of a suppressed cell: the code of `*` (or null) if the column already
-    contains that value, else a new code. `empty` says that suppressed cells are null instead of
-    `*`.
+    """Return the code of a suppressed cell: the code of `*` (or of null, if `empty`) if the column
+    contains this value already, else a new code.
     """
     shown = None if empty else SUPPRESSED_VALUE
     domain = attribute.domain
@@ -335,9 +329,9 @@ def _star(attribute: RecordAttribute, *, empty: bool) -> int:
 
 
 def _shown(attribute: RecordAttribute, starred: Flags, *, empty: bool) -> list[Any]:
-    """Return the values to release, one for each record: as text if a `*` is among them, otherwise
-    in the type of the column. `starred` says which cells are suppressed, and `empty` that these are
-    null instead of `*`.
+    """Return the values to release, one for each record: as text if one of them is `*`, otherwise
+    in the type of the column. `starred` says which cells are suppressed. Suppressed cells are null
+    if `empty`, else `*`.
     """
     mark = None if empty else SUPPRESSED_VALUE
     as_text = bool(starred.any()) and not empty
@@ -379,8 +373,8 @@ def _notes(records: Records, starred: Flags, *, empty: bool) -> tuple[str, ...]:
 
 
 def _loss(records: Records, starred: Flags, labels: Ints, k: int) -> InformationLoss:
-    """Return the information loss of the release; a suppressed cell (True in `starred`) counts as
-    if it were replaced by the centroid of the table. `labels` has the class of each record.
+    """Return the information loss of the release. A suppressed cell (True in `starred`) counts as
+    if it had the average value of the table. `labels` has the class of each record.
     """
     cells = dict(zip((a.name for a in records.attributes), starred.T, strict=True))
     deviation = partial(relative_deviation, records, lambda own, away, _: away[cells[own.name]])

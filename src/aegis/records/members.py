@@ -23,7 +23,7 @@ from aegis.policy import AttributeKind
 
 @dataclass(frozen=True)
 class DiverseOptions(Options):
-    """Options of kl-member; l is 2 by default."""
+    """Options of the method kl-member; l is 2 by default."""
 
     l: int = 2  # noqa: E741 - the field's term
 
@@ -31,10 +31,10 @@ class DiverseOptions(Options):
 class _Reach:
     """The values of one attribute that a cluster covers, and the cost of adding each further value.
 
-    The cost is in 0..1. For numbers, and ranks of ordinal values, it is the width of the covered
-    range divided by the width of the attribute's range. With a hierarchy, it is the height of the
-    lowest common ancestor divided by the height of the root. A missing value together with a number
-    or rank costs 1.
+    The cost is from 0 to 1. For numbers and ordinal values, it is the width that the cluster then
+    covers, divided by the attribute's range. With a hierarchy, it is the height of the lowest
+    common ancestor divided by the height of the root. A missing value together with another value
+    costs 1.
     """
 
     def __init__(self, attribute: RecordAttribute, combination_codes: Ints) -> None:
@@ -45,9 +45,8 @@ class _Reach:
         self._heights = np.empty(0)
 
     def begin(self, combination: int) -> Floats:
-        """Start a cluster with the combination of values that has the index `combination`.
-
-        Return the cost of adding each of the D distinct combinations to this cluster, shape (D,).
+        """Start a cluster with the combination of values that has the index `combination`. Return
+        the cost, from 0 to 1, of adding each of the D distinct combinations to it, shape (D,).
         """
         if self._tree:
             tree = self._attribute.tree
@@ -60,8 +59,8 @@ class _Reach:
 
     def include(self, combination: int) -> Floats | None:
         """Add the combination of values with the index `combination` to the cluster. Return the new
-        cost of adding each of D combinations: how much of this attribute the cluster would then
-        cover, from 0 to 1, shape (D,). Return None if no cost changes.
+        cost, from 0 to 1, of adding each of the D distinct combinations, shape (D,); None if no
+        cost changes.
         """
         if self._tree:
             height = float(self._heights[combination])
@@ -84,8 +83,8 @@ class _Reach:
 
 
 class _Cluster:
-    """The cluster that is being built, with the cost of adding each combination of values, summed
-    over all attributes.
+    """The cluster that is being built, with the cost of adding each distinct combination of values
+    to it, summed over all attributes.
     """
 
     def __init__(self, reaches: list[_Reach], combination: int) -> None:
@@ -105,7 +104,9 @@ class _Cluster:
 
 
 class _Queues:
-    """The records that are in no cluster yet, in order, for each combination of values."""
+    """Queues of the records that are in no cluster yet: one queue for each distinct combination of
+    values, in the order of the records.
+    """
 
     def __init__(self, of: Ints, count: int) -> None:
         self.order = np.argsort(of, kind="stable")
@@ -117,8 +118,8 @@ class _Queues:
         self.open = np.ones(count, dtype=bool)
 
     def take(self, combination: int) -> int:
-        """Return the index of the first record in the queue of a combination of values, and remove
-        the record from this queue.
+        """Remove the first record from the queue of a combination of values, and return its
+        index.
         """
         record = int(self.head[combination])
         self._next[combination] += 1
@@ -130,15 +131,16 @@ class _Queues:
         return record
 
     def cheapest(self, cost: Floats) -> int:
-        """Return the index of the combination of values with the least `cost` that still has
-        records in its queue. Of equal costs, take the combination whose next record comes first.
+        """Return the index of the combination of values with the least `cost` among those that
+        still have records in their queue. Of equal costs, take the combination whose next record
+        comes first.
         """
         return self._first(np.where(self.open, cost, np.inf))
 
     def farthest(self, distance: Floats) -> int:
-        """Return the index of the combination of values at the largest `distance` that still has
-        records in its queue. Of equal distances, take the combination whose next record comes
-        first.
+        """Return the index of the combination of values with the largest `distance` among those
+        that still have records in their queue. Of equal distances, take the combination whose next
+        record comes first.
         """
         return self._first(np.where(self.open, -distance, np.inf))
 
@@ -158,17 +160,16 @@ def k_member(
     """Cluster the records by k-member (Byun et al. 2007, figure 3), or by (k,l)-member if
     `distinct` is above 1.
 
-    The first cluster starts at the record farthest from a random record, and each later cluster at
-    the record farthest from the seed of the previous cluster. Each step adds the record that
-    increases the information loss least, until the cluster has k records. Each remaining record
-    joins the cluster whose loss it increases least. The information loss of a cluster e is |e|
-    times a sum over attributes. A term is the range divided by the domain's range, or the height of
-    the lowest common ancestor divided by the height of the root.
+    The first cluster starts at the record farthest from a random record, each later one at the
+    record farthest from the start of the cluster before. Each step adds the record that increases
+    the information loss least, until the cluster has k records. Each remaining record joins the
+    cluster whose loss it increases least. The loss of a cluster is its number of records times a
+    sum over attributes: its range divided by the attribute's range, or the height of the lowest
+    common ancestor divided by the height of the root.
 
-    With `distinct` > 1, a cluster of k records grows in the same way until it has `distinct`
-    different values of each sensitive attribute (Zheng et al. 2019; we know only the summary of
-    this paper). If the remaining records cannot complete the last cluster, they join the others. If
-    not even the first cluster can be completed, all records are one cluster.
+    With `distinct` > 1, a cluster grows further until it has `distinct` different values of each
+    sensitive attribute (Zheng et al. 2019, after the abstract). If too few records remain for this,
+    they join the other clusters; if there is no other, all records are one cluster.
 
     Parameters
     ----------
@@ -213,8 +214,8 @@ def _grow(
 ) -> list[int] | None:
     """Add records from `queues` to a cluster until it has k records and `distinct` different values
     of each sensitive attribute. Return the indices of its records, or None if too few records are
-    left. `seed` is the combination of values to start with, and `of` has the combination of each
-    record.
+    left. `seed` is the index of the combination of values to start with, and `of` has this index
+    for each record.
     """
     members = [queues.take(seed)]
     seen: list[set[int]] = [{int(a.codes[members[0]])} for a in records.sensitive]
@@ -231,8 +232,8 @@ def _grow(
 
 
 def _join_cheapest(records: Records, rest: Ints, labels: Ints) -> None:
-    """Add each of the records `rest` to the cluster whose information loss grows least; write the
-    number of the cluster to `labels`.
+    """Add each of the records `rest` to the cluster whose information loss it increases least.
+    Write the number of this cluster to `labels`.
     """
     groups = RecordGroups(labels.copy())
     sizes = groups.sizes.copy()
@@ -248,8 +249,8 @@ def _join_cheapest(records: Records, rest: Ints, labels: Ints) -> None:
 
 
 class _Cover:
-    """The range or common ancestor of one attribute's values in each of G finished clusters, and
-    the information loss per record that follows from it, shape (G,).
+    """How much of one attribute each of G finished clusters covers (a range, or a common ancestor
+    in the hierarchy), as a cost from 0 to 1, shape (G,).
     """
 
     def __init__(self, attribute: RecordAttribute, groups: RecordGroups) -> None:
@@ -267,7 +268,9 @@ class _Cover:
         return self._height if self._tree else np.minimum(self._high - self._low, 1.0)
 
     def with_code(self, code: int) -> Floats:
-        """Return what each cluster would cost if the value with this code were added, shape (G,)."""
+        """Return the cost, from 0 to 1, of each of the G clusters if the value with this code were
+        added, shape (G,).
+        """
         if self._tree:
             heights = self._attribute.tree.heights_to(code) / self._attribute.tree.height
             return np.maximum(self._height, heights[self._some])

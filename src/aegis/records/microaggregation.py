@@ -26,9 +26,10 @@ class VariableOptions(Options):
     Attributes
     ----------
     gamma
-        A record joins a full cluster if its distance to the cluster is below gamma times its
-        distance to the nearest other unassigned record. With 0, clusters have k records. 0.2 suits
-        scattered data, and 1.1 suits clustered data (Solanas and Martinez-Balleste 2006).
+        A record joins a cluster that already has k records if its distance to the cluster is below
+        gamma times its distance to the nearest other record without a cluster. With 0, clusters
+        have k records. 0.2 suits scattered data, and 1.1 suits clustered data (Solanas and
+        Martinez-Balleste 2006).
     """
 
     gamma: float = 0.2
@@ -40,9 +41,7 @@ class VariableOptions(Options):
 
 class _Unassigned:
     """The coordinates of the records that are in no cluster yet, in ascending order of their index.
-
-    Rows of assigned records stay in the arrays, marked dead, until there are enough of them to
-    justify a copy.
+    Rows of assigned records stay in the arrays, marked, until many of them can be removed at once.
     """
 
     def __init__(self, space: Space) -> None:
@@ -55,8 +54,8 @@ class _Unassigned:
         return len(self.rows) - self._gone
 
     def compact(self) -> None:
-        """Remove the rows of assigned records from the arrays; positions of records in the arrays
-        then change.
+        """Remove the rows of assigned records from the arrays. The positions of other records
+        change.
         """
         if self._gone:
             alive = np.flatnonzero(~self._dead)
@@ -70,15 +69,13 @@ class _Unassigned:
         return self.space.take(np.flatnonzero(~self._dead)).centre()
 
     def masked(self, distances: Floats) -> Floats:
-        """Return a copy of `distances`, one for each position, in which assigned records have an
-        infinite distance.
+        """Return a copy of `distances`, one for each position in the arrays, where assigned records
+        have an infinite distance.
         """
         return np.where(self._dead, np.inf, distances)
 
     def compact_when_worth(self) -> None:
-        """Remove the rows of assigned records from the arrays if these rows are so many that this
-        saves time.
-        """
+        """Remove the rows of assigned records from the arrays if there are many of them."""
         if COMPACT_AT * self._gone > len(self.rows):
             self.compact()
 
@@ -95,7 +92,7 @@ class _Unassigned:
 
     def nearest(self, distances: Floats, count: int, own: int) -> Ints:
         """Return the positions of the `count` unassigned records with the smallest `distances`. The
-        record at position `own` is always one of them.
+        record at position `own` is always among them.
         """
         reach = self.masked(distances)
         reach[own] = -1.0
@@ -103,9 +100,8 @@ class _Unassigned:
 
 
 def smallest(values: Floats, count: int) -> Ints:
-    """Return the positions of the `count` smallest values, in ascending order.
-
-    Of equal values, the one at the lower position counts as smaller.
+    """Return the positions of the `count` smallest values, in ascending order. Of equal values, the
+    one at the lower position counts as smaller.
     """
     bound = np.partition(values, count - 1)[count - 1]
     below = np.flatnonzero(values < bound)
@@ -116,11 +112,11 @@ def smallest(values: Floats, count: int) -> Ints:
 def mdav(space: Space, k: int, step: Step = SILENT_STEP) -> Ints:
     """Cluster the records by MDAV-generic (Domingo-Ferrer and Torra 2005, algorithm 4.1).
 
-    While at least 3k records remain, let r be the record farthest from the average record, and s
-    the record farthest from r. Both r and s form a cluster with their k - 1 nearest records. If 2k
-    to 3k - 1 records remain, the record farthest from the average forms a cluster in this way, and
-    the other records form the last cluster. Fewer than 2k remaining records form one cluster. If
-    several records are equally far, the first one is taken.
+    While at least 3k records remain, the record r farthest from the average record and the record
+    farthest from r each form a cluster with their k - 1 nearest records. If 2k to 3k - 1 records
+    remain, the record farthest from the average forms a cluster in this way, and the rest is the
+    last cluster. Fewer than 2k remaining records form one cluster. If several records are equally
+    far, the first one is taken.
 
     Parameters
     ----------
@@ -158,9 +154,9 @@ def mdav(space: Space, k: int, step: Step = SILENT_STEP) -> Ints:
 
 
 def _around_farthest(pool: _Unassigned, k: int, labels: Ints, cluster: int) -> Floats:
-    """Form a cluster of the unassigned record (in `pool`) farthest from the average and its k - 1
-    nearest records, and write its number `cluster` to `labels`. Return the distance of each record
-    to that record.
+    """Form a cluster of the unassigned record farthest from the average, and its k - 1 nearest
+    records. Write the number `cluster` to `labels`. Return the distance of each unassigned record
+    to that farthest record.
     """
     r = pool.farthest(pool.space.distances(pool.centre()))
     from_r = pool.space.distances(pool.space.at(r))
@@ -174,11 +170,10 @@ def v_mdav(space: Space, k: int, gamma: float, step: Step = SILENT_STEP) -> Ints
     """Cluster the records by V-MDAV (Solanas and Martinez-Balleste 2006).
 
     While at least k records remain, the record farthest from the centre of the table forms a
-    cluster with its k - 1 nearest records. Then the cluster can grow to at most 2k - 1 records.
-    Each step adds the unassigned record nearest to the cluster, if its distance to the nearest
-    member is less than gamma times its distance to the nearest other unassigned record. If fewer
-    than k records remain, each joins the cluster with the nearest centre. Distances are Euclidean,
-    not squared.
+    cluster with its k - 1 nearest records. Then the cluster can grow to at most 2k - 1 records: the
+    nearest unassigned record is added if its distance to the nearest member is less than `gamma`
+    times its distance to the nearest other unassigned record. If fewer than k records remain, each
+    joins the cluster with the nearest centre. Distances are Euclidean, not squared.
 
     `space` has the coordinates of N >= k records. Return the number of the cluster to which each
     record belongs, shape (N,), int64. The remaining records may make a cluster larger than 2k - 1.
@@ -223,8 +218,8 @@ def _extend(
 
 
 def _join_nearest(space: Space, rows: Ints, labels: Ints, clusters: int) -> None:
-    """Add each of the records `rows` to the cluster with the nearest centre; write the number of
-    the cluster to `labels`.
+    """Add each of the records `rows` to the cluster with the nearest centre. Write the number of
+    this cluster to `labels`.
     """
     if not len(rows):
         return

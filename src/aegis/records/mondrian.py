@@ -18,9 +18,8 @@ class MondrianOptions(Options):
     Attributes
     ----------
     relaxed
-        Allow records with the median value on both sides of a cut. Aegis can then cut every group
-        of 2k or more records, and groups can overlap. By default (strict), equal values stay
-        together.
+        Allow records with the median value on both sides of a cut. Then every group of 2k or more
+        records can be cut, and groups can overlap. By default, equal values stay together.
     """
 
     relaxed: bool = False

@@ -59,16 +59,16 @@ class SampledOptions(Options):
         e^-epsilon.
     masks
         Masks of the quasi-identifiers, by name, as in a policy: `{age: {bucketize: {width: 10}}}`.
-        None of them may learn from the table. If you name no mask for an attribute, it stays
-        unmasked if the policy lists `identity` or no candidates for it; otherwise it gets its first
-        candidate. With `search` above 0, Aegis draws its mask from the candidates instead.
+        None of them may learn from the table. An attribute that you do not name gets a mask drawn
+        from its candidates if `search` is above 0. Otherwise it stays unmasked if the policy lists
+        `identity` or no candidates for it, or else gets its first candidate.
     search
         The part of epsilon to spend on a search for masks; 0 for no search. The policy must list
         candidates from the finest to the coarsest.
     steps
-        Number of combinations of masks that a search draws.
+        Number of combinations of masks that the search draws.
     score
-        Score by which a search compares masks: precision, loss (needs hierarchies), nu-entropy,
+        Score by which the search compares masks: precision, loss (needs hierarchies), nu-entropy,
         classes, discernibility, classification (of a label that is a quasi-identifier).
     """
 
@@ -96,16 +96,16 @@ class SampledOptions(Options):
 
     @property
     def privacy(self) -> SampledPrivacy:
-        """Return the sampling rate and the smallest class size k that guarantee the part of epsilon
-        that is not spent on the search for masks.
+        """Return the sampling rate and the smallest class size k that guarantee epsilon, less its
+        part for the search for masks, and delta.
         """
         rest = math.nextafter(self.epsilon - self.search, 0) if self.search else self.epsilon
         return sampled_privacy(rest, self.delta, self.rate)
 
     @property
     def searched_class(self) -> int:
-        """Return the number of rows from which the search for masks counts an equivalence class as
-        kept. On average, the sample draws k rows of a class of this size.
+        """Return the number of rows from which the search for masks counts an equivalence class of
+        the table as kept: on average, the sample has k rows of such a class.
         """
         privacy = self.privacy
         return math.ceil(max(privacy.k, self.k) / privacy.rate)
@@ -232,8 +232,8 @@ def drawn_masks(
 
 
 def _chain(attribute: Attribute, given: Mapping[str, Any]) -> Chain:
-    """Return the masks of an attribute among which the search chooses: the policy's candidates in
-    their order, or only the attribute's mask in `given` if there is one.
+    """Return the masks among which the search chooses for an attribute: the policy's candidates in
+    their order or, if `given` has a mask for the attribute, only this one.
     """
     if attribute.name in given:
         return (given_mask(attribute, given[attribute.name]) or Identity(),)
@@ -258,8 +258,8 @@ def scheme_cells(
     beyond: int = 0,
     targets: tuple[int, ...] = (),
 ) -> SchemeCells:
-    """Return the distinct rows of a table as arrays, from which a search counts its equivalence
-    classes under any of the masks.
+    """Return the distinct rows of a table as arrays, from which the search counts equivalence
+    classes under any combination of masks.
 
     Parameters
     ----------
@@ -329,8 +329,8 @@ def _shows_nothing(mask: Mask) -> bool:
 
 
 def _shares(attribute: Attribute, mask: Mask, codes: Integers, shown: pa.Array) -> Floats:
-    """Return, for each of V values, the share of the hierarchy's values that have the same masked
-    value, shape (V,). `codes` has the index in `shown` of each value's masked value.
+    """Return, for each of V values, the share of all original values of the hierarchy that have the
+    same masked value, shape (V,). `codes` has the index in `shown` of each value's masked value.
     """
     if isinstance(mask, Suppress):
         return np.ones(len(codes))

@@ -25,7 +25,7 @@ class Space:
     Attributes
     ----------
     points
-        P coordinates of each of the N records, shape (P, N).
+        P coordinates (numbers and ranks) of each of the N records, shape (P, N).
     ranked
         For each of the P coordinates, whether it is ordinal, so that its centre is a median; shape
         (P,).
@@ -42,8 +42,8 @@ class Space:
 
     @classmethod
     def of(cls, records: Records, *, scaled: bool = True) -> Space:
-        """Return the coordinates of `records`; numbers keep their unit unless they are `scaled` to
-        z-scores.
+        """Return the coordinates of `records`. Numbers become z-scores; if `scaled` is False, they
+        keep their unit.
         """
         points: list[Floats] = []
         ranked: list[bool] = []
@@ -89,8 +89,9 @@ class Space:
         )
 
     def centre(self) -> tuple[Floats, Codes]:
-        """Return the coordinates of the average record: means, lower medians of ranks, and most
-        frequent categories. Of equally frequent categories, the one with the lowest code is taken.
+        """Return the average record: means of numbers, lower medians of ranks, and most frequent
+        categories (as codes). Of equally frequent categories, the one with the lowest code is
+        taken.
         """
         middle = (len(self) - 1) // 2
         place = np.array(
@@ -109,12 +110,12 @@ class Space:
         return place, modes
 
     def at(self, row: int) -> tuple[Floats, Codes]:
-        """Return the coordinates of the record at index `row`."""
+        """Return the coordinates and the codes of categories of the record with the index `row`."""
         return self.points[:, row], self.nominal[:, row]
 
     def distances(self, place: tuple[Floats, Codes]) -> Floats:
         """Return the squared distance between each of the N records and `place`, shape (N,).
-        `place` has P coordinates and the codes of Q categorical attributes.
+        `place` has P coordinates and the codes of Q categories.
         """
         total = np.zeros(len(self))
         difference = np.empty(len(self))

@@ -62,7 +62,7 @@ class RecordSwapOptions(Options):
     similar
         Quasi-identifiers in which two swapped records must have the same values.
     rate
-        Smallest share of the records to swap, at risk or not, if there are enough partners.
+        Smallest share of the records to swap, whether at risk or not, if there are enough partners.
     """
 
     geography: tuple[str, ...] = ()
@@ -115,8 +115,8 @@ def _rank_swap(
 
 
 def swapped_ranks(attribute: RecordAttribute, percent: float, random: np.random.Generator) -> Codes:
-    """Swap each value of an attribute with a value whose rank differs by at most `percent` percent
-    of the records; return the new codes of all N records, shape (N,).
+    """Swap each value of an attribute with a value of a similar rank: ranks may differ by at most
+    `percent` percent of the number of records. Return the new codes of all N records, shape (N,).
 
     Equal values are ranked in random order. A value is not swapped if all its possible partners are
     taken. Missing values are never swapped.
@@ -145,8 +145,8 @@ def _free(
     end: int,
     random: np.random.Generator,
 ) -> int | None:
-    """Return a random index from `start` to `end` - 1 for which `taken` is False, all equally
-    likely; None if there is none.
+    """Return a random index from `start` to `end` - 1 for which `taken` is False; None if there is
+    none.
     """
     if start >= end:
         return None
@@ -178,14 +178,16 @@ def _record_swap(
 def swapped_places(
     records: Records, options: RecordSwapOptions, random: np.random.Generator
 ) -> tuple[Ints, int, int]:
-    """Swap the values of the geography (the columns that state the place) between records.
+    """Swap the places of records (the values of the columns of the geography) between records.
 
-    The function returns, for each of the N records, the index of the record whose geography it
-    gets, shape (N,). It also returns the number of records at risk, and how many of these are not
-    swapped because no partner is left. A record is at risk at a level of the geography if fewer
-    than k records of its area have the same values of the other quasi-identifiers. From the
-    coarsest level on, each record at risk is swapped with a record from another area. Then more
-    records are swapped at the finest level, until the rate is reached.
+    Return, for each of the N records, the index of the record whose place it gets, shape (N,). Also
+    return the number of records at risk, and how many of these are not swapped because no partner
+    is left.
+
+    A record is at risk if fewer than k records of its area have the same values of the other
+    quasi-identifiers. At each level of the geography, the coarsest first, records at risk are
+    swapped with records from other areas. Then more records are swapped at the finest level, until
+    the rate is reached.
     """
     geography = [records.attribute(name) for name in options.geography]
     others = [a for a in records.attributes if a.name not in options.geography]

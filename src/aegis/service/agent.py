@@ -48,8 +48,8 @@ _SIGN_OF_LIFE, _WAIT_MOST = SIGN_OF_LIFE, LOOK_FOR_WORK
 
 @dataclass
 class Heartbeat:
-    """Tells the service, while the agent works on a job, that it still does, so that no other agent
-    gets the job; also reports the progress.
+    """While an agent works on a job, tells the service regularly that it still does, with the
+    progress, so that no other agent gets the job.
 
     Attributes
     ----------
@@ -78,7 +78,9 @@ class Heartbeat:
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Start a step of `total` units of work (None: unknown); the service shows its progress."""
+        """Start a step of the work, whose progress the service shows. `total` is its number of
+        units of work (None: unknown).
+        """
         if self.stopped.is_set():
             raise WrongState(
                 "The job was cancelled, or another agent has it.", hint="Nothing to do."
@@ -103,13 +105,12 @@ class _NoSourceError(DataError):
 
 
 class _UploadRefusedError(CatalogError):
-    """The service refuses what the agent uploaded. The words are the service's own."""
+    """The service refuses what the agent uploaded. The message is that of the service."""
 
 
 def _sayable(error: AegisError) -> str:
-    """Return the error message that the agent may send to the service, without values of rows.
-
-    Most messages quote the data. The agent prints them in full only on its own machine.
+    """Return the error message that the agent may send to the service: without values of rows,
+    which most messages quote.
     """
     if isinstance(error, _NoSourceError | _UploadRefusedError | LimitError | RefusedError):
         return str(error)
@@ -121,7 +122,7 @@ def _sayable(error: AegisError) -> str:
 
 
 class Agent:
-    """The program of a provider that does the jobs for its data sets.
+    """The program of a provider that does the jobs of the service on the provider's tables.
 
     Parameters
     ----------
@@ -153,7 +154,7 @@ class Agent:
         }
 
     def run(self, *, until: threading.Event | None = None) -> None:
-        """Fetch and do jobs until `until` is set; as long as no job waits, the pauses between calls
+        """Fetch and do jobs until `until` is set. As long as no job waits, the pauses between calls
         grow.
         """
         over = until or threading.Event()
@@ -214,7 +215,7 @@ class Agent:
             self.say("given back")
 
     def do(self, job: dict[str, Any]) -> None:
-        """Do a job in this process, and upload the result or report why there is none."""
+        """Do a job in this process. Upload the result, or report why there is none."""
         started = time.perf_counter()
         self.say(f"{job['kind']} for {job['data_set']} (attempt {job['attempt']})")
         try:
@@ -232,8 +233,8 @@ class Agent:
             self._give_up(job, InternalError(f"A bug of Aegis: {type(error).__name__}."))
 
     def _do(self, job: dict[str, Any], life: Progress) -> None:
-        """Do a job, reporting to `life`, after checking it against the settings in the agent's own
-        file; record a refusal in the agent's ledger.
+        """Do a job, after checking that the agent's own settings file allows it. `life` receives
+        the progress. A refusal is recorded in the agent's ledger.
         """
         require_shape(job)
         name = job["task"]["source"]
@@ -302,8 +303,8 @@ class Agent:
         self.client.checked(job.id, job.attempt, answer | {"signers": signers})
 
     def _masks_seen(self, job: PinnedJob) -> dict[str, list[Any]]:
-        """Return the masks, by attribute, of the configurations that this agent has checked and
-        reported.
+        """Return, by attribute, the masks of all configurations that this agent has checked under
+        the policy of the job.
         """
         seen: dict[str, list[Any]] = {}
         for note in self.book.noted(job.name, "checked"):
@@ -332,8 +333,9 @@ class Agent:
         self._hand_in(job, "release", key, output, ("file", "masked.parquet"))
 
     def _require_checked(self, job: PinnedJob, approved: str) -> None:
-        """Raise `RefusedError` unless this agent has checked the configuration with the digest
-        `approved` together with all releases of the table.
+        """Raise `RefusedError` unless this agent has checked a configuration together with all
+        releases of the table, and found that it meets the rule. `approved` is the digest of the
+        configuration.
         """
         own = {release["number"] for release in self.book.releases(job.name)}
         for note in self.book.noted(job.name, "checked"):
@@ -368,10 +370,8 @@ class Agent:
         return MadeOutput({"certificate": self._certified(text, job.given["data_set"])}, content)
 
     def _certified(self, certificate: str, name: str) -> str:
-        """Return the certificate with the name `name` for the table, not its local path, and with a
-        signature.
-
-        The signature shows to everybody who receives the file that it comes from this provider.
+        """Return a certificate with the name `name` for the table instead of its local path, and
+        with the provider's signature.
         """
         document = json.loads(certificate)
         document["input"]["origin"] = name
@@ -381,7 +381,7 @@ class Agent:
         self, job: PinnedJob, kind: str, key: str, output: MadeOutput, file: tuple[str, str]
     ) -> None:
         """Sign the output of a job and upload it as a result of this `kind`. `key` identifies the
-        output in the ledger; `file` has the form field for its content, and the file's name.
+        output in the ledger. `file` has the form field for its content, and a file name.
         """
         field, name = file
         signed: dict[str, str | bytes] = {**output.fields, field: output.content}
@@ -423,8 +423,7 @@ class PinnedJob:
     given
         The job as received from the service.
     id, attempt
-        The service's identifier of the job, and the number of times the service has handed it out,
-        including this time.
+        The service's identifier of the job, and the number of this attempt at it, from 1.
     task
         The task of the job as JSON values: source, policy and options.
     source

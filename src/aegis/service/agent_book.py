@@ -34,14 +34,14 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class MadeOutput:
-    """The output of a job; it is uploaded only after the ledger has recorded it.
+    """The output of a job. It is uploaded only after the agent's ledger has recorded it.
 
     Attributes
     ----------
     fields
         Text fields of the upload, such as a certificate.
     content
-        The file.
+        Content of the uploaded file.
     """
 
     fields: Mapping[str, str]
@@ -49,8 +49,8 @@ class MadeOutput:
 
 
 class AgentBook:
-    """The ledger of an agent (its own record of all outputs and of the epsilon that they cost), and
-    the outputs that are waiting to be uploaded.
+    """The ledger of an agent: its own record of all outputs and of the epsilon that they cost, and
+    the outputs that wait for their upload.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ class AgentBook:
     def secret(self, key: PrivateKey) -> bytes:
         """Return the secret that perturbs counts, derived from the agent's first key.
 
-        The secret stays the same if keys are rotated. With another secret, the same counts would be
-        perturbed differently, and the mean of several versions would reveal the true counts.
+        The secret stays the same if keys are rotated. Otherwise the same counts would be perturbed
+        differently, and their mean would reveal the true counts.
         """
         if not self._secret_file.exists():
             made = hmac.digest(key.key.private_bytes_raw(), b"aegis agent secret", "sha256")
@@ -112,14 +112,15 @@ class AgentBook:
     def list_release(
         self, source: str, key: str, floor: Floor, detail: Mapping[str, Any], made: MadeOutput
     ) -> None:
-        """Record a release in the ledger before it is uploaded; record each key only once.
+        """Record a release in the ledger before it is uploaded. If it is recorded already, do
+        nothing.
 
         Parameters
         ----------
         source
             The table.
         key
-            Identifies the approved release; each key is released only once.
+            Identifies the approved release.
         floor
             The provider's minimum protection, which limits the number of releases per day.
         detail
@@ -152,7 +153,8 @@ class AgentBook:
             )
 
     def waiting(self, source: str, key: str) -> MadeOutput | None:
-        """Return the output that was made for a key and not uploaded yet; None if none was made.
+        """Return the output that was made under this key and waits for its upload; None if none was
+        made.
 
         Raises
         ------
@@ -181,9 +183,8 @@ class AgentBook:
     def spend(
         self, source: str, key: str, floor: Floor, epsilon: float, make: Callable[[], MadeOutput]
     ) -> MadeOutput:
-        """Record in the ledger that the output with this key costs `epsilon`, then return the
-        output of `make`. If the output was made before and waits for its upload, return it at no
-        cost.
+        """Record in the ledger that an output costs `epsilon`, call `make`, and return its output.
+        If the output with this key was made before and waits for its upload, return it at no cost.
 
         Raises
         ------
@@ -241,7 +242,7 @@ class AgentBook:
 
 
 def key_of(*parts: Any) -> str:
-    """Return the key of an output: the digest of the inputs from which it is made."""
+    """Return a key that identifies an output: the digest of the inputs from which it is made."""
     return digest(json.dumps(parts, sort_keys=True))
 
 

@@ -121,9 +121,8 @@ def read_settings(path: Path) -> dict[str, Any]:
 def rotate_key(path: Path, token: str) -> int:
     """Replace the key of an agent; return the number of data sets that accept the new key.
 
-    Both keys sign the change. The old key is kept in the same folder, with `.former-` in its name.
-    The old public key still verifies earlier releases. If a rotation was interrupted, another call
-    completes it.
+    The old key stays in the same folder, with `.former-` in its name, and still verifies earlier
+    releases. If a rotation was interrupted, another call completes it.
 
     Raises
     ------

@@ -108,7 +108,7 @@ def create_app(settings: ServiceSettings, catalog: Catalog | None = None) -> Fas
 
 @contextmanager
 def working(settings: ServiceSettings, catalog: Catalog) -> Iterator[None]:
-    """Run background jobs and send notices, as set in the settings, while the context lasts."""
+    """Return a context manager that runs background jobs and sends notices, as the settings say."""
     programs: list[Worker | Notifier] = []
     if settings.worker:
         programs.append(Worker(catalog, keep=settings.operation.keep))
@@ -129,7 +129,9 @@ def working(settings: ServiceSettings, catalog: Catalog) -> Iterator[None]:
 def _lifespan(
     settings: ServiceSettings, catalog: Catalog | None
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """Return the context manager that runs background work while the application runs."""
+    """Return a function that makes the context manager in which the application runs with its
+    background work.
+    """
 
     @asynccontextmanager
     async def run(app: FastAPI) -> AsyncIterator[None]:  # noqa: ARG001 - FastAPI's form
@@ -144,7 +146,7 @@ def _lifespan(
 
 def _field(place: Sequence[str | int]) -> str:
     """Return the name of the invalid field of a call, for the error message. `place` is the path to
-    the field, as the validation reports it.
+    the field in the call.
     """
     return ".".join(map(str, place[1:])) or "the call"
 
@@ -173,7 +175,9 @@ def _told(error: Exception) -> tuple[int, str, str, str]:
 
 
 def _handle_errors(app: FastAPI) -> None:
-    """Answer every error in one form: a page for browsers, `application/problem+json` for programs."""
+    """Make the application answer every error in one form: a page for browsers,
+    `application/problem+json` for programs.
+    """
 
     def answer(request: Request, error: Exception) -> Response:
         status, title, message, hint = _told(error)

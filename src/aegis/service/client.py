@@ -37,7 +37,7 @@ _WAITED = {"search", "check", "release", "summarize"}
 
 
 class Client:
-    """A connection to a service; a token identifies the caller.
+    """A connection to the catalog of a service. A token identifies the caller.
 
     Parameters
     ----------
@@ -180,7 +180,9 @@ class Client:
         return self._list("/tokens")
 
     def make_token(self, name: str, scopes: Sequence[str], *, days: int = 90) -> dict[str, Any]:
-        """Create a token with some of this token's permissions; only this call returns its secret."""
+        """Create a token with some of the permissions of this client's token. Only this call
+        returns its secret.
+        """
         return self._post("/tokens", name=name, scopes=list(scopes), days=days)
 
     def revoke_token(self, token: str) -> None:
@@ -428,16 +430,16 @@ class Client:
         self._post(f"/jobs/{job}/failed", attempt=attempt, reason=reason[:2000], **told)
 
     def checked(self, job: str, attempt: int, answer: Mapping[str, Any]) -> None:
-        """Report the answer of a check: the configuration, and whether it meets the rule, alone and
-        together with earlier releases.
+        """Report the result of checking configurations on the table: `answer` has the first one
+        that meets the rule, and whether it meets it together with earlier releases.
         """
         self._post(f"/jobs/{job}/checked", attempt=attempt, answer=dict(answer))
 
     def upload(
         self, job: str, kind: str, fields: Mapping[str, Any], name: str, file: tuple[str, bytes]
     ) -> dict[str, Any]:
-        """Upload a job's result of this `kind`: text `fields`, and a `file` (its name and content)
-        as field `name`.
+        """Upload a job's result of this `kind`: text `fields`, and a `file` (file name and content)
+        in the form field `name`.
         """
         form = {k: v if isinstance(v, str) else json.dumps(v) for k, v in fields.items()}
         return _json(self._answer("POST", f"/uploads/{job}/{kind}", data=form, files={name: file}))
@@ -467,7 +469,7 @@ class Client:
         return self._numbers[short]
 
     def _of(self, request: str) -> str:
-        """Return the URL path of a request, given its number or the first digits."""
+        """Return the URL path of a request, given its complete number or its first digits."""
         return f"/requests/{self.number(request)}"
 
     @contextmanager

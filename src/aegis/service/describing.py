@@ -50,7 +50,9 @@ _STATUSES = {
 
 
 def describe(app: FastAPI) -> None:
-    """Add the security schemes and all possible status codes to an application's OpenAPI description."""
+    """Add the ways to sign in and all possible status codes to the OpenAPI description of an
+    application.
+    """
     plain = app.openapi
 
     def described() -> dict[str, Any]:
@@ -79,8 +81,8 @@ def _complete(schema: dict[str, Any]) -> None:
 
 
 def _statuses(path: str, method: str, *, public: bool) -> Iterator[int]:
-    """Yield the HTTP status codes of the errors that the route with this path and method can
-    return. `public` says that it needs no sign-in.
+    """Yield the HTTP status codes of the errors that a route, given by path and method, can return.
+    `public` says that it needs no sign-in.
     """
     yield from (400, 421, 422, 429, 503)
     if not public:

@@ -45,9 +45,8 @@ class ColumnLook:
     span
         Smallest and largest value of numbers and dates; empty otherwise.
     bars
-        Heights of the histogram's bars, 0..1. Each bar stands for one of several equally wide
-        intervals. The height is the number of values in the interval, divided by the largest such
-        number.
+        Heights of a histogram's bars, from 0 to 1: the number of values in each of several equally
+        wide intervals, divided by the largest such number.
     frequent
         Frequent values with their share of the rows.
     note
@@ -71,8 +70,8 @@ class TableLook:
     Attributes
     ----------
     rows, duplicates
-        Number of rows, and number of rows that equal an earlier row in all columns. The second
-        number is None for tables that are too large.
+        Number of rows, and number of rows that equal an earlier row in all columns (None for tables
+        that are too large).
     columns
         A description of each column, in the order of the table.
     """
@@ -150,7 +149,9 @@ def _spread(facts: ColumnFacts) -> bool:
 
 
 def _bars(source: Source, sample: ir.Table, facts: ColumnFacts) -> tuple[float, ...]:
-    """Return the heights of a histogram of numbers in `sample`, with equally wide intervals."""
+    """Return the heights, from 0 to 1, of a histogram of a column's numbers in the rows `sample`,
+    with equally wide intervals.
+    """
     low, high = float(facts.low), float(facts.high)
     values = finite(sample[facts.name]).cast("float64")
     place = ((values - low) / (high - low) * _BARS).floor().clip(upper=_BARS - 1).cast("int64")

@@ -49,11 +49,8 @@ _ADDRESS = 20
 
 
 class Guard:
-    """Middleware that checks every call before it reaches a route, and ends a call once its body
-    exceeds the allowed size.
-
-    It is a plain ASGI middleware, so streams pass without buffering. It counts the bytes that
-    arrive, because a call may declare a smaller size than it sends.
+    """ASGI middleware that checks every call before it reaches a route, and ends a call once its
+    body exceeds the allowed size.
 
     Parameters
     ----------
@@ -104,8 +101,7 @@ class Guard:
     def _too_often(self, request: Request) -> Response | None:
         """Return an error response if the caller or its address makes too many calls; else None.
 
-        Calls that sign in count for the address alone, because a caller can invent a new cookie for
-        each call. Other calls count for the token or session, and not for the text of a header.
+        Calls that sign in are counted by address alone, all others by token or session.
         """
         path = request.scope["path"]  # not of `request.url`, of which the header Host is a part
         if path.startswith("/static/"):
@@ -148,8 +144,8 @@ def _hosts(settings: ServiceSettings) -> frozenset[str]:
 def _from_here(request: Request, settings: ServiceSettings) -> bool:
     """Return whether a call that changes something comes from our own pages or from a program.
 
-    Browsers send Sec-Fetch-Site and Origin with a form. Programs send neither, and use a token
-    instead of a cookie.
+    Browsers send the headers Sec-Fetch-Site and Origin with a form. Programs send neither, and use
+    a token instead of a cookie.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None and site not in ("same-origin", "none"):
@@ -162,8 +158,8 @@ def _from_here(request: Request, settings: ServiceSettings) -> bool:
 
 
 def _seal(headers: MutableHeaders, path: str, settings: ServiceSettings) -> None:
-    """Set the security headers of the answer to a call of `path`, for example those that forbid
-    other sites to embed our pages.
+    """Set the security headers of the response to a call of `path`, for example those that forbid
+    other sites to embed the pages of the service.
     """
     headers.update(_HEADERS)
     if not path.startswith("/static/"):

@@ -24,15 +24,15 @@ LOCAL = Actor("local", "local", frozenset({AccountRole.PROVIDER, AccountRole.OPE
 
 
 def cookie_name(settings: ServiceSettings, kind: str = "session") -> str:
-    """Return the name of a cookie of the given kind. Over TLS, the name makes browsers send the
-    cookie only to this host.
+    """Return the name of a cookie of this `kind`. Over TLS, the name makes browsers send the cookie
+    only to this host.
     """
     return f"__Host-aegis_{kind}" if settings.secure else f"aegis_{kind}"
 
 
 def secret_of(request: Request, settings: ServiceSettings) -> str:
-    """Return the secret of the token or, if there is no token, of the session with which somebody
-    calls. The result is empty if the call has neither.
+    """Return the secret that a call carries: of a token or else of a browser session. The result is
+    empty if the call has neither.
     """
     given = request.headers.get("authorization")
     if given is None:
@@ -42,7 +42,9 @@ def secret_of(request: Request, settings: ServiceSettings) -> str:
 
 @dataclass(frozen=True)
 class Visit:
-    """A call of somebody who may be unknown, and the parts of the service that answer it."""
+    """A call whose caller is not identified yet, with the catalog and the settings of the
+    service.
+    """
 
     request: Request
 
@@ -90,9 +92,9 @@ class Call(Visit):
     Attributes
     ----------
     actor
-        The actor, whose permissions are checked.
+        The account or token that calls; its permissions are checked.
     form_key
-        Key in the forms of this session; empty for programs.
+        Key in the forms of the caller's browser session; empty for programs.
     """
 
     actor: Actor
@@ -104,7 +106,9 @@ class Call(Visit):
         *given: Given.args,
         **more: Given.kwargs,
     ) -> Told:
-        """Call a function of the catalog as the caller, in a session for reading only."""
+        """Call a function of the catalog with a database session for reading, the caller as actor,
+        and the given arguments. Return its result.
+        """
         with self.reading() as session:
             return function(session, self.actor, *given, **more)
 
@@ -114,13 +118,15 @@ class Call(Visit):
         *given: Given.args,
         **more: Given.kwargs,
     ) -> Told:
-        """Call a function of the catalog as the caller, in a session that may write."""
+        """Call a function of the catalog with a database session that may write, the caller as
+        actor, and the given arguments. Return its result.
+        """
         with self.writing() as session:
             return function(session, self.actor, *given, **more)
 
     @contextmanager
     def proven(self, password: str) -> Iterator[tuple[Session, Account]]:
-        """Check the caller's password; yield a session that may write, together with the caller's
+        """Check the caller's password. Yield a database session that may write, and the caller's
         account.
         """
         database = self.catalog.database
@@ -172,17 +178,16 @@ def identified(request: Request) -> Call:
 
 
 async def _visit(request: Request) -> Visit:
-    """Return a call of anybody.
-
-    The function is `async` because FastAPI runs other functions in a thread, which is slower.
-    """
+    """Return the call as a `Visit`, without identifying the caller."""
     return Visit(request)
 
 
 async def _form(
     call: Annotated[Call, Depends(identified)], form_key: Annotated[str, Form(max_length=64)]
 ) -> Call:
-    """Return the call that sends a form, after checking the form key of the session."""
+    """Return the call that sends a form, after checking that the form has the form key of the
+    caller's session.
+    """
     call.require_form_key(form_key)
     return call
 

@@ -48,8 +48,7 @@ _TYPES = {
 def proposed_masks(summary: ProtectedSummary, name: str, role: Role) -> tuple[Mask, ...]:
     """Return the masks that `aegis init` would propose for a column in this role.
 
-    The result is empty if the summary lists no value of the column. Then the provider must propose
-    masks.
+    The result is empty if the summary lists no value of the column.
     """
     attribute = summary.attributes.get(name)
     facts = None if attribute is None else facts_of(attribute)

@@ -152,7 +152,9 @@ Channel = Mail | Webhook
 
 
 def signature_of(secret: str, moment: str, body: bytes) -> str:
-    """Return the value of `X-Aegis-Signature` if `X-Aegis-Time` is `moment`, for receivers."""
+    """Return the value that the header `X-Aegis-Signature` must have if `X-Aegis-Time` is `moment`.
+    Receivers can compare it.
+    """
     return hmac.new(secret.encode(), f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
 
 
@@ -178,7 +180,9 @@ class Notifier:
     _looked: int = 0
 
     def run(self, say: Callable[[str], None] = lambda line: None) -> None:  # noqa: ARG005
-        """Send new notices until stopped; wait and go on if a database or server does not answer."""
+        """Send new notices until the notifier is stopped. If a database or server does not answer,
+        wait and try again.
+        """
         while not self.over.is_set():
             try:
                 self.once()
@@ -187,7 +191,7 @@ class Notifier:
             self.over.wait(_EVERY)
 
     def once(self) -> int:
-        """Send the new notices once; return how many were sent or given up."""
+        """Send the new notices once. Return how many were sent or given up for good."""
         with self.catalog.database.writing() as session:
             up_to = notices.begin(session)
         with self.catalog.database.reading() as session:
@@ -202,7 +206,10 @@ class Notifier:
         return sent
 
     def _told(self, notice: Notice, up_to: int) -> bool:
-        """Send a notice on each channel, and record it after entry `up_to`; return False to retry."""
+        """Send a notice on each channel, and record that this was done. `up_to` is the number of
+        the log entry up to which this was recorded before. Return False if a channel must be tried
+        again later.
+        """
         tries = self._tried.setdefault(notice.entry, {})
         page = f"{self.origin}/requests/{notice.request}"
         for channel in self.channels:

@@ -42,8 +42,7 @@ class Provider:
     issuer
         URL of the provider, under which `/.well-known/openid-configuration` is found.
     client_id, client_secret
-        Name and secret with which this service signs in to the provider; a public client has no
-        secret.
+        Name and secret of this service at the provider; a public client has no secret.
     roles_claim
         Name of the claim that lists groups or roles in the ID token, such as `groups`. None if
         admins of this service assign the roles.
@@ -95,7 +94,7 @@ class Begun:
     Attributes
     ----------
     state, nonce, verifier
-        Values that bind the response, its token and its code to this browser.
+        Random values that tie the provider's response, token and code to this browser.
     """
 
     state: str
@@ -141,7 +140,9 @@ class Person:
 
 
 def address(provider: Provider, begun: Begun, back: str) -> str:
-    """Return the URL at which the person signs in; the provider then sends the browser to `back`."""
+    """Return the URL of the identity provider at which the person signs in. The provider then sends
+    the browser to the URL `back`.
+    """
     endpoint = _configuration(provider)["authorization_endpoint"]
     digest = hashlib.sha256(begun.verifier.encode()).digest()
     asked = {
@@ -158,7 +159,8 @@ def address(provider: Provider, begun: Begun, back: str) -> str:
 
 
 def person(provider: Provider, begun: Begun, back: str, *, code: str, state: str) -> Person:
-    """Return the person who signed in, from the code that the browser brought back.
+    """Return the person who signed in at the identity provider. `code` and `state` are what the
+    browser brought back.
 
     Raises
     ------

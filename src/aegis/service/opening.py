@@ -27,7 +27,7 @@ _KNOWN = 32
 
 @dataclass
 class BenchOpening:
-    """A table that is being opened in a thread, and the progress of this work.
+    """A table that is being opened in a thread, and the progress of opening it.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class BenchOpening:
     _error: Exception | None = None
 
     def start(self, make: Callable[[Progress], str]) -> None:
-        """Open the table in a thread by calling `make`, which returns the identifier of the opened
+        """Call `make` in a thread. It opens the table, and returns the identifier of the opened
         table in the workbench.
         """
         threading.Thread(target=self._run, args=(make,), daemon=True).start()
@@ -67,10 +67,8 @@ class BenchOpening:
             self.ended.set()
 
     def bench(self) -> str | None:
-        """Return the identifier of the workbench for this table, or None while the table is being
-        opened.
-
-        Raise the error if opening failed.
+        """Return the identifier of the opened table in the workbench; None while it is being
+        opened. Raise the error if opening failed.
         """
         if self._error is not None:
             raise self._error
@@ -96,8 +94,8 @@ class BenchOpening:
 
 
 class Openings:
-    """The tables that are being opened in threads; each is added to `benches` (the open tables of
-    the workbench) once it is open.
+    """The tables that are being opened in threads. Each is added to `benches`, the open tables of
+    the workbench, once it is open.
     """
 
     def __init__(self, benches: Benches) -> None:
@@ -106,8 +104,8 @@ class Openings:
         self._lock = threading.Lock()
 
     def begin(self, name: str, label: str | None, part: str | None) -> BenchOpening:
-        """Start opening the file `name`, or its sheet or table `part`, to predict the column
-        `label` (None: no label); raise `DataError` if there is no such file.
+        """Start opening the file `name`, or its sheet or table `part`, with the label column
+        `label` (None: no label). Raise `DataError` if there is no such file.
         """
         opening = BenchOpening(self._benches.title_of(name, part))
         with self._lock:

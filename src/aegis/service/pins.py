@@ -106,7 +106,7 @@ class PinnedSource:
 
     def require_policy(self, policy: Policy) -> None:
         """Raise an error unless the provider allows the policy, and it protects at least as much as
-        the floor (the provider's minimum protection) requires.
+        the provider's minimum protection.
 
         Raises
         ------
@@ -136,8 +136,8 @@ class PinnedSource:
         policy
             A policy that the provider allows for this table.
         seen
-            For each attribute, the fitted masks (in written form) that this agent has earlier
-            obtained from candidates.
+            For each attribute, masks that are allowed in addition: those that this agent fitted to
+            the table in earlier checks, as a policy writes them.
 
         Raises
         ------
@@ -171,8 +171,8 @@ class PinnedSource:
         return tuple(parse_mask(given, hierarchy=hierarchy) for given in self.floor.masks[name])
 
     def require_summary(self, task: Mapping[str, Any]) -> None:
-        """Raise an error unless the protection that a job requests for a summary is at least the
-        floor (the provider's minimum protection).
+        """Raise an error unless the protection of a summary that a job requests is at least the
+        provider's minimum protection.
 
         Raises
         ------
@@ -191,9 +191,7 @@ class PinnedSource:
             )
 
     def require_columns(self, columns: Sequence[str]) -> None:
-        """Raise an error if one of the `columns` of a release is forbidden by the floor (the
-        provider's minimum protection).
-        """
+        """Raise an error if a release has one of the columns that the provider never releases."""
         leaving = [name for name in columns if name in self.floor.never]
         if leaving:
             raise RefusedError(
@@ -258,8 +256,9 @@ class Approvers:
             )
 
     def _signer(self, given: object, expected: Mapping[str, Any]) -> tuple[str, str]:
-        """Return the signer's name and why a signed statement (`given`) does not count, if so: for
-        example, it differs from `expected` or has expired. The reason is empty if it counts.
+        """Return the name of the signer of a signed statement, and why it does not count, for
+        example because it has expired. The reason is empty if it counts. `expected` has the fields
+        that the statement must have.
         """
         try:
             signed = SignedStatement.of(given)
@@ -285,7 +284,7 @@ def require_shape(job: Mapping[str, Any]) -> None:
     Raises
     ------
     RefusedError
-        A field is missing or wrong. The agent has not used any field.
+        A field is missing or wrong.
     """
     task, kind = job.get("task"), str(job.get("kind"))
     if kind not in _SHAPES or not isinstance(task, Mapping) or type(job.get("attempt")) is not int:
@@ -330,8 +329,8 @@ def _malformed(what: str) -> RefusedError:
 
 
 def load_sources(given: object, folder: Path) -> dict[str, PinnedSource]:
-    """Read the tables from an agent's file, each with its allowed policies and its minimum
-    protection.
+    """Read the tables from the content of an agent's settings file, each with its allowed policies
+    and its minimum protection. Paths are relative to `folder`.
 
     Raises
     ------
@@ -347,7 +346,8 @@ def load_sources(given: object, folder: Path) -> dict[str, PinnedSource]:
 
 
 def load_approvers(given: object, needed: object, folder: Path) -> Approvers:
-    """Read the approvers' public keys and the required number of signatures from an agent's file.
+    """Read the approvers' public keys and the required number of signatures from the content of an
+    agent's settings file. Paths are relative to `folder`.
 
     Raises
     ------
@@ -452,7 +452,9 @@ def _below_floor(policy: Policy, floor: Floor) -> list[str]:
 
 
 def _differing(policy: Policy, pinned_policy: Policy) -> list[str]:
-    """Return one line for each protection in which a policy differs from the allowed policy."""
+    """Return one line for each way in which a policy protects less than `pinned_policy`, the policy
+    that the provider allows.
+    """
     wrong = []
     if policy.privacy != pinned_policy.privacy:
         wrong.append(f"its rule is {policy.privacy}, and the pinned one {pinned_policy.privacy}")

@@ -20,11 +20,11 @@ _TRIED = 8
 
 
 class Rates:
-    """A rate limiter of calls, with one token bucket per caller. Several processes can share it.
+    """Limits how often each caller may call, with one token bucket per caller. Several processes
+    can share the buckets.
 
-    The number of buckets is fixed. If all buckets that a caller could use are taken, the bucket
-    that was idle longest is reused. If a process is killed, its lock on the file of buckets is
-    released.
+    The number of buckets is fixed. If there is no free one for a new caller, the bucket that was
+    idle longest is reused.
 
     Parameters
     ----------
@@ -42,7 +42,9 @@ class Rates:
         self._lock = Lock()
 
     def take(self, caller: str, cost: int = 1) -> float:
-        """Count a call with its cost; return the seconds to wait, or 0 if the call may proceed."""
+        """Count a call with its cost. Return the seconds that the caller must wait; 0 if the call
+        may proceed.
+        """
         key = blake2b(caller.encode(), digest_size=8).digest()
         with self._alone():
             moment = time.monotonic()  # read under the lock, so that it never runs backwards
@@ -59,8 +61,8 @@ class Rates:
             self._file.close()
 
     def _find(self, key: bytes, moment: float) -> tuple[int, float, float]:
-        """Return the offset of a caller's bucket in the file, the calls left in it, and when it was
-        last used. `key` identifies the caller, and `moment` is the present time.
+        """Return the offset of a caller's bucket in the file, the number of calls left in it, and
+        the time of its last use. `key` identifies the caller, and `moment` is the present time.
 
         A caller without a bucket gets a full one.
         """
@@ -92,7 +94,9 @@ class Rates:
 
 @contextmanager
 def shared_files() -> Iterator[tuple[Path, Path]]:
-    """Create the files with the buckets of callers and of addresses; delete them at the end."""
+    """Yield the files with which processes share the call limits: one for callers, one for
+    addresses. Delete them at the end.
+    """
     with tempfile.TemporaryDirectory(prefix="aegis-rates-") as folder:
         files = (Path(folder) / "callers", Path(folder) / "addresses")
         for file in files:

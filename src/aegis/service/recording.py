@@ -29,9 +29,7 @@ _LONGEST = 200
 
 
 class Recorder:
-    """Middleware that counts and logs every call.
-
-    It is a plain ASGI middleware, so streams pass without buffering.
+    """ASGI middleware that counts and logs every call.
 
     Parameters
     ----------
@@ -88,7 +86,9 @@ class Recorder:
 
 
 def route_of(scope: Scope) -> str:
-    """Return the path of a route with the names of its parameters instead of their values."""
+    """Return the path of a call's route, with the names of its parameters instead of their
+    values.
+    """
     route: Any = scope.get("route")
     if route is None:
         return "none"

@@ -17,8 +17,8 @@ ACTION = "x-aegis-action"
 
 
 class Routes:
-    """A router in which each route declares an action; `aegis.service.catalog.access` checks the
-    permission for it.
+    """A router in which each route declares an action. The permission for the action is checked at
+    each call.
     """
 
     def __init__(self, prefix: str = "", **options: Any) -> None:

@@ -42,10 +42,8 @@ END = 15.0
 def serve(settings: ServiceSettings, host: str, port: int) -> None:
     """Answer calls on an address until the process is stopped.
 
-    The embedded database engine of this process can open only the tables of `--local`.
-
-    If there are several processes, this one listens, restarts the others if they end, and runs
-    background jobs. The processes share their state in the database and in the files of `rates`.
+    If the settings ask for several processes, this process starts the others, replaces them if they
+    end, and runs background jobs.
     """
     if settings.processes == 1:
         uvicorn.run(_Application(settings)(), **_options(settings), host=host, port=port)
@@ -96,7 +94,9 @@ def _options(settings: ServiceSettings) -> dict[str, Any]:
 
 @contextmanager
 def _working(settings: ServiceSettings) -> Iterator[None]:
-    """Run background jobs next to the processes that answer; update the database's tables first."""
+    """Run background jobs next to the processes that answer calls, while the context lasts. Update
+    the database's tables before.
+    """
     catalog = Catalog.open(
         settings.database, settings.objects, limits=UploadLimits(work=settings.work), connections=2
     )
@@ -113,7 +113,9 @@ def _counting() -> Iterator[None]:
 
 
 def _end_with_parent() -> None:
-    """End this process once the parent process has ended, even if the parent was killed."""
+    """Start a thread that ends this process once its parent process has ended, even if it was
+    killed.
+    """
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -129,7 +131,9 @@ class WatchedProcess(Process):
         self._answered = False
 
     def is_alive(self, timeout: float = ANSWER) -> bool:
-        """Return whether the process runs and has answered within `timeout` seconds."""
+        """Return whether the process runs and has answered the last ping within `timeout`
+        seconds.
+        """
         if not self.process.is_alive():
             return False
         try:

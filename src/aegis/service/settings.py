@@ -19,7 +19,7 @@ class Operation:
     ----------
     proxies
         Addresses or networks of proxies that may state the caller's address. None trusts only a
-        proxy on this machine, and only with TLS.
+        proxy on this machine, and only if the service uses TLS.
     access_log
         Target of the access log: a file, "-" for standard output, None for no log.
     keep
@@ -41,7 +41,7 @@ class ServiceSettings:
     Attributes
     ----------
     database, objects
-        Location of the catalog: see `aegis.service.catalog.Catalog.open`.
+        Location of the catalog: the database (path or URL) and the store of files (folder or URL).
     local
         Whether the service is for one person on one machine. It then has no accounts, answers only
         on a loopback address, and opens the tables of `folder`.

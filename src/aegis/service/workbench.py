@@ -114,19 +114,19 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """Cached scores of masks and configurations, which do not depend on the rule.
+    """Cached scores of masks and configurations. They stay valid if the privacy rule changes.
 
     Attributes
     ----------
     prepared
-        Data that searches share, such as the scorer and the measure, which the page uses, too.
+        Data that all searches use, such as the scorer and the measure.
     searching
         Lock that a search holds while it uses `prepared`.
     named
         The measure that the policy names, or None.
     costs, choices, classes
-        The cost of each mask; the shown configurations by name; and the class counts of each, by
-        the columns that the rule counts.
+        The cost of each mask, the shown configurations with their names, and the equivalence
+        classes of each as far as they are known.
     """
 
     prepared: Prepared
@@ -147,11 +147,8 @@ class _Known:
         return self.prepared.searcher.scorer
 
     def verdict(self, place: int, plan: PrivacyPlan) -> Verdict:
-        """Check the rule of `plan` on the shown configuration number `place`.
-
-        Equivalence classes depend on the rule only through the columns whose values are counted in
-        each class. If only k or the suppression limit changes, the cached classes are checked
-        again.
+        """Return whether one of the shown configurations meets the rule of `plan`; `place` is its
+        index. The equivalence classes of the configuration are cached for other rules.
         """
         choice = self.choices[place][1]
         if plan.in_engine or plan.by_population:
@@ -181,14 +178,16 @@ class _Known:
 
 @dataclass
 class _Watch:
-    """The progress of a search; it stops the search when another one starts."""
+    """The progress of a search in the workbench. Each report stops the search if another one has
+    started.
+    """
 
     bench: Bench
     turn: int
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[_Watch]:  # noqa: ARG002
-        """Start a step, unless another search has started."""
+        """Start a step of the search; raise `WrongState` if another search has started."""
         self.advance()
         yield self
 
@@ -204,7 +203,7 @@ class _Watch:
 
 @dataclass
 class Bench:
-    """An open table with the policy that a user edits.
+    """An open table of the workbench, with the policy that a user edits.
 
     Attributes
     ----------
@@ -264,8 +263,7 @@ class Bench:
             self.study = changed
 
     def take_form(self, changes: FormChanges) -> bool:
-        """Change the policy as the form says (see `edited`); return whether the role of an
-        attribute changed.
+        """Change the policy as the form says. Return whether the role of an attribute changed.
 
         A column with another role gets the masks that `aegis init` proposes for that role.
         """
@@ -281,8 +279,8 @@ class Bench:
     def view(self) -> View:
         """Return costs of masks and a few ranked configurations under the current policy.
 
-        Scores do not depend on the rule and are cached. If the rule changes, Aegis only checks
-        again which configurations meet it.
+        Scores are cached. If only the rule changes, only the check whether configurations meet it
+        is repeated.
         """
         with self.lock:
             study, known = self.study, self._remembered()
@@ -302,8 +300,8 @@ class Bench:
         return known
 
     def best(self, seconds: float | None) -> Advice:
-        """Search for the best configuration for at most `seconds`; if it is None, for as long as
-        `aegis advise` would.
+        """Search for the best configuration for at most `seconds`; if None, for as long as `aegis
+        advise` would search.
 
         Raises
         ------
@@ -334,16 +332,15 @@ class Bench:
             return self._found
 
     def front(self, span: str, seconds: float) -> Any:
-        """Search, for about `seconds`, for the best configuration under each rule in `span`:
-        `k=2,3,5` stands for the rules with k = 2, 3 and 5.
+        """Search for the best configuration under each of several rules, for about `seconds` in
+        total. `span` names the rules: `k=2,3,5` stands for k = 2, 3 and 5.
         """
         with self.lock:
             return self.study.front(span, time_limit=seconds)
 
     def preview(self, configuration: Configuration) -> tuple[Preview, ...]:
-        """Return examples of original and masked values.
-
-        They show values of rows, so only the local workbench may call this method.
+        """Return examples of original and masked values. They are values of rows, so only the local
+        workbench may call this method.
         """
         with self.lock:
             previews = []
@@ -408,7 +405,7 @@ class FormChanges:
     masks, more
         The candidates to keep and the candidates to add, by attribute, as a policy writes them.
     privacy
-        The rule.
+        The privacy rule as a policy writes it.
     """
 
     roles: Mapping[str, str]
@@ -458,8 +455,8 @@ def edited(
 def _of_sensitive(
     privacy: Mapping[str, Any], attributes: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the rule (the mapping `privacy` of a policy) without criteria on columns whose role in
-    `attributes` is not sensitive.
+    """Return a privacy rule (`privacy` of a policy) without criteria on columns that are not
+    sensitive according to their role in `attributes`.
     """
     others = {name for name, entry in attributes.items() if entry["role"] != Role.SENSITIVE}
     kept_rule: dict[str, Any] = {}
@@ -475,8 +472,7 @@ def _of_sensitive(
 
 @dataclass
 class Benches:
-    """The tables of a folder, and those that are open in the workbench, each with its policy (a
-    `Bench`).
+    """The tables of a folder, and those of them that are open in the workbench (each as a `Bench`).
 
     Attributes
     ----------
@@ -512,7 +508,9 @@ class Benches:
         return path
 
     def title_of(self, name: str, part: str | None) -> str:
-        """Return the title of a file or of its `part`; raise `DataError` if there is no such file."""
+        """Return the title of a file, or of its sheet or table `part`. Raise `DataError` if there
+        is no such file.
+        """
         path = self.path_of(name)
         return path.name if part is None else f"{path.name}: {part}"
 
@@ -531,9 +529,7 @@ class Benches:
         return bench
 
     def all_open(self) -> list[Bench]:
-        """Return the policies that are open in the workbench, each with its table and state (a
-        `Bench`), the most recently used first.
-        """
+        """Return the tables that are open in the workbench, the most recently used first."""
         with self._lock:
             return list(reversed(self._open.values()))
 
@@ -543,8 +539,8 @@ class Benches:
             self._open.pop(identifier, None)
 
     def get(self, identifier: str) -> Bench:
-        """Return an open table with its policy (a `Bench`), and mark it as just used; raise
-        `NotThere` if it is closed.
+        """Return an open table of the workbench, and mark it as just used. Raise `NotThere` if it
+        is closed.
         """
         with self._lock:
             if identifier not in self._open:
@@ -555,9 +551,7 @@ class Benches:
 
 def warm() -> None:
     """Open and search a small artificial table, so that all libraries are loaded before a person
-    waits.
-
-    At their first use, engine, compiler and solvers take a second or two.
+    waits for them.
     """
     rows = range(64)
     table = pa.table(

@@ -94,7 +94,9 @@ class Worker:
         return True
 
     def _fail(self, job_id: str, attempt: int, error: Exception) -> None:
-        """Record that a job failed; the text of an unexpected error may contain anything."""
+        """Record that a job failed. The text of an unexpected error is not stored, because it may
+        contain anything.
+        """
         known = isinstance(error, AegisError)
         if not known:
             traceback.print_exception(error)
@@ -113,7 +115,9 @@ class Worker:
             jobs.finish(session, life.job, life.attempt, {"candidates": len(listed)})
 
     def _leak(self, life: _Life) -> None:
-        """Audit a new protected summary, and store what it reveals for its page."""
+        """Audit a new protected summary, and store what it reveals, for the page of its data
+        set.
+        """
         with self.catalog.database.reading() as session:
             task = jobs.held(session, life.job, life.attempt).task
         told = self._limited("leak", task["key"], life)
@@ -137,13 +141,13 @@ class Worker:
 
 
 class _EndingError(Exception):
-    """The worker must end, so the job is given back."""
+    """The worker must end, so it returns its job to the queue."""
 
 
 @dataclass
 class _Life(limited.SeldomTold):
-    """The progress of a job. Each report shows that the worker still does the job, and stops the
-    work if the job was cancelled.
+    """The progress of a job of a worker. Each report tells the service that the worker still does
+    the job, and raises an error if the job was cancelled or the worker must end.
     """
 
     catalog: Catalog
@@ -152,8 +156,8 @@ class _Life(limited.SeldomTold):
     over: threading.Event
 
     def send(self, told: Mapping[str, Any]) -> None:
-        """Store the progress `told` of the job, which also extends the worker's claim on it; raise
-        an error if the job was cancelled or the worker must end.
+        """Store the progress `told` of the job, so that no other worker gets it. Raise an error if
+        the job was cancelled or the worker must end.
         """
         if self.over.is_set():
             raise _EndingError

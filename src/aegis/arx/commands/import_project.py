@@ -68,8 +68,9 @@ def command(
 
 
 def _next(imported: ImportedProject, output: Path) -> list[RenderableType]:
-    """Return the command to run next on the imported files in `output`: a search, or a draw of
-    masks if the project asks for differential privacy.
+    """Return the command to run next, as text: a search with the imported policy, or a draw of
+    masks if the project asks for differential privacy. `output` is the folder of the imported
+    files.
     """
     files = (imported.table, "--policy", imported.policy)
     if imported.sampled is not None:

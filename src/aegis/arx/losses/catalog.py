@@ -46,20 +46,20 @@ _ATTACKERS = ("prosecutor", "journalist")
 
 @dataclass(frozen=True)
 class Stakes:
-    """The benefit of a release to its publisher, and gains and costs of attacks, in one unit of
-    money.
+    """The amounts of money from which the publisher's payout is computed.
 
     Attributes
     ----------
     benefit
-        The publisher's benefit from a row that is released unmasked.
+        What the publisher earns from a row that is released unmasked.
     loss
-        The publisher's loss for each person who is identified.
+        What the publisher loses for each person whom an attacker identifies.
     gain, cost
-        The adversary's gain from identifying a person, and the cost of an attack on one person.
+        What an attacker gains by identifying a person, and what an attack on one person costs.
     attacker
-        `prosecutor`: the probability of success is 1 / (size of the class). `journalist`: it is 1 /
-        (size of the class in the population), if the policy names one.
+        `prosecutor`: an attack succeeds with probability 1 / (rows of the person's class).
+        `journalist`: the same with the class's rows in the population, if the policy names a
+        population.
     """
 
     benefit: float = 1200.0
@@ -107,10 +107,11 @@ def _amount(name: str, text: str) -> float:
 
 class PublisherPayout(AreaLoss):
     """The loss that the search minimises: the benefit to the publisher if all rows were released
-    unmasked, minus the payout of the release (its benefit, less the publisher's loss from attacks).
+    unmasked, minus the payout of the release. The payout is the publisher's benefit from the
+    release, less the losses by attacks.
 
-    A suppressed row has no payout. For a set of configurations, the search uses a lower bound of
-    the loss: the loss that the finest masks of the set cause, without attacks.
+    A suppressed row has no payout. For a set of configurations, the search uses a lower bound: the
+    loss by the finest masks of the set, without attacks.
     """
 
     name = NAME
@@ -144,8 +145,8 @@ _WITH_OPTIONS = (*CHARGED, NAME, Classification.name)
 
 
 def _charged(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
-    """Return the loss that `text` names with its options: a loss that is summed over attributes,
-    and to which suppressed rows add.
+    """Return the loss with the name and options in `text`, such as `loss(mean=geometric)`. It is
+    summed over attributes, and suppressed rows add to it.
 
     Raises
     ------
@@ -171,8 +172,8 @@ def _height(text: str, problem: Problem, plan: PrivacyPlan) -> Additive:  # noqa
 def _over_classes(
     loss: Callable[[Problem, PrivacyPlan, Any, str], ClassLoss], read: Callable[[str], Any]
 ) -> Callable[[str, Problem, PrivacyPlan], ClassLoss]:
-    """Return a function that makes a loss over equivalence classes from its name with options, a
-    search space and a plan that checks the privacy rule.
+    """Return a function that makes a loss over equivalence classes from the loss's name with
+    options, a search space and a plan that checks the privacy rule.
 
     `loss` is the Python class of the loss, and `read` reads the options from the name.
     """
@@ -188,8 +189,8 @@ def _over_classes(
 def _classification(
     problem: Problem, plan: PrivacyPlan, charges: LabelCharges, shown: str
 ) -> Classification:
-    """Return the classification metric as an objective. If the label is a quasi-identifier, the
-    metric counts masked labels.
+    """Return the classification metric (the share of rows without the most frequent label of their
+    class) as an objective. If the label is a quasi-identifier, masked labels are counted.
 
     `charges` has the options of the metric, and `shown` is its name as the user wrote it. `plan`
     checks the privacy rule.

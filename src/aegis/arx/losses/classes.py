@@ -50,7 +50,7 @@ class ClassLoss(Objective):
     options
         The options of the loss, such as a factor; None if the loss has no options.
     shown
-        The name with options as the user wrote it; by default the name alone.
+        The name with options as the user wrote it; by default the name without options.
     """
 
     name: str
@@ -68,12 +68,13 @@ class ClassLoss(Objective):
         self._values: dict[Box, float] = {}
 
     def under(self, plan: PrivacyPlan) -> Self:
-        """Return the same loss, with rows suppressed as the privacy rule of another plan requires."""
+        """Return the same loss for another privacy plan, which decides which rows are suppressed."""
         return type(self)(self._problem, plan, self._options, self.name)
 
     def bound(self, box: Box) -> float:
-        """Return minus the loss of a configuration. For a box (a set of candidate masks for each
-        attribute), return an upper bound of this figure for all its configurations.
+        """Return minus the loss of a configuration (one mask for each attribute). For a box (a set
+        of candidate masks for each attribute), return an upper bound of minus the loss of its
+        configurations.
         """
         if box not in self._values:
             self._values[box] = -(self._exact(box) if is_leaf(box) else self._least(box))
@@ -104,8 +105,8 @@ class ClassLoss(Objective):
         return frequency
 
     def _joined(self, box: Box) -> dict[str, Integers]:
-        """Return, for each quasi-identifier, the group of each value under the finest masks of a
-        box (a set of candidate masks for each attribute).
+        """Return, for each quasi-identifier, the number of the group to which each value belongs.
+        Groups are those of the finest masks of a box (a set of candidate masks for each attribute).
         """
         variables = zip(self._problem.variables, box, strict=True)
         return {v.name: v.join(domain) for v, domain in variables if v.quasi}
@@ -116,10 +117,9 @@ class Discernibility(ClassLoss):
     for each suppressed row.
 
     Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, equation 1. The
-    option `factor`, from 0 to 1, weights masking against suppression: 0.5 counts both in full, 0
-    only masking, and 1 only suppression. The cost N of a suppressed row has two parts: the size of
-    its class, and the rest. Below 0.5, `factor` lowers only the rest; above 0.5, it lowers only the
-    costs of kept rows.
+    option `factor`, from 0 to 1, weights masking against suppression. At 0.5, the loss is as above.
+    At 0, a suppressed row costs only the size of its class, as a kept row does. At 1, kept rows
+    cost nothing.
     """
 
     name = "discernibility"
@@ -149,9 +149,8 @@ class AverageClassSize(ClassLoss):
     """The number of rows divided by the number of classes; all suppressed rows form one class.
 
     LeFevre, DeWitt, Ramakrishnan, Mondrian multidimensional k-anonymity, ICDE 2006, section 5,
-    without the division by k. As in ARX, the option `factor` (f) weights the classes that are
-    counted: each kept class counts as min(1, 2 f) classes, and the class of suppressed rows as
-    min(1, 2 (1 - f)) classes.
+    without the division by k. As in ARX, the option `factor` (f) weights the number of classes: a
+    class of kept rows counts as min(1, 2 f), and the class of suppressed rows as min(1, 2 (1 - f)).
 
     Raises
     ------
@@ -195,7 +194,8 @@ class AverageClassSize(ClassLoss):
 
 
 class ConfigurationClasses:
-    """The equivalence classes of configurations, and which of them the privacy rule keeps.
+    """Computes the equivalence classes of a configuration (one mask for each attribute), and which
+    of them the privacy rule keeps.
 
     Parameters
     ----------
@@ -213,15 +213,16 @@ class ConfigurationClasses:
         self._rows = frequency.counts.astype(np.float64)
 
     def suppressed_cells(self, box: Box) -> Flags:
-        """Return whether a configuration suppresses each cell of the frequency table, shape
-        (cells,). A cell is a combination of values that occurs. `box` has one candidate for each
-        attribute.
+        """Return whether a configuration (one mask for each attribute) suppresses each cell of the
+        frequency table, shape (cells,). A cell is a combination of values that occurs. `box` has
+        one candidate for each attribute.
         """
         ids, space = dense(*self.tables.of(box))
         return ~self.kept_classes(box, ids, space)[ids]
 
     def kept_classes(self, box: Box, ids: Integers, space: int) -> Flags:
-        """Return whether the rule keeps each equivalence class of a configuration, shape (space,).
+        """Return whether the privacy rule keeps each equivalence class of a configuration (one mask
+        for each attribute), shape (space,).
 
         `box` has one candidate for each attribute. `ids` has the class of each cell (combination of
         values) of the frequency table, numbered below `space`.
@@ -235,10 +236,9 @@ class ConfigurationClasses:
 
 
 class LabelLoss(ClassLoss):
-    """A loss that depends on how mixed the unmasked labels within each class are.
+    """A loss that grows if the unmasked labels within a class get more mixed.
 
-    Rows without a label are suppressed or kept together with their class, but do not count in the
-    loss.
+    Rows without a label do not count in the loss.
 
     Raises
     ------
@@ -276,17 +276,15 @@ class LabelLoss(ClassLoss):
         return self._leasts[key]
 
     def _bounded(self, joint: Floats) -> float:
-        """Return a lower bound of the loss of every release whose classes are unions of n groups of
+        """Return a lower bound of the loss of all releases whose classes are unions of n groups of
         rows. `joint` counts the rows by C labels and n groups, shape (C, n).
         """
         return self._loss(joint, np.zeros(self._classes))
 
     def _joint(self, ids: Integers, space: int) -> Floats:
-        """Return the number of rows by label and class, shape (C, space), for C labels; some
-        classes may be empty. `ids` has the class of each cell (combination of values) of the
-        frequency table, numbered below `space`.
-
-        As there are few labels, operations on all classes run along whole rows of this matrix.
+        """Return the number of rows by label and class, shape (C, space), for C labels. `ids` has
+        the class of each cell (combination of values) of the frequency table, numbered below
+        `space`; some classes may be empty.
         """
         cells = self._label * space + ids
         counts = np.bincount(cells, self._weights, space * self._classes)
@@ -303,8 +301,8 @@ class Classification(LabelLoss):
     """The share of rows that are suppressed or do not have the most frequent label of their class.
 
     This is the classification metric of Iyengar, Transforming data to satisfy privacy constraints,
-    KDD 2002, section 4. The option `charges` gives these rows other weights, as in ARX. Then all
-    rows of a class with several equally frequent labels may count, too.
+    KDD 2002, section 4. The option `charges` weights suppressed rows, rows with a less frequent
+    label, and rows of classes in which several labels are most frequent.
     """
 
     name = "classification"
@@ -328,8 +326,8 @@ class Classification(LabelLoss):
 
     @staticmethod
     def _ties(joint: Floats) -> Flags:
-        """Return which of n classes have several most frequent labels, shape (n,). `joint` counts
-        the rows by C labels and n classes, shape (C, n).
+        """Return whether each of n classes has several most frequent labels, shape (n,). `joint`
+        counts the rows by C labels and n classes, shape (C, n).
         """
         most = joint.max(axis=0, initial=0)
         tied: Flags = np.count_nonzero(joint == most, axis=0) > 1
@@ -343,10 +341,9 @@ class ClassEntropy(LabelLoss):
     """The conditional entropy H(Y | class) of the label, in bits per row.
 
     It is the mean over rows of -log2(s). For a kept row, s is the share of the row's label in its
-    class; for a suppressed row, it is the share of the label in the whole table. The entropy of the
-    label minus this loss is the mutual information of classes and label. Unlike Pillai's trace,
-    this loss includes interactions between attributes, but it overfits small classes. So use it
-    with few attributes, or with rules that require large classes.
+    class; for a suppressed row, s is the share of the label in the whole table. Unlike Pillai's
+    trace, this loss includes interactions between attributes, but it overfits small classes. So use
+    it with few attributes, or with rules that require large classes.
     """
 
     name = "class-entropy"
@@ -398,17 +395,15 @@ class AreaLoss(ClassLoss):
 
     def _areas(self, box: Box) -> Floats:
         """Return log2 of how many combinations of original values each cell of the frequency table
-        may represent after masking, shape (cells,). For a box (a set of candidate masks for each
-        attribute) of several configurations, return the least of these figures.
-
-        A cell is a combination of values that occurs in the table.
+        (a combination of values that occurs) may represent after masking, shape (cells,). For a box
+        with several candidates for an attribute, this is a lower bound for all of them.
         """
         return least_bits(self._problem, self._frequency, box)
 
     @abstractmethod
     def _loss(self, groups: Groups, areas: Floats, kept_cells: Flags) -> float:
-        """Return the loss of a configuration, from figures for each cell of the frequency table (a
-        combination of values that occurs).
+        """Return the loss of a configuration (one mask for each attribute). A cell is a combination
+        of values that occurs in the table.
 
         Parameters
         ----------
@@ -423,7 +418,8 @@ class AreaLoss(ClassLoss):
 
 
 class Ambiguity(AreaLoss):
-    """The number of combinations of original values that a row may represent, summed over rows.
+    """The number of combinations of original values that a masked row may represent, summed over
+    rows.
 
     Nergiz and Clifton, Thoughts on k-anonymization, DKE 63, 2007.
     """
@@ -465,14 +461,12 @@ class Divergence(AreaLoss):
 
 
 class ShownClassification(Classification):
-    """The share of rows that are suppressed, or whose masked label is not predicted by the other
-    quasi-identifiers. The label is itself a quasi-identifier.
+    """The share of rows that are suppressed, or whose masked label is not the most frequent one
+    among the rows with the same other masked values. The label is a quasi-identifier.
 
-    This is how ARX 3.9.2 treats a response variable that is a quasi-identifier. Kept rows with
-    equal values of the other quasi-identifiers form a group. Their masked labels determine their
-    charges, like the labels of the rows of a class in `Classification`. If the mask shows v
-    different values for the V label values, each charge moves towards the largest charge by the
-    share
+    This is how ARX 3.9.2 treats a response variable that is a quasi-identifier. Each such row has a
+    charge, as in the classification metric. If the mask shows v different values for the V label
+    values, each charge moves towards the largest charge by the share
 
         (V - v) / (V - 1).
 
@@ -501,12 +495,13 @@ class ShownClassification(Classification):
         return self._share(least * float((joint.sum(axis=1) - joint.max(axis=1, initial=0)).sum()))
 
     def _charge(self, joint: Floats, hidden: float) -> float:
-        """Return the sum of the charges (losses between 0 and 1) of all kept rows. A row is charged
-        if it does not have the most frequent masked label of its group, or if labels tie.
+        """Return the sum of the charges (losses between 0 and 1) of the kept rows. A row has a
+        charge if it does not have the most frequent masked label among the rows with the same other
+        masked values, or if several labels are most frequent.
 
-        `joint` counts the kept rows by group of the other quasi-identifiers and by masked label,
-        shape (groups, labels). `hidden`, from 0 to 1, is the share of label values that the mask
-        hides.
+        `joint` counts the kept rows by combination of other masked values and by masked label,
+        shape (combinations, labels). `hidden`, from 0 to 1, is the share of label values that the
+        mask hides.
         """
         charges = self._options
         most = max(charges.minority, charges.suppressed, charges.tied or 0.0)
@@ -521,8 +516,8 @@ class ShownClassification(Classification):
         return float(charged.sum())
 
     def _hidden(self, label: Integers) -> float:
-        """Return the share of the V label values that a mask hides, (V - shown) / (V - 1), from 0
-        to 1. `label` has the masked label of each value, shape (V,).
+        """Return the share of the V label values that a mask hides, from 0 to 1: (V - v) / (V - 1)
+        if it shows v different values. `label` has the masked label of each value, shape (V,).
         """
         if self._classes < 2:
             return 0.0
@@ -531,8 +526,8 @@ class ShownClassification(Classification):
     def _predicted(
         self, groups: Mapping[str, Integers], label: Integers, weights: Floats
     ) -> Floats:
-        """Return the number of rows by group of the other quasi-identifiers and by masked label,
-        shape (groups, labels).
+        """Count the rows by combination of the masked values of the other quasi-identifiers and by
+        masked label, shape (combinations, labels).
 
         Parameters
         ----------
@@ -541,8 +536,8 @@ class ShownClassification(Classification):
         label
             The masked label of each of the V label values, shape (V,).
         weights
-            The rows of each cell (combination of values) of the frequency table that are counted,
-            shape (cells,).
+            How many rows to count in each cell of the frequency table (a combination of values that
+            occurs), shape (cells,).
         """
         name = self._frequency.label
         others = self._frequency.class_ids({**groups, name: np.zeros_like(label)})

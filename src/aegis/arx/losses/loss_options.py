@@ -79,9 +79,8 @@ class LossOptions:
     mean
         The way in which the losses of attributes are combined.
     factor
-        A number from 0 to 1. At 0.5, the loss counts masking and suppression in full. Below 0.5, it
-        counts suppression less; at 0, a suppressed row counts like a masked row. Above 0.5, it
-        counts masking less; at 1, not at all.
+        A number from 0 to 1. At 0.5, the loss counts masking and suppression in full. At 0, a
+        suppressed row counts like a masked row. At 1, masking does not count.
     weighted
         Whether attributes have the weights of the policy.
     quasi
@@ -126,17 +125,17 @@ class LossOptions:
 
 @dataclass(frozen=True)
 class LabelCharges:
-    """The charges per row in the classification metric, each from 0 to 1.
+    """The weights of rows in the classification metric, each from 0 to 1.
 
     Attributes
     ----------
     minority
-        Charge of a kept row that does not have the most frequent label of its class.
+        Weight of a kept row that does not have the most frequent label of its class.
     tied
-        Charge of each kept row of a class in which several labels tie as the most frequent one. If
-        None, these rows are charged like the rows of other classes.
+        Weight of each kept row of a class in which several labels tie as the most frequent one. If
+        None, such a class is treated like the others.
     suppressed
-        Charge of a suppressed row.
+        Weight of a suppressed row.
     """
 
     minority: float = 1.0
@@ -145,8 +144,8 @@ class LabelCharges:
 
     @classmethod
     def of_arx(cls, factor: float = 0.5) -> LabelCharges:
-        """Return the charges of ARX 3.9.2. `factor`, from 0 to 1, is ARX's factor that weights
-        generalisation against suppression.
+        """Return the charges of ARX 3.9.2. `factor`, from 0 to 1, is ARX's weight of generalisation
+        against suppression.
 
         >>> LabelCharges.of_arx()
         LabelCharges(minority=1.0, tied=1.0, suppressed=0.5)

@@ -43,12 +43,12 @@ class AttributePart:
     Attributes
     ----------
     variable
-        The attribute, as a variable of the search.
+        The attribute with its candidate masks.
     masked
         The loss of each of the n candidate masks if no row is suppressed, shape (n,).
     beyond
-        The least loss that suppressing a row adds, for each of the n candidate masks and each of
-        the attribute's V values, shape (n, V).
+        Lower bound of the loss that a row adds if it is suppressed instead of masked, for each of
+        the n candidate masks and each of the attribute's V values, shape (n, V).
     """
 
     variable: Variable
@@ -62,10 +62,10 @@ class Separable:
     Parameters
     ----------
     parts
-        The contribution of each attribute, in the order of the variables.
+        The contribution of each attribute, in the order of the search space.
     mean
         How contributions are combined: by their sum, or by an arithmetic or geometric mean. The
-        maximum is not possible, because it does not follow from a sum.
+        maximum is not possible.
     counted
         Number of attributes over which the mean is taken.
     """
@@ -77,28 +77,28 @@ class Separable:
         self.least = [self.scaled(part.masked) for part in parts]
 
     def total(self, figure: float) -> float:
-        """Return the loss for a sum over attributes. `figure` is the sum of the terms of all
-        attributes; for a geometric mean, these are logarithms.
+        """Return the loss from `figure`, the sum of the terms of all attributes. For a geometric
+        mean, the terms are logarithms.
         """
         return float(np.expm1(figure)) if self._mean is Mean.GEOMETRIC else figure
 
     def sum_of(self, loss: float) -> float:
-        """Return the sum over attributes that gives this loss; the inverse of `total`."""
+        """Return the sum of the terms of all attributes from the loss; the inverse of `total`."""
         return float(np.log1p(loss)) if self._mean is Mean.GEOMETRIC else loss
 
     def scaled(self, lost: Floats) -> Floats:
         """Return the term that each of an attribute's n candidate masks adds to the sum over
-        attributes, shape (n,): its loss (for a geometric mean, log(1 + loss)), divided by the
-        number of attributes if the loss is a mean. `lost` has the losses, shape (n,).
+        attributes, shape (n,). `lost` has the loss by each mask. For an arithmetic mean, it is
+        divided by the number of attributes; for a geometric mean, log(1 + loss) is.
         """
         if self._mean is Mean.SUM:
             return lost
         return (np.log1p(lost) if self._mean is Mean.GEOMETRIC else lost) / self._counted
 
     def over(self, cells: RuleCells) -> LostRows:
-        """Return an object that computes lower bounds of the terms (one for each attribute and
-        candidate mask) if some of the `cells` are suppressed. A cell is a combination of values
-        that occurs in the frequency table.
+        """Return an object that computes lower bounds of the loss of each attribute and candidate
+        mask if some of the `cells` are suppressed. A cell is a combination of values that occurs in
+        the table.
         """
         return LostRows(self, self._parts, cells)
 
@@ -127,8 +127,9 @@ class LostRows:
         )
 
     def parts(self, lost: Places) -> list[Floats]:
-        """Return, for each attribute, the least loss of each of its n candidates if the cells
-        (combinations of values) with the indices `lost` are suppressed, shape (n,).
+        """Return, for each attribute, a lower bound of the loss of each of its n candidate masks,
+        shape (n,), if some cells are suppressed. A cell is a combination of values that occurs in
+        the table; `lost` has the indices of the suppressed cells.
         """
         places = self._places[lost]
         weights = np.repeat(self._weights[lost], places.shape[1])
@@ -138,13 +139,13 @@ class LostRows:
 
 
 def _spread(part: AttributePart, cells: RuleCells) -> tuple[Places, Floats]:
-    """Return two arrays for an attribute. The first has the group of each cell (combination of
-    values) of the frequency table, shape (cells,). The second has how much loss a suppressed row of
-    each of the G groups adds under each of n candidates, shape (n, G).
+    """Return two arrays for an attribute, whose values form G groups that no candidate mask splits.
+    The first has the group of each cell (combination of values) of the frequency table, shape
+    (cells,). The second has the loss that suppressing a row of each group adds under each of n
+    candidates, shape (n, G).
 
-    A group has values that no candidate distinguishes. Its suppressed rows are assumed to have
-    these values as often as all rows of the group. An attribute that forms no equivalence classes
-    has one group.
+    The values of a group are assumed to be as frequent among its suppressed rows as among all its
+    rows. An attribute that forms no equivalence classes has one group.
     """
     variable = part.variable
     rows = variable.attribute.counts.astype(np.float64)
@@ -161,11 +162,11 @@ def _spread(part: AttributePart, cells: RuleCells) -> tuple[Places, Floats]:
 
 
 def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return the width of the group of each of the V values under a mask, divided by the width of
-    the attribute, from 0 to 1, shape (V,).
+    """Return the width of the group of each of the V values under a mask, as a share of the width
+    of all values together, from 0 to 1, shape (V,).
 
     With a hierarchy, the width is the number of original values (leaves) minus 1. Without a
-    hierarchy, it is the range for numbers, and the number of distinct values minus 1 for other
+    hierarchy, it is the range of numbers, and the number of distinct values minus 1 for other
     values.
     """
     leaves = leaf_shares(attribute, candidate)
@@ -195,7 +196,7 @@ def leaf_bits(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 
 
 def domain_bits(attribute: AttributeSummary) -> float:
-    """Return log2 of how many original values (leaves of the hierarchy) the attribute may have."""
+    """Return log2 of how many original values the attribute may have: the leaves of its hierarchy."""
     return math.log2(max(domain(attribute), 1))
 
 
@@ -229,20 +230,19 @@ def _level(attribute: AttributeSummary, candidate: Candidate) -> tuple[int, int]
 
 @dataclass(frozen=True)
 class AttributeLoss:
-    """How much loss masking and suppression cause in one attribute.
+    """How much loss masking and suppression cause in one attribute, which has V values.
 
     Attributes
     ----------
     per_value
-        Function that returns, for each of the attribute's V values, the loss that a mask causes in a
-        row with this value, shape (V,).
+        Function that returns the loss that a mask causes in a row with each value, shape (V,).
     whole
         Function that returns the loss of a suppressed row in this attribute; None if this loss
         depends on which other rows are suppressed.
     charge
         Used only if `whole` is None. Function of the attribute, its candidate mask and the number
-        of suppressed rows by value, shape (V,). It returns how much loss these rows cause in
-        addition to the loss of the mask: at least 0, and more or the same if more rows are
+        of suppressed rows by value, shape (V,). It returns how much loss the suppression of these
+        rows adds to the loss by the mask. It is at least 0, and does not fall if more rows are
         suppressed.
     per_row
         Whether the loss is a mean over rows instead of a sum.
@@ -258,19 +258,18 @@ class AttributeLoss:
     normed: bool = False
 
     def beyond(self, attribute: AttributeSummary, candidate: Candidate, gone: Floats) -> float:
-        """Return how much the information loss in one attribute grows if rows are suppressed,
-        beyond its loss by the mask. `gone` has the number of suppressed rows for each of the V
-        values, shape (V,).
+        """Return how much loss suppressed rows add in one attribute to the loss by its mask. `gone`
+        has the number of suppressed rows for each of the V values, shape (V,).
         """
         if self.charge is not None:
             return self.charge(attribute, candidate, gone)
         return float((gone * self.beyond_per_value(attribute, candidate)).sum())
 
     def beyond_per_value(self, attribute: AttributeSummary, candidate: Candidate) -> Floats:
-        """Return the least loss that suppressing a row adds to masking, for each of the attribute's
-        V values, shape (V,).
+        """Return a lower bound of the loss that suppressing a row with each of the attribute's V
+        values adds to the loss by its mask, shape (V,).
 
-        It is 0 if the loss of a row depends on which other rows are suppressed.
+        It is 0 if the loss of a suppressed row depends on which other rows are suppressed.
         """
         hidden = self.per_value(attribute, candidate)
         if self.whole is None:
@@ -279,12 +278,10 @@ class AttributeLoss:
 
 
 class ChargedLoss(ClassLoss):
-    """A loss that is summed over attributes and rows; suppressed rows add a loss of their own (a
-    charge).
+    """A loss that is summed over attributes and rows, and to which suppressed rows add.
 
-    The lower bound for a box (a set of candidate masks for each attribute) adds up the least loss
-    that the masks of each attribute cause without suppression. It is valid because in every
-    attribute a suppressed row costs at least as much as a masked row. For attributes that are not
+    Its lower bound for a box (a set of candidate masks for each attribute) is the sum of the least
+    losses that the masks of each attribute cause without suppression. For attributes that are not
     in the frequency table, suppressed rows are assumed to have the same distribution of values as
     all rows.
     """
@@ -319,8 +316,8 @@ class ChargedLoss(ClassLoss):
             self._most = math.fsum((most * self._weights)[self._counted]) or 1.0
 
     def upper(self, box: Box) -> float:
-        """Return an upper bound of minus the loss in a box (a set of candidate masks for each
-        attribute): minus the loss without suppression, which needs no class counts.
+        """Return minus the least loss of a box (a set of candidate masks for each attribute) if no
+        row is suppressed. It is an upper bound of minus the loss, and needs no class counts.
         """
         return -self._least(box)
 
@@ -342,14 +339,14 @@ class ChargedLoss(ClassLoss):
 
     @property
     def separates(self) -> bool:
-        """Whether the loss can be computed from a sum over attributes, either as the sum itself or
-        as its mean. This is true unless the option `mean` is `max`.
+        """Whether the loss follows from a sum over attributes; True unless the option `mean` is
+        `max`.
         """
         return self._options.mean is not Mean.MAXIMUM
 
     def separable(self) -> Separable:
-        """Return the loss as a sum of one term for each attribute, with the least loss that
-        suppressed rows add to each term.
+        """Return the loss as a sum over attributes, with a lower bound of what suppressed rows add
+        to each attribute's term.
         """
         options = self._options
         scales = self._weights / self._most * self._counted
@@ -396,8 +393,9 @@ class ChargedLoss(ClassLoss):
         return self._total(np.array(lost))
 
     def _suppressed(self, box: Box) -> Callable[[Variable], Floats]:
-        """Return a function that takes a variable and returns how many rows with each of its V
-        values a configuration suppresses, shape (V,).
+        """Return a function that takes an attribute with its candidates, and returns how many rows
+        with each of its V values a configuration (one mask for each attribute) suppresses, shape
+        (V,).
         """
         frequency = self._problem.summary.frequency
         if frequency is None:
@@ -442,8 +440,8 @@ def nu_entropy_charge(
     candidate: Candidate,
     gone: Floats,
 ) -> float:
-    """Return how many bits are lost, in addition to the mask's loss, if suppressed rows show "*"
-    instead of their group. `gone` has the number of suppressed rows by value, shape (V,).
+    """Return how many bits are lost in addition to those lost by the mask, if suppressed rows show
+    "*" instead of the masked value. `gone` has the number of suppressed rows by value, shape (V,).
     """
     groups = np.bincount(candidate.groups, weights=gone)
     groups = groups[groups > 0]

@@ -63,11 +63,11 @@ _BITS = 1e-3
 
 
 def pays(problem: Problem, feasibility: InMemory) -> bool:
-    """Return whether a search by hitting sets suits the problem: one that lists all configurations
-    and drops those that the rule refuses, with all finer ones.
+    """Return whether it pays to list all configurations (a mask for each attribute) and to strike
+    those that the rule refuses, with all finer ones.
 
-    It does if the rule limits only class sizes, and the combinations of masks are many, but few
-    enough to be listed.
+    It does if the rule limits only class sizes, and the configurations are many, but few enough to
+    list.
     """
     domains = [range(len(v.candidates)) for v in problem.variables]
     if not feasibility.by_sizes or math.prod(map(len, domains)) <= _SMALL:
@@ -77,12 +77,11 @@ def pays(problem: Problem, feasibility: InMemory) -> bool:
 
 
 class Sieve(BranchAndBound):
-    """A search that lists configurations with a small loss, and removes from the list those that
-    the rule refuses and all finer ones, which the rule refuses too. The loss must be a sum over
-    attributes.
+    """A search that lists the configurations with a small loss, and strikes from the list those
+    that the rule refuses, with all finer ones. The loss must be a sum over attributes.
 
-    It takes the parameters of `BranchAndBound`, and the loss as a sum (`separable`). It uses branch
-    and bound until it has the requested number of configurations (`top`), and then the list.
+    It takes the parameters of `BranchAndBound`, and the loss as a sum (`separable`). Branch and
+    bound runs until it has `top` configurations; then the list is made.
     """
 
     def __init__(
@@ -131,25 +130,24 @@ class Sieve(BranchAndBound):
         self._at_work = None
 
     def _limit(self) -> float:
-        """Return the limit of the loss, as a sum over attributes, below which configurations are
-        checked at the current stage of the proof. In the last stage, a configuration that reaches
-        the limit cannot be among the best.
+        """Return the loss below which configurations are checked at this stage of the search. In
+        the last stage, a configuration that reaches it cannot be among the best. The loss is a sum
+        over attributes.
         """
         loss = -self._threshold()
         return self._separable.sum_of(min(loss, loss * self._share))
 
     def _prove(self, figure: float) -> None:
-        """Record that the loss of every remaining configuration, as a sum over attributes, is at
-        least `figure`. This gives the search a bound, which proves its result at the end.
+        """Record `figure` as a lower bound of the loss of all configurations that are still to be
+        checked. The loss is a sum over attributes.
         """
         bound = -self._separable.total(min(figure, self._limit()))
         bound = min(self._remaining(), bound)
         self._at_work = OpenBox(bound, self.problem.root, tight=False)
 
     def _sift(self, listing: Listing) -> bool:
-        """Check the configurations of the listing whose loss, as a sum over attributes, is below
-        the limit. If there are too many, check most of a random sample. Return whether all were
-        checked.
+        """Check the listed configurations whose loss is below the limit. If there are too many,
+        check most of a random sample. Return whether all were checked.
         """
         known = len(self._refused)
         left = listing.left(self._refused, self._limit(), self._random, self._go_on)
@@ -165,19 +163,18 @@ class Sieve(BranchAndBound):
         return True
 
     def _opened(self, chosen: Chosen, sums: Floats, known: int) -> OpenList:
-        """Return configurations as a list of open ones. The list lacks configurations that the rule
-        is known to refuse, and those that cost too much to be among the best.
+        """Return the list of open configurations: those that the rule is not known to refuse, and
+        whose lower bound of the loss is below the limit. A configuration is one mask for each
+        attribute.
 
         Parameters
         ----------
         chosen
             The candidate of each of m attributes in each of n configurations, shape (n, m).
         sums
-            Lower bound of the cost (the loss as a sum over attributes) of each configuration, shape
-            (n,).
+            Lower bound of the loss of each configuration, as a sum over attributes, shape (n,).
         known
-            How many of the refused configurations were already taken into account when the list was
-            made.
+            Number of refused configurations that `chosen` already leaves out, with all finer ones.
         """
         window = OpenList(chosen, sums, self._refines)
         for node in self._refused[known:]:
@@ -194,8 +191,8 @@ class Sieve(BranchAndBound):
     def _decide(self, window: OpenList, few: int, *, proves: bool) -> None:
         """Check the open configurations of a list (`window`), until at most `few` are left.
 
-        If `proves` is True, the list has all open configurations. Then the least cost (loss as a
-        sum over attributes) in the list is recorded as a lower bound.
+        With `proves`, the list has all open configurations, so the least loss in the list is
+        recorded as a lower bound of all losses.
         """
         steps: list[dict[int, list[Coarsening]]] = []
         for number in count():
@@ -247,8 +244,8 @@ class Sieve(BranchAndBound):
         node
             The candidate of each attribute.
         steps
-            For each attribute and each of its candidates, steps to coarser candidates. A coarser
-            configuration that fails as well rules out more of the list.
+            For each attribute and each of its candidates, steps to coarser candidates. If a coarser
+            configuration is checked instead and fails, more of the list is ruled out.
         """
         learned = self._coarsened(node, steps)
         if learned is None:
@@ -264,12 +261,12 @@ class Sieve(BranchAndBound):
             window.raise_to(within, parts, self._limit())
 
     def _priced(self, node: Node) -> list[Floats] | None:
-        """Return, for each attribute, the least cost of each candidate (its part of the loss) if at
-        least those rows are suppressed that a configuration suppresses. Return None if the
-        configuration suppresses more rows than the rule allows.
+        """Check the configuration `node`, the candidate of each attribute; record it if its loss is
+        among the least so far.
 
-        `node` has the configuration's candidate of each attribute. If the configuration costs less
-        than the best ones so far, it is recorded.
+        Return None if the rule refuses it. Otherwise return, for each attribute, lower bounds of
+        each candidate's part of the loss, given that at least the rows that `node` suppresses are
+        suppressed.
         """
         self.clock.check()
         self._in_memory.count()
@@ -284,14 +281,12 @@ class Sieve(BranchAndBound):
     def _coarsened(
         self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]
     ) -> tuple[Node, list[Floats] | None] | None:
-        """Return the coarsest configuration found, coarser than `node` or equal to it, that proves
-        that `node` is not among the best. Also return, by attribute, the least cost of each
-        candidate (its part of the loss) if at least its suppressed rows are suppressed; None if the
-        rule refuses it.
+        """Return a configuration, as coarse as possible, that is `node` or coarser, and whose check
+        shows that `node` is not among the best. Return None if none is found.
 
-        The result is None if there is no such configuration, so that `node` may be among the best.
-        The search follows the steps to coarser candidates in `steps`, and starts where the last
-        searches ended.
+        With it, return lower bounds of each candidate's part of the loss by attribute, given that
+        at least the rows that it suppresses are suppressed; None instead of the bounds if the rule
+        refuses it. `steps` has steps from each candidate to coarser ones.
         """
         way = self._way(node, steps)
         after = [_after(node, way[:count]) for count in range(len(way) + 1)]
@@ -320,11 +315,11 @@ class Sieve(BranchAndBound):
         return sum(float(e[c]) for e, c in zip(self._entropies, node, strict=True))
 
     def _way(self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]) -> list[Coarsening]:
-        """Return the steps from a configuration to the coarsest one, each a change of one mask, the
-        most valuable step first.
+        """Return the steps from a configuration to the coarsest one, each a change of one mask.
+        Valuable steps are first.
 
-        `node` has the candidate of each attribute, and `steps` the steps from each candidate. To
-        make different searches explore different ways, random numbers vary the value of each step.
+        `node` has the candidate of each attribute, and `steps` the steps from each candidate.
+        Random numbers vary the value of the steps, so that calls take different ways.
         """
         noise = 1.0 + _NOISE * self._random.random(len(node))
         way = [
@@ -336,10 +331,9 @@ class Sieve(BranchAndBound):
         return sorted(way, key=lambda step: -step[0])
 
     def _steps(self, window: OpenList) -> list[dict[int, list[Coarsening]]]:
-        """Return, for each variable (attribute) and each of its candidate masks, a list of coarser
-        candidates, step by step up to the coarsest. A step is more valuable if the coarser mask is
-        at least as coarse as those of many configurations in `window`, the list of open
-        configurations.
+        """Return, for each attribute and each of its candidate masks, steps to ever coarser
+        candidates. A step is more valuable if more open configurations of the list (`window`) have
+        a mask that is at least as fine as the coarser candidate.
         """
         steps = []
         pairs = zip(self.problem.variables, window.shares(), self._entropies, strict=True)
@@ -358,19 +352,20 @@ def _ascent(
     variable: MaskVariable, index: int, start: int, logs: Floats, entropies: Floats
 ) -> Iterator[Coarsening]:
     """Yield steps from the candidate mask `start` to the coarsest one, each to a coarser candidate.
-    A candidate covers the open configurations whose mask is at least as fine. Each step gains as
-    many covered configurations as possible, relative to the growth of the classes.
+    Each step goes to the candidate that adds most open configurations with a finer mask, relative
+    to the growth of the classes.
 
     Parameters
     ----------
     variable, index
-        The variable and its index.
+        The attribute with its candidates, and its index.
     start
         The candidate to start from.
     logs
-        Logarithm of the share of the open configurations that each candidate covers.
+        For each candidate, the logarithm of the share of the open configurations whose mask is at
+        least as fine.
     entropies
-        Entropy of the groups of each candidate, in nats, which measures how small its classes are.
+        Entropy of the groups of each candidate, in nats; it is larger if the groups are smaller.
     """
     current = start
     last = math.inf
@@ -391,8 +386,8 @@ def _ascent(
 
 
 def _after(node: Node, steps: Sequence[Coarsening]) -> Node:
-    """Return the configuration after the steps. Each step changes the candidate of one variable of
-    `node`.
+    """Return the configuration after the steps, each of which changes the mask of one attribute.
+    `node` has the candidate of each attribute before.
     """
     changed = list(node)
     for _, index, candidate in steps:
@@ -405,8 +400,8 @@ def _sum(parts: Sequence[Floats], node: Node) -> float:
 
 
 def _refines(variable: Variable) -> Flags:
-    """Return whether each of an attribute's n candidate masks (row) is at least as fine as each
-    other one (column), shape (n, n).
+    """Return an array of shape (n, n) for an attribute's n candidate masks: whether the mask of the
+    row is at least as fine as the mask of the column.
     """
     count = len(variable.candidates)
     table = np.zeros((count, count), dtype=np.bool_)
@@ -417,8 +412,8 @@ def _refines(variable: Variable) -> Flags:
 
 def _entropies(variable: Variable, cells: RuleCells) -> Floats:
     """Return, for each of an attribute's n candidate masks, the entropy of the distribution of the
-    rows over its groups, in nats, shape (n,). It is 0 for a variable that forms no equivalence
-    classes.
+    rows over the mask's groups, in nats, shape (n,). It is 0 for an attribute that forms no
+    equivalence classes.
     """
     entropies = np.zeros(len(variable.candidates))
     if not variable.quasi:
@@ -432,8 +427,8 @@ def _entropies(variable: Variable, cells: RuleCells) -> Floats:
 
 @dataclass(frozen=True)
 class HittingSets:
-    """A search strategy: it lists configurations with a small loss, and removes from the list those
-    that the rule refuses and all finer ones (see `aegis.arx.search.hitting_set`).
+    """A search strategy: it lists the configurations (a mask for each attribute) with a small loss,
+    and strikes from the list those that the rule refuses, with all finer ones.
     """
 
     name: str = "hitting-sets"

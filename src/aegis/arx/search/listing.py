@@ -34,8 +34,8 @@ _LARGEST, _SAMPLE = 1 << 20, 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Leftover:
-    """Configurations that may still be among the best: they are not finer than a configuration that
-    the rule refused, and their loss, a sum over attributes, is below a limit.
+    """Configurations that may be among the best: they are not finer than a refused one, and their
+    loss, a sum over attributes, is below a limit.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Leftover:
     whole
         Whether the list is complete; if not, it is a random sample.
     least
-        A lower bound of the sums of all such configurations, including those that are not listed.
+        A lower bound of the loss of all such configurations, including those that are not listed.
     """
 
     chosen: Chosen
@@ -58,11 +58,8 @@ class Leftover:
 class Listing:
     """All combinations of one candidate for each attribute, as a bit matrix.
 
-    Each row is a combination of candidates of the first half of the attributes, and each bit of a
-    row is a combination of the second half. The refinements of a refused configuration (it and all
-    finer ones) are all rows that refine its first half, combined with all bits that refine its
-    second half. So each refused configuration is first recorded in one row. Then each row gets the
-    bits of coarser rows, attribute by attribute.
+    A row stands for a combination of candidates of the first half of the attributes, and a bit of a
+    row for a combination of the second half. A bit is set if the configuration is excluded.
 
     Parameters
     ----------
@@ -99,15 +96,15 @@ class Listing:
         go_on: Callable[[], None] = lambda: None,
     ) -> Leftover:
         """Return the configurations that refine (equal, or are finer than) no refused
-        configuration, and whose loss, as a sum over attributes, is below a limit. If there are too
-        many, return a random sample.
+        configuration, and whose loss is below a limit. If there are too many, return a random
+        sample.
 
         Parameters
         ----------
         refused
             Refused configurations, each as the candidate of each attribute.
         limit
-            Limit of the sum.
+            Limit of the loss, which is a sum over attributes.
         random
             Generator for the sample.
         go_on
@@ -132,9 +129,9 @@ class Listing:
     def parts(
         self, refused: Sequence[Sequence[int]], limit: float
     ) -> Iterator[tuple[Chosen, Floats]]:
-        """Yield all configurations that refine no refused one and whose loss, as a sum over
-        attributes, is below `limit`, part by part: their candidates, shape (n, m), and sums, shape
-        (n,).
+        """Yield the configurations that refine (equal, or are finer than) no refused one and whose
+        loss, a sum over attributes, is below `limit`, in several parts. A part has the candidate of
+        each of m attributes, shape (n, m), and the losses, shape (n,).
         """
         for words in self._words(refused, limit):
             part = np.cumsum(np.bitwise_count(words[2]), dtype=np.int64) // _LARGEST
@@ -143,9 +140,9 @@ class Listing:
                 yield self._unpacked([(words[0][some], words[1][some], words[2][some])])
 
     def _unpacked(self, held: Sequence[Words]) -> tuple[Chosen, Floats]:
-        """Return the configurations whose bits are set in the words `held` (row, column and bits):
-        the candidate of each of m attributes, shape (n, m), and the sums over attributes in
-        ascending order, shape (n,).
+        """Return the configurations whose bits are set in the words `held` (rows, columns and
+        bits): the candidate of each of m attributes, shape (n, m), and their losses, shape (n,), in
+        ascending order.
         """
         rows, columns, words = (
             np.concatenate([np.zeros(0, dtype=np.int64), *(each[0] for each in held)]),
@@ -161,9 +158,9 @@ class Listing:
         return chosen, sums[order]
 
     def _words(self, refused: Sequence[Sequence[int]], limit: float) -> Iterator[Words]:
-        """Yield the configurations that refine no refused one and whose loss, as a sum over
-        attributes, is below `limit`, as bits in words of 64 bits: the row, the column of the word,
-        and the word. A part of the columns is processed at a time.
+        """Yield the configurations that refine (equal, or are finer than) no refused one and whose
+        loss, a sum over attributes, is below `limit`. They are given as set bits in words of 64
+        bits: the rows of the words in the bit matrix, their columns, and the words.
         """
         shape = [len(order) for order in self._orders]
         nodes = np.array(refused, dtype=np.int64).reshape(len(refused), self._attributes)
@@ -219,12 +216,12 @@ def _listed(figures: Sequence[Floats]) -> tuple[Chosen, Floats]:
 
 
 def _take_over(dead: Bits, orders: Sequence[Flags]) -> None:
-    """Exclude from each row the configurations that are excluded in a coarser row, in place: add
-    the bits of all rows that the row refines.
+    """Exclude from each row of `dead` the configurations that are excluded in a coarser row, in
+    place.
 
-    `dead` has a row of bits, which are set for excluded configurations, for each of n combinations
-    of candidates, shape (n, words). `orders` says for each attribute whether a candidate (row)
-    refines another one (column).
+    `dead` has one row of bits, set for excluded configurations, for each of n combinations of
+    candidates, shape (n, words). `orders` says for each attribute whether a candidate (row) refines
+    another one (column).
     """
     before = 1
     for order in orders:
@@ -236,8 +233,8 @@ def _take_over(dead: Bits, orders: Sequence[Flags]) -> None:
 
 
 def _drawn(words: Words, share: float, random: np.random.Generator) -> Words:
-    """Return a random sample of the words of a bit matrix, which are given as row, column and bits.
-    `share` is the share of the words to draw, from 0 to 1.
+    """Return a random sample of the nonzero words of a bit matrix. `words` has their rows, their
+    columns and their bits; `share`, from 0 to 1, is the share of the words to draw.
     """
     some = random.random(len(words[0])) < share
     return words[0][some], words[1][some], words[2][some]
@@ -248,8 +245,8 @@ def _count(words: Words) -> int:
 
 
 def _within(order: Flags, column: npt.NDArray[np.int16]) -> Bits:
-    """Return, as bits, which configurations have a mask that refines each of n candidates of an
-    attribute, shape (n, words). `column` has the candidate of each configuration. `order` says
+    """Return, as bits, which configurations have a mask that refines each of an attribute's n
+    candidates, shape (n, words). `column` has the candidate of each configuration. `order` says
     whether a candidate (row) refines another one (column).
     """
     return np.stack([_packed(order[column, other]) for other in range(len(order))])
@@ -257,17 +254,14 @@ def _within(order: Flags, column: npt.NDArray[np.int16]) -> Bits:
 
 class OpenList:
     """A list of open configurations: the rule has not refused them, and they are not yet recorded
-    among the best. Each has a lower bound of its cost, the loss as a sum over attributes.
-
-    For each candidate, one bit per configuration says whether its mask refines the candidate. So
-    all refinements of a configuration are found in a few operations.
+    among the best. Each has a lower bound of its loss, a sum over attributes.
 
     Parameters
     ----------
     chosen
         The candidate of each of m attributes in each of n configurations, shape (n, m).
     sums
-        Lower bound of the cost of each configuration, shape (n,), in ascending order.
+        Lower bound of the loss of each configuration, shape (n,), in ascending order.
     refines
         For each attribute, whether a candidate (row) refines another one (column); None for
         attributes that form no equivalence classes.
@@ -306,9 +300,7 @@ class OpenList:
         return None
 
     def least(self, place: int) -> float:
-        """Return the lower bound of the cost of the configuration at index `place`, as it was at
-        the last sort.
-        """
+        """Return the lower bound of the loss of the configuration at index `place` of the list."""
         return float(self._start[place])
 
     def shares(self) -> list[Floats]:
@@ -322,8 +314,8 @@ class OpenList:
         ]
 
     def refining(self, node: Sequence[int]) -> Bits:
-        """Return, as bits, which open configurations refine the configuration `node` in every
-        attribute. `node` has the candidate of each attribute.
+        """Return, as bits, which open configurations have in every attribute a mask at least as
+        fine as the configuration `node`. `node` has the candidate of each attribute.
         """
         within = self._alive.copy()
         for candidate, bits in zip(node, self._within, strict=True):
@@ -340,11 +332,11 @@ class OpenList:
         self._alive[place // 64] &= ~np.uint64(1 << (place % 64))
 
     def raise_to(self, some: Bits, parts: Sequence[Floats], limit: float) -> None:
-        """Raise the lower bounds of the costs of some configurations. Configurations whose new
-        bound reaches `limit` are removed.
+        """Raise the lower bounds of the losses of the configurations whose bit in `some` is set.
+        Remove those whose new bound reaches `limit`.
 
-        `some` has a set bit for each of these configurations. The new bound is the sum over
-        attributes of `parts`, which has the least cost of each candidate.
+        The new bound is the sum over attributes of `parts`, which has a figure for each candidate
+        of each attribute.
         """
         places = np.flatnonzero(np.unpackbits(some.view(np.uint8), bitorder="little"))
         chosen = self.chosen[places]
@@ -357,8 +349,8 @@ class OpenList:
         self._alive &= ~_packed(over)
 
     def sort(self, limit: float) -> None:
-        """Drop removed configurations, and those whose lower bound is `limit` or more. Sort all
-        others by their bounds.
+        """Drop removed configurations, and those whose lower bound of the loss is `limit` or more.
+        Sort the others by this bound.
         """
         alive = np.unpackbits(self._alive.view(np.uint8), bitorder="little")[: self.size] > 0
         places = np.flatnonzero(alive & (self._sums < limit))
@@ -385,12 +377,11 @@ _SHIFT = np.uint64(64 - 21)
 
 
 class Tally:
-    """Finds the equivalence classes that are too small, for many configurations that differ in few
-    attributes.
+    """Finds the equivalence classes that are too small in a configuration (a mask for each
+    attribute).
 
-    The attributes are divided into halves, and these into halves again. Combining the classes of
-    two halves gives the classes of both together. Recent results are cached, so a configuration
-    that differs from an earlier one in one attribute needs few steps.
+    Recent results are kept, so a configuration that differs from an earlier one in one attribute
+    needs little work.
 
     Parameters
     ----------
@@ -424,8 +415,8 @@ class Tally:
         """Return the indices of the cells in classes that are too small under a configuration; None
         if these cells have more than `room` rows.
 
-        `node` has the candidate of each attribute. A cell is a combination of values that occurs in
-        the frequency table.
+        `node` has the configuration's candidate of each attribute. A cell is a combination of
+        values that occurs in the frequency table.
         """
         halves = self._halves(self._quasi)
         ids, space = self._undivided
@@ -454,8 +445,7 @@ class Tally:
 
     def _halved(self, some: tuple[int, ...], node: Node) -> tuple[Ints, int]:
         """Return the class of each cell (combination of values) if several attributes form classes,
-        and a number above all class numbers. The classes of two halves of the attributes are
-        combined.
+        and a number above all class numbers.
 
         `some` has the indices of the attributes, and `node` the candidate of each.
         """
@@ -486,8 +476,8 @@ class Tally:
         return number[stands], int(number[-1]) + 1
 
     def _part(self, ids: Ints, stands: Int32s) -> None:
-        """Correct `stands`, the cell that represents the class of each cell, in place. It is wrong
-        where several classes have the same hash.
+        """Replace in place the wrong entries of `stands`, which has for each cell a cell that
+        stands for its class. An entry is wrong if two classes have the same hash.
 
         `ids` has the class of each cell. A cell is a combination of values.
         """
@@ -497,8 +487,8 @@ class Tally:
 
     @staticmethod
     def _halves(some: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Divide the attributes `some` into two parts with similar numbers of classes: every second
-        attribute, and all others. A part without attributes is left out.
+        """Divide the attributes `some` into every second one and the others. A part without
+        attributes is left out.
         """
         return tuple(half for half in (some[::2], some[1::2]) if half)
 

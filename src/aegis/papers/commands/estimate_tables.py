@@ -34,8 +34,8 @@ def estimate_tables(
     titles: Sequence[str],
     width: int,
 ) -> Iterator[Table]:
-    """Yield a printable table of figures by value and class, or several to print below each other
-    if the page is too narrow.
+    """Yield a printable table of figures by value and class. If the page is too narrow, yield
+    several tables to print below each other.
 
     Parameters
     ----------
@@ -87,10 +87,8 @@ def estimate_tables(
 
 
 def shorten_all(texts: Sequence[str], width: int) -> list[str]:
-    """Shorten texts to at most `width` characters.
-
-    If cutting the ends would make different texts equal, the function cuts the common beginning of
-    all texts instead.
+    """Shorten texts to at most `width` characters. If cutting the ends would make different texts
+    equal, cut off the beginning that all texts have in common.
     """
     cut = [shorten(text, width) for text in texts]
     if len(set(cut)) == len(set(texts)):
@@ -121,8 +119,8 @@ def _table(name: str, labels: Sequence[str], heads: Sequence[Sequence[str]], cel
 
 
 def _blocks(least: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Yield blocks of consecutive classes of about equal size that fit in `width` characters.
-    `least` has the width that each class needs.
+    """Yield groups of consecutive columns, each narrow enough for a page of `width` characters; the
+    groups have about the same number of columns. `least` has the width that each column needs.
     """
     fitting = max(1, width // max(least))
     blocks = -(-len(least) // fitting)

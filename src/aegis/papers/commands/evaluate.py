@@ -46,7 +46,7 @@ in one of 24 cases.
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateCommand:
-    """All options of `aegis evaluate`."""
+    """Options and arguments of `aegis evaluate`."""
 
     table: Table
     policy_file: PolicyFile
@@ -197,7 +197,9 @@ def _configurations(evaluation: Evaluation) -> Iterator[RenderableType]:
 
 
 def _against_original(evaluation: Evaluation) -> Iterator[RenderableType]:
-    """Yield the differences of record-level releases from the unmasked table, if there are any."""
+    """Yield tables that compare models trained on record-level releases with models trained on the
+    unmasked table; nothing if there are no such releases.
+    """
     from aegis.cli.output import Column, fixed, heading, line, number, table
 
     if not evaluation.importance_shift:

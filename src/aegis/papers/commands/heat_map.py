@@ -29,7 +29,7 @@ _BLUE = (11, 74, 117)
 
 @dataclass(frozen=True, eq=False)
 class HeatMap:
-    """A heat map of how many rows each value and class have, by estimate and in truth.
+    """A heat map of the estimated and the true numbers of rows by value and class.
 
     Attributes
     ----------
@@ -52,8 +52,8 @@ class HeatMap:
     def text(self, width: int = UNLIMITED) -> str:
         """Return the map as text, in characters of different shades.
 
-        If there are many values, neighbouring values share a character. Names and bars are
-        shortened, so that no line is longer than `width` (at least 32).
+        If there are many values, neighbouring values share a character. Names are shortened, so
+        that no line is longer than `width` (at least 32 characters).
         """
         bar = min(WIDE, width - _NAME - _WHAT)
         name = _NAME
@@ -71,7 +71,9 @@ class HeatMap:
         return "\n".join([*lines, f"{indent}{self._ends(width - name - _WHAT)}"])
 
     def svg(self) -> str:
-        """Return the map as SVG, with two bands and a scale for each class."""
+        """Return the map as SVG. Each class has a strip of estimated and a strip of true rows, and
+        a scale.
+        """
         bands = list(self._bands(BROAD))
         columns = len(bands[0][2]) if bands else 0
         width = max(2, min(_CELL, 720 // max(columns, 1)))
@@ -125,10 +127,11 @@ class HeatMap:
         )
 
     def _bands(self, columns: int) -> Iterator[tuple[int, str, Floats, float]]:
-        """Yield each band of the map, with at most `columns` columns: the index of the class, the
-        name, the shades from 0 to 1, and the number of rows of the darkest shade.
+        """Yield each horizontal strip of the map, with at most `columns` cells: the index of its
+        class, its name, the shades of its cells from 0 to 1, and the number of rows of the darkest
+        shade.
 
-        The estimated and the true band of a class have the same scale.
+        The strips of a class, estimated and true, have the same scale.
         """
         shown = {"estimate": _together(self.estimate, columns)}
         if self.truth is not None:
@@ -149,8 +152,8 @@ class HeatMap:
 
 
 def _top(band: int, beside: int) -> int:
-    """Return the vertical position of the band with index `band`; the `beside` bands of a class are
-    close together.
+    """Return the vertical position of the horizontal strip with index `band`. Each class has
+    `beside` strips, which are close together.
     """
     return _TOP + band * (_CELL + _GAP) + band // beside * _BETWEEN
 
@@ -161,7 +164,9 @@ def _label(x: float, y: float, text: str, anchor: str, *, bold: bool = False) ->
 
 
 def _together(table: Floats, columns: int) -> Floats:
-    """Average runs of neighbouring rows of a table, so that at most `columns` rows remain."""
+    """Replace runs of neighbouring rows of a table by their mean, so that at most `columns` rows
+    remain.
+    """
     if len(table) <= columns:
         return table
     run = np.arange(len(table)) * columns // len(table)

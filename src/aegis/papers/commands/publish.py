@@ -29,7 +29,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True, kw_only=True)
 class PublishCommand:
-    """All options of `aegis publish`."""
+    """Options and arguments of `aegis publish`."""
 
     policy_file: PolicyFile
     output: Annotated[Path, output_file("The file to write (.published).")]
@@ -113,8 +113,8 @@ def command(asked: PublishCommand) -> None:
 
 
 def _named(option: str, values: Sequence[str]) -> dict[str, str]:
-    """Parse the arguments `values` of an option, such as NAME=TABLE, into a mapping from names to
-    tables. Errors name the option.
+    """Split each argument of an option, such as NAME=TABLE, into a name and a table. Return the
+    tables by name. `option` is the option's name, for error messages.
     """
     tables: dict[str, str] = {}
     for given in values:

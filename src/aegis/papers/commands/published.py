@@ -70,8 +70,8 @@ class RankedTables:
 
 def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedTables:
     """Return the counts of masked tables in the file `given`, for ranking under a policy.
-    `rule_override` says whether its privacy rule may differ from the one under which the counts
-    were made.
+    `rule_override` says whether the policy may have another privacy rule than the one under which
+    the counts were made.
     """
     from aegis.papers.published import load_published
 

@@ -68,7 +68,7 @@ class AskedEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class ReconstructCommand:
-    """All options of `aegis reconstruct`."""
+    """Options and arguments of `aegis reconstruct`."""
 
     table: TableOrBundle
     attribute: Annotated[

@@ -41,18 +41,18 @@ MEASURE = "mi"
 
 @dataclass(frozen=True)
 class PaperEstimate:
-    """A way in which the AEGIS paper estimates how far a measure deviates from the unmasked table:
-    the information that is known, and the method that reconstructs unmasked counts.
+    """A way in which the AEGIS paper estimates how far a measure of a masked table is from the
+    measure of the unmasked table.
 
     Attributes
     ----------
     name
         The name that users write.
     know
-        The information that is assumed to be known. If the summary knows less about an attribute,
-        the estimate uses only what the summary knows.
+        What is assumed to be known of unmasked values. If the summary knows less about an
+        attribute, the estimate uses only what the summary knows.
     method
-        A method of reconstruction.
+        The method that reconstructs the counts of unmasked values.
     own_mask
         True reconstructs an attribute only from its mask in the configuration, as in the paper.
         False reconstructs it from all of its candidate masks.
@@ -68,7 +68,7 @@ class PaperEstimate:
 
     @property
     def caution(self) -> str | None:
-        """A warning if the estimate uses one mask at a time; None otherwise."""
+        """A warning if unmasked counts are reconstructed from one mask at a time; else None."""
         return ONE_MASK if self.own_mask else None
 
     def estimates(
@@ -155,7 +155,9 @@ def case_of(name: str) -> PaperEstimate:
 
 
 def estimated_measure(named: str | None) -> Measure:
-    """Return the measure to estimate: `named` if it scores single attributes, else the default."""
+    """Return the measure to estimate: the one called `named` if it scores single attributes, else
+    the default measure.
+    """
     if named is None:
         return MEASURES.get(MEASURE)
     chosen = MEASURES.get(named)
@@ -163,10 +165,8 @@ def estimated_measure(named: str | None) -> Measure:
 
 
 class _Estimator:
-    """Estimates how far the measure of masked attributes deviates from the measure of unmasked
-    ones, one attribute at a time. Each mask is computed only once.
-
-    All configurations that contain the mask use the same result.
+    """Estimates how far the measure of a masked attribute is from the measure of the unmasked
+    attribute. Each mask is computed only once.
     """
 
     def __init__(self, summary: Summary, case: PaperEstimate, measure: Measure) -> None:
@@ -226,11 +226,11 @@ class _Estimator:
 
 
 def _attempts(case: PaperEstimate, *, noise: bool) -> list[tuple[str, bool]]:
-    """Return the reconstruction methods to try, in order, each with a flag: True if it uses only
-    the attribute's mask in the configuration, False if it uses all candidate masks.
+    """Return the names of the reconstruction methods to try, in order. Each has a flag: True if
+    only the attribute's mask in the configuration is used, False if all candidate masks are used.
 
-    The method of `case`, a way in which the paper estimates, comes first, except for a noise mask,
-    for which it would use only the histogram. Methods that accept more kinds of masks follow.
+    The method of `case` comes first, and then methods that accept more kinds of masks. For a noise
+    mask, a method of `case` that uses only one mask is left out.
     """
     tried = [
         *(

@@ -54,18 +54,17 @@ def evidence_of(
     *,
     masks: Iterable[str] | None = None,
 ) -> Evidence:
-    """Collect the counts of an attribute from which its joint counts with the label can be
-    reconstructed.
+    """Collect the known counts of an attribute, from which a method can reconstruct the rows by
+    unmasked value and label.
 
     Parameters
     ----------
     attribute
-        The attribute. Its unmasked values get estimated counts, and its candidate masks provide the
-        known counts.
+        The attribute, with the counts of its masked values under its candidate masks.
     know
-        What is known of unmasked values: `raw` (their rows by label), `histogram` (their rows) or
-        `nothing`. Candidates that show every value unmasked are used only for `raw`. For noise
-        masks, the expected counts of noisy values are used.
+        What is assumed to be known of unmasked values: `raw` (their rows by label), `histogram`
+        (their rows) or `nothing`. Candidates that show every value unmasked are used only with
+        `raw`. For noise masks, the expected counts of noisy values are used.
     masks
         The candidates to use, each as a policy writes it or as text; by default all candidates.
 
@@ -117,7 +116,7 @@ def reconstruct_attribute(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Estimate the joint counts of an attribute and the label, and compare them with the truth.
+    """Estimate how many rows each unmasked value and label have, and compare with the truth.
 
     Parameters
     ----------
@@ -136,13 +135,13 @@ def reconstruct_attribute(
     Returns
     -------
     Reconstruction
-        The estimate, with its total variation distance from the raw joint counts if the summary has
+        The estimate, with its total variation distance from the true counts if the summary has
         them.
 
     Raises
     ------
     PolicyError
-        `evidence_of` failed, or the method is unknown or needs other evidence.
+        `know`, a mask or the method is unknown, or the summary lacks counts that the method needs.
     """
     attribute = _scored(summary, name)
     evidence = evidence_of(attribute, know, masks=masks)
@@ -163,9 +162,8 @@ def estimate_pud(
     """Estimate how far a measure of each configuration is from the measure of the unmasked table:
     the absolute predictive utility deviation (PUD).
 
-    For each attribute, the function reconstructs the rows by unmasked value and label (raw joint
-    counts) once, from all candidates of the attribute, and uses them for all configurations.
-    Ranking does not need this estimate (theory.md, Theorem 2).
+    For each attribute, the function reconstructs the rows by unmasked value and label once, from
+    all candidate masks, and uses them for all configurations. Rankings do not need this.
 
     Parameters
     ----------
@@ -176,9 +174,8 @@ def estimate_pud(
     measure
         A measure of single attributes.
     know
-        What is used of unmasked values: `raw` (the raw joint counts), `histogram` (their rows) or
-        `nothing`; by default, all that the summary has. With the raw joint counts, the result is
-        the true deviation.
+        What is used of unmasked values: `raw` (their rows by label; then the result is exact),
+        `histogram` (their rows) or `nothing`; by default, all that the summary has.
     method
         A registered reconstruction method.
     progress
@@ -187,7 +184,8 @@ def estimate_pud(
     Raises
     ------
     PolicyError
-        The measure scores whole configurations, or `reconstruct_attribute` failed.
+        The measure does not score single attributes, or the summary lacks counts that the method
+        needs.
     """
     chosen = MEASURES.get(measure)
     setting = summary.information if know is None else Information.of(know)
@@ -225,7 +223,7 @@ def unmasked_measure(
 ) -> AttributeEstimate:
     """Estimate a measure of an unmasked attribute.
 
-    In the result, `masked` is the measure of the attribute's finest candidate.
+    In the result, `masked` is the measure under the attribute's finest candidate mask.
 
     Parameters
     ----------
@@ -236,8 +234,8 @@ def unmasked_measure(
     measure
         A measure of single attributes.
     know, method, masks
-        The information, the reconstruction method and the candidate masks to use, as in
-        `reconstruct_attribute`. The bounds also depend on `masks`.
+        What is known of unmasked values (`raw`, `histogram` or `nothing`), the reconstruction
+        method, and the candidate masks to use (by default all). The bounds also depend on `masks`.
     reconstruction
         The reconstruction, if the caller has computed it already.
     """
@@ -260,8 +258,8 @@ def unmasked_measure(
 def _masked_by(
     known: AttributeEstimate, attribute: AttributeSummary, candidate: Candidate, masked: float
 ) -> AttributeEstimate:
-    """Return `known`, the estimated measure of an unmasked attribute, for comparison with its
-    measure under a mask, `masked`. If the mask shows every value, both are equal.
+    """Return `known`, the estimated measure of an unmasked attribute, together with `masked`, its
+    measure under a candidate mask. If the mask shows every value, the estimate is `masked`.
     """
     exact = AttributeEstimate(masked, masked, masked, masked)
     return exact if shows_all(attribute, candidate) else replace(known, masked=masked)
@@ -270,8 +268,8 @@ def _masked_by(
 def within_limits(
     estimate: float, limits: tuple[float, float] | None, masked: float
 ) -> AttributeEstimate:
-    """Return the estimate of a measure, moved into its bounds (`limits`, None if unknown); `masked`
-    is the measure of the masked attribute.
+    """Return the estimate of a measure of an unmasked attribute, moved into its bounds `limits`. If
+    these are None, the estimate stays as it is. `masked` is the measure of the masked attribute.
     """
     if limits is None:
         return AttributeEstimate(estimate, None, None, masked)
@@ -288,8 +286,8 @@ def combined(
     case: str | None = None,
 ) -> Estimate:
     """Return the estimate for the configuration `name`: the mean of the estimates of its
-    `attributes`. The names of the measure, the known information (`setting`), the method and the
-    `case` are stored in it.
+    `attributes`. The other parameters, such as what is known of unmasked values (`setting`), are
+    stored in it.
     """
     intervals = [a.interval for a in attributes.values()]
     known_intervals = [i for i in intervals if i is not None]
@@ -331,7 +329,7 @@ def _bounds(
 def limits_of(
     measure: Measure, shown: Sequence[float], margins: Margins
 ) -> tuple[float, float] | None:
-    """Return bounds for the measure of an attribute without its mask.
+    """Return bounds for the measure of an unmasked attribute.
 
     Masks cannot increase the measure. So the measure of the unmasked attribute is at least the
     largest value in `shown`.
@@ -343,8 +341,8 @@ def limits_of(
     shown
         The value of the measure under each mask; at least one.
     margins
-        The known margins (row totals and class totals) of the joint counts. They limit the measure
-        from above.
+        The known totals of the counts: rows by value and rows by class. They limit the measure from
+        above.
 
     Returns
     -------
@@ -384,16 +382,16 @@ def shows_all(attribute: AttributeSummary, candidate: Candidate) -> bool:
 
 
 def known_of(attribute: AttributeSummary) -> Information:
-    """Return what the summary knows of an attribute's unmasked values, apart from their labels:
-    `histogram` if it has their number of rows, else `nothing`.
+    """Return what the summary knows of an attribute's unmasked values: `histogram` if it has their
+    number of rows, else `nothing`. Rows by label are not considered.
     """
     least = attribute.information is Information.NOTHING
     return Information.NOTHING if least else Information.HISTOGRAM
 
 
 def _check_carried(attribute: AttributeSummary, setting: Information) -> None:
-    """Raise `PolicyError` if the summary has less information on the attribute's unmasked values
-    than `setting` needs, such as their number of rows (`histogram`).
+    """Raise `PolicyError` if the summary knows less of the attribute's unmasked values than
+    `setting` needs, such as their number of rows (`histogram`).
     """
     order = list(Information)
     carried = attribute.information
@@ -437,7 +435,7 @@ def _noisy(attribute: AttributeSummary, candidate: Candidate) -> NoisyJoint:
 
 @dataclass(frozen=True, eq=False)
 class JointEstimate:
-    """The joint counts of an attribute and the label, estimated from masked values.
+    """The rows by unmasked value of an attribute and label class, estimated from masked values.
 
     Attributes
     ----------
@@ -448,7 +446,7 @@ class JointEstimate:
     classes
         The text of each class of the label.
     know
-        The information that is known in addition to masked values.
+        What is known in addition to masked values: `histogram`, for example.
     reconstruction
         The estimated numbers of rows for the V values and C classes, shape (V, C), with the
         distance from the true numbers.
@@ -457,7 +455,7 @@ class JointEstimate:
     figures
         The estimated measure of the unmasked attribute, with bounds.
     true
-        The true value of the measure; None if the summary does not have the raw joint counts.
+        The true value of the measure; None if the summary does not have the true counts.
     """
 
     attribute: AttributeSummary
@@ -471,7 +469,7 @@ class JointEstimate:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The text of each value, in the same order as the lines of the estimated table."""
+        """The text of each value, in the order of the rows of the estimated table."""
         from aegis.masks.categories import text_of
 
         if self.attribute.domain is None:
@@ -481,7 +479,7 @@ class JointEstimate:
 
     @property
     def truth(self) -> list[list[int]] | None:
-        """The true rows by value and class; None if the summary does not have them."""
+        """The true numbers of rows by value and class; None if the summary does not have them."""
         return None if self.attribute.domain else self.attribute.joint.tolist()
 
     def to_dict(self) -> dict[str, Any]:
@@ -542,15 +540,15 @@ def estimate_joint(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> JointEstimate:
-    """Estimate the joint counts of an attribute and the label, and a measure of them.
+    """Estimate the rows by unmasked value and label class, and a measure of these counts.
 
     Parameters
     ----------
     summary, name
         The summary, and the name of one of its attributes.
     know
-        The information that is known in addition to masked values. By default, it is all
-        information of the summary except the raw joint counts.
+        What is used of unmasked values: `raw` (their rows by label), `histogram` (their rows) or
+        `nothing`. Default: `histogram` if the summary has it.
     method, masks, seed, progress
         Reconstruction method, candidate masks to use (default: all), seed of draws, progress.
     measure
@@ -559,8 +557,8 @@ def estimate_joint(
     Raises
     ------
     PolicyError
-        There is no label or no such attribute, the measure scores whole configurations, or
-        `reconstruct_attribute` failed.
+        There is no label or no such attribute, the measure does not score single attributes, or the
+        summary lacks counts that the method needs.
     """
     chosen = measure_of_attributes(measure)
     _require_label(summary)

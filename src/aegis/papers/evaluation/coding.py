@@ -39,14 +39,14 @@ class Design:
     Attributes
     ----------
     codes
-        Code of the masked value for each of the n rows and m attributes, shape (n, m), in the order
-        of the values. Attributes with the same masked value in every row are left out.
+        Code of the masked value for each of the n rows and m attributes, shape (n, m); larger
+        values have larger codes. Attributes with the same masked value in every row are left out.
     sizes
         Number of distinct masked values of each attribute, shape (m,).
     numbers
-        For each attribute and each masked value, the mean of the original numbers that show this
-        masked value; NaN for missing values. None for an attribute without an order. Empty if the
-        model needs no numbers.
+        For each attribute and each masked value, the mean of the original numbers behind it; NaN
+        for missing values. None for an attribute without an order. Empty if the model needs no
+        numbers.
     """
 
     codes: Codes
@@ -55,14 +55,14 @@ class Design:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the masked features; equal designs train equal models."""
+        """SHA-256 of the masked features. Features with the same hash train the same model."""
         sha = hashlib.sha256(repr((self.codes.shape, self.sizes)).encode())
         sha.update(np.ascontiguousarray(self.codes).tobytes())
         return sha.hexdigest()
 
     def one_hot(self, rows: Rows) -> sparse.csr_matrix:
-        """Return the masked values of `rows` as indicators, which are 0 or 1, as 32-bit floats. The
-        result has one line for each row and one column for each masked value of each attribute.
+        """Return the masked values of `rows` one-hot encoded, as 32-bit floats: one line for each
+        row, and one column for each masked value of each attribute.
         """
         offsets = np.concatenate([[0], np.cumsum(self.sizes)])
         columns = (self.codes[rows] + offsets[:-1]).astype(np.int32)
@@ -80,9 +80,9 @@ class Design:
     def linear(self, rows: Rows) -> Floats:
         """Return the features of `rows` for a linear model that predicts a number.
 
-        An attribute with an order and more than 32 values gives its standardised number and, if
-        numbers are missing, an indicator of missing ones. Each other attribute is one-hot encoded;
-        if it has more than 64 values, the least frequent have no column.
+        An attribute with an order and more than 32 values becomes a standardised number and, if
+        numbers are missing, a column that says where. All other attributes are one-hot encoded,
+        with columns for at most 64 values, the most frequent ones.
         """
         columns: list[Floats] = []
         for place, size in enumerate(self.sizes):
@@ -108,7 +108,8 @@ class CodedTable:
     Attributes
     ----------
     codes
-        For each attribute, the index of each row's value among the summary's values, shape (n,).
+        For each attribute, the index of each of the n rows' values among the summary's values,
+        shape (n,).
     label
         Class of each row, shape (n,); -1 for a row without a label.
     classes
@@ -123,8 +124,8 @@ class CodedTable:
         The numeric label of each row, shape (n,), or 0 if it is missing. If the label is a number,
         all rows have the same class. None for a label with classes.
     weights
-        The weight of each row, shape (n,), scaled to add up to the effective number of rows, as in
-        scores. None if each row counts once.
+        The weight of each row, shape (n,), scaled so that the sum is the effective number of rows
+        (sum of weights)^2 / (sum of squared weights). None if each row counts once.
     """
 
     codes: Mapping[str, Codes]
@@ -186,9 +187,7 @@ class CodedTable:
         return means
 
     def designed(self, choice: Choice) -> tuple[str, ...]:
-        """Return the name of the attribute in each column of the features that `design` returns for
-        `choice`.
-        """
+        """Return the name of the attribute in each column of the features under these masks."""
         shown = [n for n in self.codes if choice[n].noise is not None or choice[n].size > 1]
         return tuple(shown or list(self.codes)[:1])
 

@@ -43,8 +43,8 @@ Table = npt.NDArray[np.float64]
 
 @dataclass(kw_only=True, eq=False)
 class Reconstructed:
-    """Estimates how many rows each unmasked value and label class have, and how much measures of
-    these counts deviate from measures of the masked counts.
+    """Estimates how many rows each unmasked value and label class have, and how far measures of
+    these counts are from measures of the masked counts.
 
     Attributes
     ----------
@@ -55,9 +55,8 @@ class Reconstructed:
         counts by iterative proportional fitting (IPF).
     records
         Only used if `drawn` is True. True draws original records with their labels, as the paper
-        describes SAMPLING (section 5.1.6). False draws only values, and the masked row keeps its
-        label. To draw records, you need the unmasked table, which is not available in the paper's
-        setting.
+        describes SAMPLING (section 5.1.6); this needs the unmasked table. False draws only values,
+        and the masked row keeps its label.
     """
 
     histogram: bool = True
@@ -94,7 +93,8 @@ class Reconstructed:
     def deviation(
         self, scorer: Scorer, choice: Choice, measures: Sequence[Measure], *, seed: int
     ) -> dict[str, float]:
-        """Return the mean over attributes of |measure(reconstructed) - measure(masked)|.
+        """Return how far measures of reconstructed counts are from measures of masked counts: the
+        mean of the absolute differences over attributes, by measure.
 
         Parameters
         ----------
@@ -109,8 +109,8 @@ class Reconstructed:
 
         References
         ----------
-        AEGIS (Laskar et al., SIGMOD 2025): equation 1, with reconstructed joint counts instead of
-        the original joint counts; and the comparator SAMPLING.
+        AEGIS (Laskar et al., SIGMOD 2025): equation 1, with reconstructed counts instead of the
+        original ones; and the comparator SAMPLING.
         """
         by_measure: dict[str, list[float]] = {measure.name: [] for measure in measures}
         attributes = scorer.summary.attributes.values()
@@ -138,8 +138,8 @@ class Reconstructed:
 
 
 def drawn_records(joint: Ints, groups: Integers, *, seed: int) -> Ints:
-    """Draw from each group, with replacement, as many records as the group has; return the number
-    of drawn records by value and class, shape (V, C).
+    """Draw from each group of values, with replacement, as many records as the group has. Return
+    the number of drawn records by value and class, shape (V, C).
 
     Parameters
     ----------
@@ -167,12 +167,11 @@ def drawn_records(joint: Ints, groups: Integers, *, seed: int) -> Ints:
 
 
 def mascara(scorer: Scorer, choice: Choice) -> float:
-    """Return MASCARA's estimate of the loss: the sum of KL(P||Q), in bits.
+    """Return MASCARA's estimate of the loss: the sum over attributes of the Kullback-Leibler
+    divergence KL(P||Q), in bits.
 
-    The sum is over attributes. P is the distribution of the original values. Q spreads the rows of
-    each masked value equally over its original values. The estimate is at least 0. It is 0 only if
-    all original values of each masked value are equally frequent. MASCARA's estimate does not use
-    the label.
+    P is the distribution of the original values. Q divides the rows of each masked value equally
+    among its original values. The label does not matter.
 
     Parameters
     ----------
@@ -183,8 +182,7 @@ def mascara(scorer: Scorer, choice: Choice) -> float:
 
     References
     ----------
-    The estimator of MASCARA, as the AEGIS paper adapts it. For partitions KL(P||Q) is
-    sum_b p(b) (log2 |b| - H(P|b)).
+    The estimator of MASCARA, as the AEGIS paper adapts it.
     """
     total = 0.0
     for attribute in scorer.summary.attributes.values():
@@ -193,11 +191,9 @@ def mascara(scorer: Scorer, choice: Choice) -> float:
 
 
 def spread_divergence(counts: Integers, groups: Integers) -> float:
-    """Return the Kullback-Leibler divergence KL(P||Q) of an attribute's values from values that are
-    equally frequent in each group, in bits.
-
-    P is the distribution of `counts`, shape (V,). Q is the distribution after the counts of each
-    group are spread equally over the values of the group.
+    """Return the Kullback-Leibler divergence KL(P||Q), in bits. P is the distribution of `counts`,
+    shape (V,), over the values of an attribute. Q is the same after the rows of each group of
+    values are divided equally among its values.
     """
     rows = counts.astype(np.float64)
     sizes = np.bincount(groups)
@@ -214,9 +210,10 @@ class Comparator:
     Attributes
     ----------
     name
-        The name that users write; after a colon, the measure whose deviations are estimated.
+        The name that users write. After a colon, it has the measure whose deviation is estimated.
     make
-        Function that makes the `Reconstructed`; None if the comparator estimates no deviations.
+        Function that makes an object that estimates deviations of measures (`Reconstructed`); None
+        if the comparator does not estimate deviations.
     """
 
     name: str
@@ -244,7 +241,7 @@ def compare(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> tuple[Judged, ...]:
-    """Return the scores by each comparator, an estimator from the literature; lower is better.
+    """Score configurations by comparators (estimators from the literature); lower is better.
 
     Parameters
     ----------
@@ -299,7 +296,7 @@ def compare(
 
 
 def _has_noise(choices: Mapping[str, Choice]) -> bool:
-    """Return whether a mask of any configuration draws the values that it shows at random."""
+    """Return whether any configuration has a noise mask, which draws the values at random."""
     return any(
         candidate.noise is not None for choice in choices.values() for candidate in choice.values()
     )

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 def check_request(request: EvaluationRequest) -> None:
-    """Raise `PolicyError` if options of an evaluation are invalid, before the table is read."""
+    """Raise `PolicyError` if options of an evaluation are invalid. The table is not read."""
     if request.models is not None:
         choose_models(request.models)
     if request.metric is not None:
@@ -70,7 +70,7 @@ def evaluate_models(
     *,
     progress: Progress = SILENT,
 ) -> Evaluation:
-    """Train every model on every configuration; compare the metrics with the scores by measures.
+    """Train each model on each configuration, and compare its metrics with the scores by measures.
 
     Parameters
     ----------
@@ -163,8 +163,8 @@ def _judged(
     request: EvaluationRequest,
     progress: Progress,
 ) -> tuple[Judged, ...]:
-    """Return the scores of the configurations by every measure. Unless the label is a number or
-    rows have weights, also return the scores by estimators from the literature (comparators).
+    """Score the configurations by every measure. Score them also by estimators from the literature
+    (comparators), unless the label is a number or rows have weights.
     """
     judged = judge(scorer, choices, progress)
     if not policy.label.is_number and policy.weight is None:
@@ -175,8 +175,8 @@ def _judged(
 
 
 def _checked(policy: Policy, request: EvaluationRequest) -> tuple[tuple[Model, ...], str]:
-    """Return the models to train and the metric; raise `PolicyError` if the policy does not allow
-    the request.
+    """Return the models to train and the name of the metric; raise `PolicyError` if the policy does
+    not allow the request.
     """
     check_request(request)
     policy.require_label("Training", number=True)
@@ -187,7 +187,7 @@ def _checked(policy: Policy, request: EvaluationRequest) -> tuple[tuple[Model, .
 
 
 def _models_of(policy: Policy, request: EvaluationRequest) -> tuple[tuple[Model, ...], str]:
-    """Return the models to train and the metric; numeric labels have other defaults.
+    """Return the models to train and the name of the metric. Defaults depend on the kind of label.
 
     Raises
     ------
@@ -231,9 +231,7 @@ def judge(
 
 
 def _in_order(advice: Advice) -> dict[str, Configuration]:
-    """Return the ranked configurations by name, in alphabetical order, so that the order does not
-    depend on scores.
-    """
+    """Return the ranked configurations by name, in alphabetical order."""
     return {
         ranked.name: ranked.configuration for ranked in sorted(advice.ranking, key=lambda r: r.name)
     }
@@ -283,9 +281,9 @@ def _shifts(
     split: Split,
     seed: int,
 ) -> dict[str, float]:
-    """Return how much feature importances of a random forest, trained on one split, differ from
-    those of the unmasked table, for each release and for the best configuration; empty without
-    releases.
+    """Return, for each record-level release and for the best configuration, how much the feature
+    importances differ from those of the unmasked table, from 0 to 1. The importances are those of a
+    random forest, trained on one split. The result is empty if there are no releases.
     """
     if not releases:
         return {}
@@ -353,8 +351,9 @@ def _train_all(
     request: EvaluationRequest,
     progress: Progress,
 ) -> tuple[tuple[Training, ...], int]:
-    """Train each model on each configuration (`choices`), release and split; return all results in
-    a fixed order, and how many of them come from the store. `rows` is the table as integer codes.
+    """Train each model on each configuration (`choices`), record-level release and split. Return
+    all results in a fixed order, and how many of them were read from the store of earlier
+    trainings. `rows` is the table as integer codes.
     """
     total = (len(choices) + len(releases)) * len(models) * len(splits)
     known: list[Training] = []
@@ -384,8 +383,8 @@ def _train_all(
 def _unknown(
     wanted: Iterator[Task], store: Store, known: list[Training], step: Step
 ) -> Iterator[Task]:
-    """Yield the tasks of `wanted` whose results are not in the store; add the stored results of all
-    others to `known`, and report each as a step of progress.
+    """Yield the tasks whose results are not in the store. Append the stored results of the other
+    tasks to `known`, and advance the progress for each.
     """
     for task in wanted:
         finished = store.get(task)
@@ -397,14 +396,16 @@ def _unknown(
 
 
 def run_task(task: Task) -> tuple[str, Training]:
-    """Train and test the model of one task; return the key of the task (a hash of all that
-    determines the result) with the result.
+    """Train and test the model of one task. Return the task's key (a hash of all that determines
+    the result) and the result.
     """
     return task.key, train(task)
 
 
 def _run(waiting: Iterator[Task], jobs: int) -> Iterator[tuple[str, Training]]:
-    """Run the waiting trainings, `jobs` in parallel, and yield each result when it is ready."""
+    """Run the waiting tasks, `jobs` in parallel. Yield each result with its task's key when it is
+    ready.
+    """
     if jobs == 1:
         yield from map(run_task, waiting)
         return
@@ -502,7 +503,9 @@ def train_proxy(
 
 
 def _drawn(rows: CodedTable, seed: int) -> CodedTable:
-    """Draw at most `ROWS` labelled rows; return the table, in which all other rows have no label."""
+    """Return the table with only `ROWS` labelled rows, drawn at random; all other rows lose their
+    label. With fewer labelled rows, all are kept.
+    """
     known = np.flatnonzero(rows.label >= 0)
     drawn = np.random.default_rng(seed).choice(known, min(ROWS, len(known)), replace=False)
     label = np.full_like(rows.label, -1)

@@ -25,8 +25,8 @@ class Prediction:
     truth
         Class of each of the n test rows, as a number from 0 to C - 1 for C classes, shape (n,).
     scores
-        Score of each class, shape (n, C): probabilities, or margins if the model has no
-        probabilities.
+        Score of each class for each row, shape (n, C): a probability, or a margin if the model has
+        no probabilities.
     probabilistic
         Whether the scores are probabilities.
     positive
@@ -43,7 +43,9 @@ class Prediction:
 
     @property
     def predicted(self) -> Labels:
-        """The class with the largest score, shape (n,); if scores are equal, the first of them."""
+        """The class with the largest score in each row, shape (n,); the first one if several are
+        equal.
+        """
         largest: Labels = self.scores.argmax(axis=1).astype(np.int64)
         return largest
 
@@ -116,10 +118,11 @@ def accuracy(prediction: Prediction) -> float:
 def roc_auc(prediction: Prediction) -> float:
     """Return the area under the ROC curve, 0..1; 0.5 is chance.
 
-    The area is the probability that a row of the class has a higher score than a row of another
-    class; equal scores count half (Hanley and McNeil 1982). For several classes, the function
-    computes the AUC of each class against the rest, and returns the unweighted mean. It skips
-    classes that have no rows or all rows. If no class is left, it returns NaN.
+    For one class, the area is the probability that a row of this class has a higher score for it
+    than a row of another class; equal scores count half (Hanley and McNeil 1982). For several
+    classes, the function computes the AUC of each class against the rest, and returns the
+    unweighted mean. It skips classes that have no rows or all rows. If no class is left, it returns
+    NaN.
     """
     truth, scores, weights = prediction.truth, prediction.scores, prediction.weights
     if scores.shape[1] == 2:
@@ -130,9 +133,9 @@ def roc_auc(prediction: Prediction) -> float:
 
 
 def _area(positive: Flags, scores: Floats, weights: Floats | None) -> float:
-    """Return the area under the ROC curve: the share of pairs of a positive and a negative row in
-    which the positive row has the higher score. Equal scores count half. A pair has the product of
-    both weights.
+    """Return the area under the ROC curve: the probability that a positive row has a higher score
+    than a negative one. Equal scores count half, and a pair of rows counts with the product of its
+    weights.
     """
     _, place = np.unique(scores, return_inverse=True)
     own = np.ones(len(scores)) if weights is None else weights
@@ -159,11 +162,12 @@ def log_loss(prediction: Prediction) -> float:
 
 
 def f1(prediction: Prediction) -> float:
-    """Return F1 = 2 TP / (2 TP + FP + FN), 0..1.
+    """Return F1 = 2 TP / (2 TP + FP + FN), from 0 to 1, from the numbers of true positives, false
+    positives and false negatives.
 
-    TP, FP and FN are the numbers of true positives, false positives and false negatives. For two
-    classes, the function returns the F1 of the rarer class. For more classes, it returns the mean
-    of their F1, weighted by their rows. If a class neither occurs nor is predicted, its F1 is 0.
+    For two classes, the function returns the F1 of the class `positive`. For more classes, it
+    returns the mean of the classes' F1, weighted by their rows. If a class neither occurs nor is
+    predicted, its F1 is 0.
     """
     truth, predicted = prediction.truth, prediction.predicted
     classes = prediction.scores.shape[1]

@@ -24,10 +24,10 @@ class AgainstOriginal:
     configuration, model, metric
         The configuration, the model and the metric.
     difference
-        The mean of the metric over the splits, minus the mean of the metric on the unmasked table.
+        The mean of the metric over the splits, minus its mean on the unmasked table.
     u
-        Mann-Whitney U of the splits' metrics on the two tables (Mann and Whitney 1947), from 0 to
-        the product of the two numbers of splits; None for a single split.
+        Mann-Whitney U of the metrics of the splits on both tables (Mann and Whitney 1947); None for
+        a single split.
     p
         Two-sided p-value of U; None for a single split. Splits of one table overlap, so p is
         smaller than for independent tables: use it to screen, not to prove.
@@ -44,11 +44,11 @@ class AgainstOriginal:
 def compare_with_original(
     configuration: str, model: str, metric: str, reached: Sequence[float], original: Sequence[float]
 ) -> AgainstOriginal:
-    """Return how far a metric of a configuration, measured on n splits, is from the metric of the
-    unmasked table, measured on m splits, and whether the difference may be chance.
+    """Return the difference between a metric of a configuration, measured on n splits, and the
+    metric of the unmasked table, measured on m splits, with a test whether it may be chance.
 
-    `reached` and `original` have the metric of each split. The comparison does not pair the splits.
-    If all values are equal, U is n m / 2 and p is 1.
+    `reached` and `original` have the metric of each split. The splits are not paired. If all
+    metrics are equal, Mann-Whitney's U is n m / 2 and p is 1.
     """
     difference = float(np.mean(reached) - np.mean(original))
     if min(len(reached), len(original)) < 2:
@@ -73,13 +73,12 @@ def importances(
     *,
     seed: int,
 ) -> dict[str, float]:
-    """Return the feature importance of each of the `attributes` in a random forest. `names` has the
-    attribute of each column of the design, and `label` the class of each row. The forest is trained
-    on the training rows of `split`.
+    """Return the importance of each of the `attributes` in a random forest, trained on the training
+    rows of `split`. `names` has the attribute of each column of `design`, and `label` the class of
+    each row.
 
-    The importance is the mean decrease in impurity (Breiman 2001) on the training rows, with values
-    encoded as ranks. The importances of all attributes add up to 1, or to 0 if no attribute helps.
-    An attribute that is not in the design has the importance 0.
+    It is the mean decrease in impurity (Breiman 2001). The importances add up to 1, or to 0 if no
+    attribute helps. An attribute without a column in `design` has the importance 0.
     """
     shares = dict.fromkeys(attributes, 0.0)
     if len(np.unique(label[split.train])) < 2:
@@ -94,7 +93,7 @@ def importances(
 
 
 def importance_shift(masked: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """Return how much the feature importances of two tables, by attribute, differ: half the sum of
-    the absolute differences, from 0 (equal) to 1.
+    """Return how much the feature importances of two tables differ: half the sum of the absolute
+    differences, from 0 (equal) to 1. Both mappings have the importance of each attribute.
     """
     return 0.5 * float(sum(abs(masked[name] - other[name]) for name in masked))

@@ -29,12 +29,12 @@ class CodedRelease:
         The ranking's entry for this release.
     design
         The features with which models are trained, for all rows of the table. Rows that the method
-        left out have the code 0.
+        did not release have the code 0.
     names
         For each column of the design, the attribute from which it comes.
     rows
-        Indices of the table's rows that the method released, ascending. They include rows of classes
-        that fail the rule.
+        Indices of the table's rows that the method released, ascending. They include rows of
+        classes that fail the rule.
     """
 
     ranked: Ranked
@@ -43,7 +43,7 @@ class CodedRelease:
     rows: Rows
 
     def split(self, whole: Split) -> Split:
-        """Return the split `whole` without the rows that the method did not release."""
+        """Return a split of the whole table without the rows that are not in the release."""
         return Split(
             whole.number,
             np.intersect1d(whole.train, self.rows),
@@ -56,24 +56,24 @@ def code_release(
 ) -> CodedRelease:
     """Encode the scored columns of a record-level release as integers.
 
-    Released values of a quasi-identifier are ordered by the mean rank of their original values, so
-    that "[5, 9]" comes before "[10, 20]". Values of other columns keep their order.
+    Released values of a quasi-identifier are numbered in the order of their original values, so
+    that "[5, 9]" comes before "[10, 20]".
 
     Parameters
     ----------
     read, made
         The records of the table, and their release.
     ranked
-        The entry of the ranking for this release.
+        The ranking's entry for this release.
     rows
-        The same table as integer codes, from which models of configurations are trained.
+        The unmasked table as integer codes.
     names
         The scored attributes.
 
     Raises
     ------
     EngineError
-        The engine did not return the rows in the same order as before.
+        The table was read in another order of rows than before.
     """
     if read.table.num_rows != rows.rows:
         raise EngineError(
@@ -109,8 +109,8 @@ def _codes(column: pa.ChunkedArray, ranks: Codes | None) -> tuple[Codes, int]:
 
 
 def _require_same_order(rows: CodedTable, ranks: dict[str, Codes]) -> None:
-    """Raise `EngineError` unless both readings of the table (`rows`, and `ranks` with the codes of
-    each column) agree on which rows have equal values, for each column.
+    """Raise `EngineError` if the table was read in another order of rows than before. In each
+    column, `rows` and `ranks` (codes of each column) must agree on which rows have equal values.
     """
     for name, codes in ranks.items():
         if name in rows.codes:

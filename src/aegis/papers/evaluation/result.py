@@ -34,7 +34,8 @@ TIE = 1e-9
 
 @dataclass(frozen=True)
 class Judged:
-    """The scores that one measure or comparator gives to all configurations.
+    """The scores that a measure, or an estimator from the literature (comparator), gives to all
+    configurations.
 
     Attributes
     ----------
@@ -79,7 +80,8 @@ def _correlation(name: str, first: Any, second: Any) -> float | None:
 def agree(
     judged: Judged, model: str, metric: str, values: Mapping[str, float], *, sign: int, share: bool
 ) -> Agreement:
-    """Return how well a measure orders the configurations, judged by the mean metrics of a model.
+    """Compare the order of configurations by a measure with their order by the metric of a trained
+    model.
 
     Parameters
     ----------
@@ -112,10 +114,10 @@ def agree(
 
 
 def reliability(values: Mapping[str, Mapping[int, float]]) -> float | None:
-    """Return the Spearman correlation between mean metrics over even splits and over odd splits.
+    """Return the Spearman correlation, over configurations, of the mean metric on even splits with
+    the mean metric on odd splits; None if there is only one split.
 
-    A measure can hardly be expected to correlate with metrics more strongly than the metrics of
-    both halves of the splits correlate with each other. If there is only one split, return None.
+    A measure can hardly correlate with the metric more strongly than that.
 
     Parameters
     ----------
@@ -149,7 +151,7 @@ class Evaluation:
     metric
         The metric with which `agreement` compares measures.
     configurations
-        The configurations by name, with fitted masks, in the requested order.
+        The configurations by name, in the requested order.
     advice
         Scores and admissibility of the same configurations.
     judged
@@ -163,11 +165,11 @@ class Evaluation:
     reused
         Number of trainings whose results Aegis read from the store.
     releases
-        Record-level releases by name. Aegis trains models on these releases, but `agreement` does
-        not include them.
+        Record-level releases by name, on which models are trained. `agreement` does not include
+        them.
     importance_shift
-        For each release and for the best configuration: half the sum of the absolute differences
-        between its feature importances and the feature importances of the unmasked table.
+        For each record-level release and for the best configuration: how much its feature
+        importances differ from the importances in the unmasked table, from 0 (equal) to 1.
     notes
         Notes on rare classes and on solvers that did not converge.
     timings
@@ -201,7 +203,7 @@ class Evaluation:
 
     @cached_property
     def _values(self) -> dict[tuple[str, str], dict[str, dict[int, float]]]:
-        """The metric of each split, by model and metric, then by configuration."""
+        """The metric on each split, by model and metric, then by configuration."""
         figures: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
         for training in self.trainings:
             for metric, value in training.metrics.items():
@@ -302,8 +304,8 @@ class Evaluation:
 
     @cached_property
     def reliability(self) -> dict[str, float | None]:
-        """For each model, how strongly its metrics on one half of the splits correlate in rank with
-        those on the other half.
+        """For each model, the rank correlation of its metrics on one half of the splits with its
+        metrics on the other half; None if there is only one split.
         """
         by_model = {}
         for model in self.models:

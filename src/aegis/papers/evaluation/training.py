@@ -63,7 +63,7 @@ class Model:
     title
         The usual name of the model.
     home
-        Module and class of scikit-learn, separated by a colon.
+        Module and class in scikit-learn, separated by a colon.
     features
         The encoding of masked values.
     settings
@@ -71,8 +71,7 @@ class Model:
     seeded
         Whether the model has the parameter `random_state`.
     prefers_dense
-        Whether the model gets small one-hot features as a dense array, because trees split dense
-        columns several times faster.
+        Whether the model gets one-hot features as a dense array if they are small.
     regressor
         The variant that predicts a number; None if the model predicts only classes.
     """
@@ -109,9 +108,7 @@ class Model:
         return "sample_weight" in signature(self.make(0).fit).parameters
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings that, together with rows and seed, determine the result of a
-        training.
-        """
+        """Return the model's settings that influence the result of a training, as JSON values."""
         settings = {key: repr(value) for key, value in self.settings.items()}
         return {"home": self.home, "features": str(self.features), "settings": settings}
 
@@ -230,12 +227,12 @@ class Split:
 def make_splits(
     label: Ints, *, count: int, test_share: float, seed: int, persons: Ints | None = None
 ) -> tuple[Split, ...]:
-    """Split the labelled rows `count` times, with each class in the same proportion.
+    """Split the labelled rows `count` times into training and test rows, each class in the same
+    proportion.
 
     For each class, floor(test_share * rows + 1/2) rows are test rows, but at least one row is a
-    training row. So a class with one row is never tested. If `persons` is not None, the function
-    splits persons in this way instead of rows, and keeps all rows of a person together. The class
-    of a person is the class of the person's first labelled row.
+    training row. So a class with one row is never tested. With `persons`, persons are split in this
+    way instead of rows. The class of a person is the class of the person's first labelled row.
 
     Parameters
     ----------
@@ -305,8 +302,8 @@ def _split(number: int, members: list[Rows], test_share: float, seed: int) -> Sp
 
 
 def rare_classes(splits: tuple[Split, ...], label: Ints) -> Rows:
-    """Return the indices of the classes that have only one training row in at least one split.
-    `label` has the class of each row.
+    """Return the classes that have only one training row in at least one split. `label` has the
+    class of each row.
     """
     classes = int(label.max(initial=-1)) + 1
     counts = np.array([np.bincount(label[s.train], minlength=classes) for s in splits])
@@ -370,8 +367,8 @@ class Task:
     response
         The numeric label of each row, shape (n,); None if classes are predicted.
     weights
-        The weight of each row, scaled to add up to the effective number of rows, shape (n,); None
-        if each row counts once.
+        The weight of each row, shape (n,), scaled so that the sum is (sum of weights)^2 / (sum of
+        squared weights). None if each row counts once.
     """
 
     configuration: str
@@ -410,15 +407,15 @@ class Task:
         return None if self.weights is None else self.weights[rows]
 
     def weighing(self) -> dict[str, Floats]:
-        """Return the keyword arguments by which a model's training gets the weights of the training
-        rows; empty if rows have no weights.
+        """Return the keyword arguments with which the model's `fit` gets the weights of the
+        training rows; empty if rows have no weights.
         """
         own = self.weights_of(self.train)
         return {} if own is None else {"sample_weight": own}
 
 
 def train(task: Task) -> Training:
-    """Train and test a model on one thread; return metrics, convergence and warnings."""
+    """Train and test a model on one thread. Return its metrics, with convergence and warnings."""
     started, converged = time.perf_counter(), True
     prediction: Prediction | NumberPrediction
     if task.response is None:
@@ -444,8 +441,8 @@ def train(task: Task) -> Training:
 
 
 def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...]]:
-    """Train the regression model of a task on the numeric label `response`; return the predictions
-    for the n test rows, shape (n,), and the warnings.
+    """Train the regression model of a task to predict `response`, the numeric label of each row.
+    Return the predictions for the n test rows, shape (n,), and the warnings.
     """
     own = task.design.linear if task.model.features is Features.NUMBERS else task.design.ordinal
     model = task.model.make(task.seed)
@@ -471,17 +468,17 @@ def measure(prediction: Prediction | NumberPrediction) -> dict[str, float | None
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A trained classifier, with the columns on which it was trained.
+    """A trained classifier.
 
     Attributes
     ----------
     task
         The task of the training.
     classifier
-        The trained model; None if the training rows have only one class. Then this class is the
-        prediction for every row.
+        The trained model; None if the training rows have only one class, which is then predicted
+        for every row.
     columns
-        Indicator columns that occur in the training rows, for one-hot features.
+        For one-hot features, the columns that occur in the training rows.
     converged, messages
         Whether the solver reported convergence, and the first lines of its warnings.
     """
@@ -515,10 +512,7 @@ class Fitted:
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Return a context that limits BLAS and OpenMP to one thread.
-
-    On a busy machine, threads that wait for each other waste time.
-    """
+    """Return a context in which the libraries BLAS and OpenMP use only one thread."""
     import threadpoolctl  # noqa: F401 - before the modules are counted
 
     limits: AbstractContextManager[Any] = _threaded(len(sys.modules)).limit(limits=1)
@@ -527,9 +521,8 @@ def one_thread() -> AbstractContextManager[Any]:
 
 @lru_cache(maxsize=1)
 def _threaded(_modules: int) -> Any:
-    """Return the BLAS and OpenMP libraries of this process. To look for them takes as long as to
-    train a small model, so the result is cached for the number of loaded modules, `_modules`: a new
-    module may bring a library.
+    """Return the BLAS and OpenMP libraries of this process. The search for them is slow, so it is
+    repeated only if `_modules`, the number of loaded Python modules, has changed.
     """
     from threadpoolctl import ThreadpoolController
 
@@ -565,8 +558,8 @@ def _features(task: Task, rows: Rows, columns: Ints | None) -> Any:
 
 
 def _scores(classifier: Any, features: Any, probabilistic: bool) -> Floats:
-    """Return a score of each of n rows for each class of the training rows, shape (n, classes): the
-    probability if `probabilistic`, else the margin.
+    """Return a score for each of n rows and each class of the training rows, shape (n, classes): a
+    probability if `probabilistic`, else the margin of the classifier.
     """
     if probabilistic:
         return np.asarray(classifier.predict_proba(features), dtype=np.float64)
@@ -575,12 +568,11 @@ def _scores(classifier: Any, features: Any, probabilistic: bool) -> Floats:
 
 
 class Store:
-    """A file of finished trainings, with one JSON object per line; each is written immediately.
+    """A file of finished trainings, with one JSON object per line.
 
-    The key of a training is a hash of everything that determines its result: the masked rows, the
-    label, the split, the model with its settings and seed, and the version of scikit-learn. So you
-    can use one file for many evaluations. After a change of the table or the policy, old results
-    are not used.
+    A result is found by a hash of everything that determines it: the masked rows, the label, the
+    split, the model with its settings and seed, and the version of scikit-learn. So you can use one
+    file for many evaluations.
 
     Parameters
     ----------
@@ -590,8 +582,8 @@ class Store:
     Raises
     ------
     DataError
-        The file cannot be read or written, or is not a file of trainings. If a killed process left
-        an incomplete last line, the store drops this line, without an error.
+        The file cannot be read or written, or is not a file of trainings. An incomplete last line,
+        as a killed process leaves it, is dropped without an error.
     """
 
     def __init__(self, path: str | Path | None) -> None:

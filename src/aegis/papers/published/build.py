@@ -39,22 +39,22 @@ def publish(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Published:
-    """Return the counts of masked tables of the same rows, for ranking, without the raw table.
+    """Count masked versions of a table, so that others can rank them without the raw table.
 
     Parameters
     ----------
     masked
-        Masked tables, as `aegis.sources.open_table` opens them, each under a name that you choose
-        for its configuration, such as `M1`. A missing column counts as suppressed.
+        Masked tables by name, such as `M1`: anything that `aegis.sources.open_table` opens. A
+        missing column counts as suppressed.
     policy
         Label, roles and the rule. Its candidate masks are not used.
     contingencies
         Contingency tables instead of a masked table, by configuration, as `read_contingencies`
-        returns them. Such configurations can be ranked only by measures of single attributes, and
-        only if the policy has no rule on classes. A missing attribute counts as suppressed.
+        returns them. They can be ranked only by measures of single attributes, and only if the
+        policy has no rule on classes. A missing attribute counts as suppressed.
     histograms, mappings
-        For each attribute, the number of rows of each raw value, as text. For each configuration
-        and attribute, the raw values of each masked value. Give both only if you know them.
+        If you know them: for each attribute, the number of rows of each raw value (as text); and
+        for each configuration and attribute, the raw values behind each masked value.
     locked
         Whether a later ranking refuses rules that are weaker than the rule of the policy.
     exact, seed, progress
@@ -116,7 +116,9 @@ def _summaries(
 
 
 def _checked(published: Published) -> Published:
-    """Return the counts; raise an error if tables, histograms and mappings contradict each other."""
+    """Return `published`; raise `DataError` if its tables, histograms and mappings contradict each
+    other.
+    """
     _check_tables(published)
     for attribute, histogram in published.histograms.items():
         rows, total = published.first.rows, sum(histogram.values())
@@ -135,8 +137,8 @@ def _checked(published: Published) -> Published:
 def _given(
     masked: Mapping[str, Any], counted: Mapping[str, Contingencies], policy: Policy
 ) -> dict[str, Any]:
-    """Return the masked tables by name. For contingency tables (`counted`), make a table of rows
-    that has these counts.
+    """Return the masked tables by name. Contingency tables (`counted`) become a table of rows with
+    these counts.
     """
     if not masked and not counted:
         raise PolicyError("No masked table is given.", hint="Give at least one, by name.")

@@ -44,8 +44,7 @@ class Published:
     Attributes
     ----------
     tables
-        The summary of each masked table, by the name of its configuration. The masks of the
-        configuration are not known.
+        The summary of each masked table, by the name of its configuration.
     histograms
         For each attribute, the number of rows of each raw value, if known.
     mappings
@@ -53,8 +52,7 @@ class Published:
         known.
     marginal
         Configurations for which only contingency tables of each attribute and the label are known.
-        Combinations of attributes are then not known, so neither rules on classes nor measures of
-        several attributes are possible.
+        They cannot be judged by rules on classes or measures of several attributes.
     """
 
     tables: Mapping[str, Summary]
@@ -64,9 +62,8 @@ class Published:
 
     @property
     def first(self) -> Summary:
-        """The summary of the first table.
-
-        The label, the attributes and the number of rows are the same for all tables.
+        """The summary of the first masked table. All tables have the same label, attributes and
+        number of rows.
         """
         return next(iter(self.tables.values()))
 
@@ -91,10 +88,9 @@ class Published:
         return tuple(dict.fromkeys(named))
 
     def joint(self, name: str, attribute: str) -> MaskedJoint | None:
-        """Return, for the masked table `name`, how many rows each masked value of an attribute and
-        each label class have, together with the raw values that each masked value may represent.
-
-        Return None if these raw values (the atoms) are not known.
+        """Return, for the masked table `name`, the rows by masked value of an attribute and label
+        class, with the raw values that each masked value may represent. Return None if these raw
+        values are not known.
         """
         summary = self.tables[name].attributes[attribute]
         domain = self.domain(attribute)
@@ -109,12 +105,11 @@ class Published:
 def codes_of(
     domain: tuple[str, ...], shown: tuple[str, ...], possible: Possible | None
 ) -> Ints | None:
-    """Return, for each of the V raw values in `domain`, the index in `shown` of its masked value,
-    shape (V,).
+    """Return, for each of the V raw values in `domain`, the index of its masked value in `shown`,
+    shape (V,). Return None if the masked value of a raw value is not known.
 
-    Return None if it is not known which masked value a raw value has. `possible` lists the raw
-    values of each masked value. If it is None, they are known in two cases: the table shows a
-    single value for all raw values, or it shows all raw values.
+    `possible` lists the raw values of each masked value. If it is None, the result is known in two
+    cases: the table shows a single value, or it shows all raw values.
     """
     place = {text: i for i, text in enumerate(shown)}
     if not domain:
@@ -299,9 +294,8 @@ def write_histograms(histograms: Mapping[str, Mapping[str, int]], folder: str | 
 
 
 def _document(place: Path, what: str) -> dict[str, Any]:
-    """Read a mapping from the JSON or YAML file `place`; errors call the file `what`.
-
-    In JSON, keys stay text. YAML is read in the same way as a policy.
+    """Read a mapping from the JSON or YAML file `place`. `what` is what error messages call the
+    file.
     """
     if place.suffix.lower() != ".json":
         return read_mapping(place, "configuration")
@@ -453,9 +447,9 @@ def _rows(origin: str, line: Mapping[str, Any]) -> int:
 
 
 def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
-    """Return a table of rows that has these contingency tables.
+    """Return a table of rows that has the counts in `cells`.
 
-    Values of different attributes are combined arbitrarily.
+    Its combinations of values of different attributes mean nothing.
 
     Parameters
     ----------

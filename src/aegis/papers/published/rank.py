@@ -62,7 +62,7 @@ def rank_published(
     rule_override: bool = False,
     progress: Progress = SILENT,
 ) -> Advice:
-    """Rank masked tables: those that meet the rule come first, sorted by the measure.
+    """Rank masked tables by a measure; those that do not meet the privacy rule come last.
 
     Parameters
     ----------
@@ -72,10 +72,10 @@ def rank_published(
         Label, roles and the rule, which the tables must meet without suppression: a `Policy`, its
         content, or the path of its file.
     measure
-        Name of a measure. Default: the policy's measure; without one, that for the label's kind.
+        Name of a measure; by default, the policy's or else the usual one for the kind of label.
     estimate
-        Rank by an estimate of the deviation from the raw table instead: a name in
-        `aegis.papers.estimates.cases.CASES`, except `raw`, which needs the raw table.
+        Name of an estimate in `aegis.papers.estimates.cases.CASES`, except `raw`. The tables are
+        then ranked by the estimated deviation from the raw table, not by the measure.
     rule_override
         Whether to accept a rule that differs from the rule under which the counts were made.
     progress
@@ -118,8 +118,8 @@ def rank_published(
 def _scored(
     published: Published, policy: Policy, chosen: Measure, progress: Progress
 ) -> list[Ranked]:
-    """Return the masked tables with their scores by the measure `chosen`, each compared with the
-    best table.
+    """Return the masked tables with their scores by the measure `chosen`, each also compared with
+    the best score of any table.
     """
     ranking = []
     with progress.step("Scoring masked tables", len(published.tables)) as step:
@@ -136,9 +136,9 @@ def _in_order(
     case: PaperEstimate | None,
     measure: str | None,
 ) -> list[Ranked]:
-    """Sort the tables: those that meet the rule first, then by the estimated deviation (if `case`
-    says how), then by their score by the measure `chosen`, then by name. `measure` is the measure
-    whose deviation is estimated, or None for the default.
+    """Sort the tables. Those that meet the rule come first; among them, the smallest estimated
+    deviation comes first if `case` names an estimate, then the best score by the measure `chosen`.
+    `measure` is the measure whose deviation is estimated; None for the default.
     """
     if case is not None:
         estimator = _PublishedEstimator(published, case, estimated_measure(measure))
@@ -157,10 +157,9 @@ def _with_errors(
     """Add standard errors and ties of the scores by a measure to the ranking. If there are none,
     also return a sentence that says why.
 
-    Each table is scored again without each fold (one of several parts) of its rows. Folds depend on
-    the masked values, so the folds of two tables are unrelated. So the function adds the errors of
-    two tables to estimate the error of their difference. With this sum, two tables count as tied
-    too often rather than too rarely.
+    Errors are computed from the scores without each fold (one of several parts of the rows). Folds
+    of two tables are unrelated, so the variance of a difference is taken as the sum of both
+    variances. Tables then count as tied too often rather than too rarely.
     """
     if published.marginal:
         return ranking, (NO_ERRORS,)
@@ -180,7 +179,7 @@ def _with_errors(
 
 
 def _known(published: Published) -> Information:
-    """Return what is known of raw values: `histogram` if the number of rows of each is known for
+    """Return what is known of raw values: `histogram` if the rows of each raw value are known for
     all attributes, else `nothing`.
     """
     whole = all(name in published.histograms for name in published.first.attributes)
@@ -209,8 +208,8 @@ def _check_marginal(published: Published, policy: Policy, measure: Measure) -> N
 
 
 def _ranked(published: Published, name: str, policy: Policy, measure: Measure) -> Ranked:
-    """Score the masked table `name`, check the rule, and return the table as an entry of the
-    ranking.
+    """Return the masked table `name` as an entry of the ranking, with its score and the verdict
+    whether it meets the rule.
     """
     summary = replace(published.tables[name], terms=None)
     scorer = Scorer(summary)
@@ -236,15 +235,15 @@ def _shows(published: Published, name: str, attribute: str) -> str:
 
 def _shows_all(published: Published, joint: MaskedJoint | None, attribute: str) -> bool:
     """Return whether a table is known to show every raw value of an attribute separately. `joint`
-    has the counts of the masked values and the raw values that each may represent; None if these
-    raw values are not known.
+    has the rows by masked value and the raw values that each may represent; None if these raw
+    values are not known.
     """
     return joint is not None and len(joint.joint) == len(published.domain(attribute))
 
 
 def _against_best(ranking: Sequence[Ranked], measure: Measure) -> list[Ranked]:
-    """Return the tables; each attribute's score and the utility are compared with the best values
-    that any table has.
+    """Return the tables, each compared with the best values that any of them has: of each
+    attribute's score and of the utility.
     """
     sign = measure.direction.sign
     best = {
@@ -266,8 +265,8 @@ def _against_best(ranking: Sequence[Ranked], measure: Measure) -> list[Ranked]:
 
 
 class _PublishedEstimator:
-    """Estimates how far a measure of masked tables deviates from the raw table, from the counts of
-    the masked tables and, if known, the number of rows of each raw value.
+    """Estimates how far a measure of masked tables is from the measure of the raw table. It needs
+    only the counts of the masked tables and, if known, the rows of each raw value.
     """
 
     def __init__(self, published: Published, case: PaperEstimate, measure: Measure) -> None:

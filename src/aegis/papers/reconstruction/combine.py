@@ -34,27 +34,27 @@ def all_evidence(
     max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Return the table closest to uniform that agrees with the known counts of every mask.
+    """Return the table of rows by unmasked value and class that agrees with the known counts of
+    every mask, and is as uniform as possible.
 
     Iterative proportional fitting (IPF) starts from equal counts, and scales them in turn to the
-    counts of each mask and of a known histogram. Before, the problem is made smaller:
+    counts of each mask and of a known histogram. The problem is made smaller before:
 
     1. Masks whose groups are runs of consecutive values (widths, quantiles, erased digits, prefixes
-    of sorted text) are merged. Their cumulative counts at all cuts are known, so the joint counts
-    of their common refinement are exact differences.
-    2. A mask that another mask refines adds no information. The function checks that both masks
-    agree, and then drops the coarser one.
-    3. The remaining masks are fitted on the blocks of their common refinement. The counts of a block
-    are divided among its atoms (unmasked values) as in Theorem 1 in theory.md.
+       of sorted text) are merged into one mask, with a group between every two neighbouring cuts.
+    2. If the groups of a mask are unions of the groups of another mask, it adds no information. The
+       function checks that both masks agree, and drops the coarser one.
+    3. Values that no mask distinguishes are fitted together. Their counts are divided in proportion
+       to the histogram, or equally.
 
     If only one mask remains, the result has a closed form.
 
     Parameters
     ----------
     evidence
-        Rows by masked value and class of deterministic masks. A note says that others are ignored.
+        Rows by masked value and class of deterministic masks. Noise masks are ignored, with a note.
     tolerance, max_sweeps, progress
-        When IPF stops, and the receiver of progress.
+        When IPF stops (as in `ipf`), and the receiver of progress.
 
     Returns
     -------
@@ -91,11 +91,11 @@ def all_evidence(
 
 def merge_intervals(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint]:
     """Merge all masks whose groups are runs of consecutive atoms (unmasked values) into one mask,
-    their common refinement.
+    whose groups lie between neighbouring cuts of any of these masks. Other masks stay as they are.
 
-    The merged counts are exact. Each such mask gives the cumulative counts at its cuts, by class.
-    The common refinement has the cuts of all masks. Raise `DataError` if two masks disagree at a
-    cut, or if the count between two cuts is below -`slack` rows; the message names two masks.
+    The merged counts are exact, because each mask gives the cumulative counts at its cuts, by
+    class. Raise `DataError` if two masks disagree at a cut, or if the count between two cuts is
+    below -`slack` rows; the message names two masks.
     """
     runs = [mask for mask in masks if _is_runs(mask.codes)]
     if len(runs) < 2:
@@ -128,8 +128,7 @@ def merge_intervals(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJo
 
 
 def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint]:
-    """Drop every mask that another mask refines, that is whose groups are unions of the other's
-    groups.
+    """Drop every mask whose groups are unions of the groups of another mask.
 
     Raise `DataError` if the counts of the finer mask do not add up to the counts of the coarser
     mask within `slack` rows; the message names both masks.
@@ -152,9 +151,9 @@ def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint
 
 
 def common_refinement(groupings: Sequence[Ints]) -> tuple[Ints, int]:
-    """Return the blocks of the common refinement of several groupings of the same atoms (sets of
-    values): the index of each atom's block, and the number of blocks. Atoms are in one block if all
-    groupings put them together.
+    """Divide atoms (unmasked values) into blocks, so that two atoms are in one block if all
+    groupings put them together. Return the index of each atom's block, and the number of blocks.
+    Each grouping has the group of each atom.
     """
     block: Ints = np.zeros(len(groupings[0]), dtype=np.int64)
     blocks = 1
@@ -190,10 +189,10 @@ def _fit_blocks(
     max_sweeps: int,
     progress: Progress,
 ) -> Reconstruction:
-    """Return the joint counts of blocks (sets of values that no mask distinguishes) and the label:
-    in closed form for one mask, by IPF for several masks. `block` has the block of each unmasked
-    value (atom), `blocks` is their number, and `histogram` has the rows of each value. `tolerance`
-    and `max_sweeps` say when IPF (iterative proportional fitting) stops.
+    """Estimate the rows by block and label class. A block is a set of values that no mask
+    distinguishes: `block` has the block of each unmasked value, and `blocks` is their number.
+    `histogram` has the rows of each value. `tolerance` and `max_sweeps` say when iterative
+    proportional fitting, which is used for several masks, stops.
     """
     leader = np.zeros(blocks, dtype=np.int64)
     leader[block] = np.arange(len(block))
@@ -268,37 +267,36 @@ def smooth(
     progress: Progress = SILENT,
 ) -> Reconstruction:
     """Return a table of counts by value and class that is smooth along an ordered attribute and
-    agrees with all known counts (the evidence).
+    agrees with all known counts.
 
     There are four steps:
 
-    1. Compute the rows by class and set of values that no mask distinguishes (`all_evidence`).
+    1. Compute the rows by class and group of values that no mask distinguishes (`all_evidence`).
     2. For each label class, fit a penalised composite link model (`composite_link`): a smooth curve
        of counts, or of the share of the class if the histogram is known.
-    3. Choose the weight of this curve by its predictions. Null, without a place in the order, keeps
-       its count from step 1.
+    3. Combine the curve with equal counts in each group, with the weight that predicts best.
+       Missing values, which have no place in the order, keep their count from step 1.
     4. Run iterative proportional fitting (IPF) from the result, to meet all known counts exactly.
 
     Parameters
     ----------
     evidence
-        Rows by masked value and class of at least one mask. The values have an order.
+        Rows by masked value and class of at least one mask, for an attribute with an order.
     tolerance, max_sweeps, progress
         When IPF stops, and the receiver of progress.
 
     Returns
     -------
     Reconstruction
-        Rows by V unmasked values and C classes. `details` holds the curve's weight, each class's
-        penalty and effective dimension (0 without rows or curve); `converged` means that all steps
-        did.
+        Rows by V unmasked values and C classes. `details` holds the curve's weight, and the penalty
+        and the effective dimension for each class (0 without rows or curve).
 
     Raises
     ------
     PolicyError
-        The attribute has no order, or there are no joint counts of a mask.
+        The attribute has no order, or there are no counts of a mask.
     DataError
-        The evidence is inconsistent, or has fewer than 3 ordered atoms.
+        Known counts contradict each other, or fewer than 3 values have a place in the order.
     """
     _require_order(evidence)
     base = all_evidence(evidence, tolerance=tolerance, max_sweeps=max_sweeps, progress=progress)
@@ -336,8 +334,8 @@ def _require_order(evidence: Evidence) -> None:
 
 
 def _details(evidence: Evidence, fits: Sequence[SmoothFit | None], weight: float) -> dict[str, Any]:
-    """Return three figures of a smooth estimate by name: the penalty and the effective dimension of
-    each class (0 without a fit), and the weight of the curve.
+    """Return three figures by name: the penalty and the effective dimension of the smooth curve of
+    each class (0 for a class without a curve), and the weight of the curves.
     """
     per_label = [*fits, *[None] * (evidence.labels - len(fits))]
     return {
@@ -364,19 +362,19 @@ def _smoothing_notes(
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """What is known of the V' ordered atoms (unmasked values with an order): the rows by G groups
-    of atoms and C label classes, and the rows of each atom.
+    """The known counts of an attribute with an order: the rows by G groups of values and C label
+    classes, and the rows of each value. V' values have a place in the order.
 
     Attributes
     ----------
     atoms
-        The ordered atoms, shape (V',).
+        Indices of these values among all values, shape (V',).
     codes
-        Group of each ordered atom, shape (V',); groups are numbered in order.
+        Group of each of these values, shape (V',); groups are numbered in order.
     grouped
-        Rows per group and label, shape (G, C).
+        Rows per group and label class, shape (G, C).
     offset
-        Rows per atom, shape (V',); None if the histogram is not known.
+        Rows of each of these values, shape (V',); None if the histogram is not known.
     """
 
     atoms: Ints
@@ -398,7 +396,7 @@ class _Seen:
 
     def fits(self, step: int = 1) -> list[SmoothFit | None]:
         """Return the smooth curve fitted to each label class; None for a class without rows. `step`
-        is the step width in the list of penalties that are tried.
+        = 2 tries only every second penalty.
         """
         return [
             composite_link(column, self.codes, offset=self.offset, step=step)
@@ -408,16 +406,16 @@ class _Seen:
         ]
 
     def curves(self, fits: Sequence[SmoothFit | None]) -> Floats:
-        """Return the smooth counts of the V' ordered atoms (unmasked values) in all C label
-        classes, shape (V', C), from the fits of the classes.
+        """Return the smooth counts of the V' ordered values in all C label classes, shape (V', C);
+        `fits` has the fitted curve of each class.
         """
         nothing = np.zeros(len(self.codes))
         return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)
 
     def put(self, fits: Sequence[SmoothFit | None], weight: float, table: Floats) -> Floats:
-        """Return a copy of `table` in which smooth curves (`fits`) replace the counts of ordered
-        atoms (unmasked values); without fits, return `table`. `weight` is the curves' weight in a
-        mean with a table that is flat in every group.
+        """Return a copy of `table`, values by classes, in which smooth curves replace the counts of
+        ordered values. The curves are averaged with equal counts in each group; `weight` is their
+        weight. Without curves (`fits`), return `table`.
         """
         if not fits:
             return table
@@ -426,8 +424,9 @@ class _Seen:
         return seed
 
     def blend(self, curves: Floats, weight: float) -> Floats:
-        """Return the weighted geometric mean of the curves and a table that is flat in every group.
-        `weight` is the weight of the curves, from 0 to 1.
+        """Return the geometric mean of the curves, which get this weight from 0 to 1, and of a
+        table with equal counts in each group (or counts in proportion to the histogram, if it is
+        known).
         """
         if weight == 1:
             return curves
@@ -435,19 +434,14 @@ class _Seen:
         return curves**weight * (flat ** (1 - weight))[:, None]
 
     def weight(self) -> float:
-        """Return the weight, from 0 to 1, of the smooth curve in a mean with a table that is flat
-        in every group (the closed form): the weight that best predicts how pairs of groups are
-        split.
+        """Return the weight, from 0 to 1, that the smooth curve gets in the average with a table
+        that is flat in every group of values.
 
-        The curve needs a weight for two reasons: a curve through two or three coarse groups is
-        mostly extrapolation, and no smooth curve fits values that pile up at round numbers. The AIC
-        does not show this, because the evidence has no information inside its finest groups. So the
-        method joins neighbouring groups to pairs, fits the model to the pairs, and compares the
-        predicted split of each pair with the known split. It tests the curve, the closed form, and
-        the geometric mean of both, and chooses the one that predicts best; if several predict
-        equally well, it chooses the closed form. With only two groups, this test is not possible.
-        Then the method uses the curve if the histogram is known (so that it is a curve of shares),
-        and if neither group is too short.
+        A curve through few coarse groups is mostly extrapolation, and no smooth curve fits values
+        that pile up at round numbers. So the method joins neighbouring groups to pairs, fits the
+        curve to the pairs, and compares the predicted split of each pair with the known split. It
+        returns the weight that predicts best; among equals, the smallest. With too few groups for
+        this test, it uses a fixed rule.
         """
         if len(self.grouped) < FEWEST_GROUPS:
             return self._untested_weight()
@@ -469,12 +463,11 @@ class _Seen:
         return WEIGHTS[int((missed <= missed.min() * (1 + 1e-9)).argmax())]
 
     def _untested_weight(self) -> float:
-        """Return the weight of the curve if there are too few groups to test predictions.
+        """Return the weight of the smooth curve, 0 or 1, if there are too few groups to test
+        predictions.
 
-        The share of a label class is between 0 and 1 and is mostly monotone, so two groups contain
-        some information on it. But if one group has very few of the values, the curve would be
-        extrapolated from this group over the other one. If the histogram is not known, the curve
-        describes counts, and the counts of two groups contain no information on their tails.
+        It is 1 only if there are at least two groups, the histogram is known, and no group has very
+        few of the values. Otherwise, the curve would be mostly extrapolation.
         """
         if self.offset is None or len(self.grouped) < 2:
             return 0.0
@@ -482,7 +475,7 @@ class _Seen:
 
     def met(self, seed: Floats) -> Floats:
         """Scale the table `seed` (values by classes) exactly to the known rows by group and class,
-        and roughly to the histogram, the rows by value.
+        and roughly to the known rows of each value.
         """
         table = seed
         for _ in range(1 if self.offset is None else PREDICTED_SWEEPS):
@@ -505,9 +498,9 @@ def _meet(
     max_sweeps: int,
     progress: Progress,
 ) -> tuple[Floats, Reconstruction]:
-    """Fit the smooth table `seed` to the joint counts of groups, and to the histogram of the
-    attribute if it is known. Return the fitted table and the record of the fit by IPF (iterative
-    proportional fitting).
+    """Scale the smooth table `seed` to the known rows by group and class and, if known, to the rows
+    of each value (histogram), by iterative proportional fitting. Return the fitted table, and the
+    fit with its convergence and notes.
     """
     # An intensity may underflow where the joint still has rows: a trace keeps the cell open.
     trace = 1e-12 * evidence.rows / seed.size

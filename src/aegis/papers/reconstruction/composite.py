@@ -27,15 +27,15 @@ An empty group would pull its intensity towards zero for ever, although the step
 
 @dataclass(frozen=True, eq=False)
 class SmoothFit:
-    """The fit of a penalised composite link model: a smooth curve of counts of values, estimated
-    from counts of groups of values.
+    """A smooth curve of counts of values, estimated from counts of groups of values by a penalised
+    composite link model.
 
     Attributes
     ----------
     intensity
-        Expected count gamma of each of the V atoms (unmasked values), shape (V,), above 0.
+        Expected count of each of the V values, shape (V,), above 0.
     penalty
-        The penalty lambda that was used.
+        The penalty of roughness that was used.
     aic, deviance, dimension
         AIC, deviance and effective dimension of the fit: AIC = deviance + 2 * dimension.
     converged, iterations
@@ -59,17 +59,17 @@ def composite_link(
     penalty: float | None = None,
     step: int = 1,
 ) -> SmoothFit:
-    """Estimate smooth counts of atoms (unmasked values) from counts of groups, for an ordered
-    attribute.
+    """Estimate smooth counts of atoms (the unmasked values of an ordered attribute) from the counts
+    of groups of atoms.
 
     The counts of groups are y ~ Poisson(mu) with mu = C gamma, where C adds up the atoms of each
     group and gamma = offset * exp(X b). The coefficients b are fitted by iterating
 
         (Q'WQ + lambda D'D) b = Q'W (y - mu + Q b),  Q = C diag(gamma) X,  W = diag(1/mu),
 
-    with second differences D. If a step does not lower the penalised deviance, it is halved. Let K
-    be min(96, max(40, 2 G)). For up to K atoms, X is the identity. For more atoms, X is a basis of
-    K cubic B-splines over the rank of the atom.
+    where D takes second differences. Let K be min(96, max(40, 2 G)) for G groups. For up to K
+    atoms, X is the identity. For more atoms, X is a basis of K cubic B-splines over the rank of the
+    atom.
 
     Parameters
     ----------
@@ -82,10 +82,10 @@ def composite_link(
         Known weight of each atom, shape (V,), at least 0. With the histogram as weights, the
         *share* is smooth. With None, all weights are 1, and the *count* is smooth.
     penalty
-        The penalty lambda. None chooses the penalty with the smallest AIC on a grid with two values
-        per decade.
+        The penalty lambda. None chooses the penalty with the smallest AIC from a list with two
+        values per power of ten.
     step
-        Step width on this grid; for example, 2 tries every second penalty.
+        Step width in this list; for example, 2 tries every second penalty.
 
     Raises
     ------
@@ -151,8 +151,8 @@ class _Model:
         return np.full(self.basis.shape[1], level)
 
     def fit(self, start: Floats, penalty: float) -> tuple[Floats, SmoothFit]:
-        """Fit the model with the penalty `penalty`, starting from the coefficients `start`; return
-        the new coefficients, from which the next penalty can start, and the fit.
+        """Fit the curve with this penalty, starting from the coefficients `start`. Return the new
+        coefficients and the fit.
         """
         coefficients, objective = start, self._objective(start, penalty)
         converged, iteration = False, 0
@@ -212,9 +212,9 @@ class _Model:
         return solution
 
     def _penalised(self, information: Floats, penalty: float) -> tuple[Floats, float]:
-        """Return the matrix Q'WQ + lambda D'D of the penalised fit (see `composite_link`), plus a
-        small multiple of the identity that makes it positive definite; and this multiple.
-        `information` is Q'WQ, and `penalty` is lambda.
+        """Return the matrix of the penalised normal equations: `information` plus `penalty` times
+        the roughness matrix, plus a small multiple of the identity that makes it positive definite.
+        Also return this multiple.
         """
         matrix = information + penalty * self.roughness
         ridge = float(1e-9 * np.trace(information) / len(matrix) + 1e-13 * penalty)
@@ -243,11 +243,11 @@ class _Model:
 def _trace_of_quotient(
     factor: tuple[Floats, bool], information: Floats, q: scipy.sparse.csr_matrix, mu: Floats
 ) -> float:
-    """Return trace(M^-1 Q'WQ), the effective dimension of a fit, from the Cholesky factor of M =
-    Q'WQ + lambda D'D. `information` is Q'WQ, and W is diag(1 / `mu`).
+    """Return the effective dimension of a fit: trace(M^-1 `information`), where `factor` is the
+    Cholesky factor of the matrix M of the normal equations. `information` is Q' diag(1 / `mu`) Q,
+    with Q = `q`.
 
-    The function solves one right-hand side at a time, because a single call for all of them would
-    use threaded BLAS. The trace is over groups or over coefficients, whichever are fewer.
+    Right-hand sides are solved one at a time, because one call for all would use threaded BLAS.
     """
     if len(mu) < len(information):
         terms = [
@@ -263,9 +263,9 @@ def _trace_of_quotient(
 
 
 def _basis(atoms: int, groups: int) -> scipy.sparse.csr_matrix:
-    """Return the basis of the curve, shape (V, K), for V = `atoms` values and K coefficients,
-    fitted to `groups` counts: the identity for few atoms (unmasked values), otherwise cubic
-    B-splines over the rank of the atom.
+    """Return the matrix that turns the coefficients of a curve into its values at `atoms` ordered
+    values. It is the identity for few values, otherwise cubic B-splines over the rank of the value.
+    `groups` is the number of counts to which the curve is fitted.
     """
     size = min(max(SMALLEST_BASIS, 2 * groups), LARGEST_BASIS)
     if atoms <= size:

@@ -46,11 +46,10 @@ class MaskedJoint:
     name
         Name of the mask, for messages.
     codes
-        For each of the V atoms (unmasked values), the number of its group among G groups, shape
-        (V,), from 0 to G - 1.
+        For each of the V unmasked values, the index of its masked value, shape (V,), from 0 to G -
+        1.
     joint
-        Number of rows in each of the G groups and C label classes, shape (G, C). A group without
-        atoms has 0 rows.
+        Number of rows by the G masked values and C label classes, shape (G, C).
     """
 
     name: str
@@ -77,13 +76,13 @@ class MaskedJoint:
 
     @property
     def groups(self) -> int:
-        """The number of groups G."""
+        """The number G of masked values."""
         return len(self.joint)
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyJoint:
-    """The number of rows by label class and report (noisy value), for one noise mask of an
+    """The number of rows by label class and noisy value (report), for one noise mask of an
     attribute.
 
     Attributes
@@ -91,8 +90,8 @@ class NoisyJoint:
     name
         Name of the mask, for messages.
     channel
-        Probability that the unmasked value (atom) i gives report j, for V atoms and R reports,
-        shape (V, R). Each line sums to 1.
+        Probability that the mask turns unmasked value i into report j, for V values and R reports,
+        shape (V, R). Each row sums to 1.
     joint
         Number of rows for each of the R reports and C label classes, shape (R, C).
     """
@@ -116,22 +115,22 @@ class NoisyJoint:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The known counts of masked values and the label, for one attribute. The joint counts of its
-    unmasked values (atoms) and the label are not known.
+    """The known counts of an attribute, from which the rows by unmasked value (atom) and label
+    class are to be estimated.
 
     Attributes
     ----------
     atoms, labels
         Number of atoms V and of label classes C.
     masked
-        The joint counts of each deterministic mask.
+        The rows by masked value and label class, for each deterministic mask.
     histogram
         Rows per atom, shape (V,); None if it is not known (case AEGIS-1D of the paper).
     noisy
-        The joint counts of each noise mask.
+        The rows by noisy value and label class, for each noise mask.
     ordered
-        For each atom, whether its index gives its place in the order, shape (V,). In a numeric
-        attribute, all atoms except null have such a place. None if the attribute has no order.
+        For each atom, whether it has a place in the order, shape (V,): in a numeric attribute, all
+        atoms except null. None if the attribute has no order.
     """
 
     atoms: int
@@ -168,7 +167,7 @@ class Evidence:
 
     @property
     def rows(self) -> float:
-        """The number of rows N, which is the same in all evidence."""
+        """The number of rows N, which is the same under each mask."""
         if self.masked:
             return float(self.masked[0].joint.sum())
         if self.noisy:
@@ -176,8 +175,8 @@ class Evidence:
         return 0.0 if self.histogram is None else float(self.histogram.sum())
 
     def only(self, name: str) -> Evidence:
-        """Return the evidence of only the deterministic mask called `name`, and the histogram if it
-        is known.
+        """Return the known counts without those of other masks: the counts of the deterministic
+        mask called `name`, and the histogram if it is known.
         """
         for mask in self.masked:
             if mask.name == name:
@@ -185,8 +184,8 @@ class Evidence:
         raise PolicyError.unknown("masked joint", name, [mask.name for mask in self.masked])
 
     def residual(self, table: Floats) -> float:
-        """Return by how many rows a table of V unmasked values (atoms) and C classes, shape (V, C),
-        deviates at most from the exact evidence: the counts of deterministic masks and the
+        """Return the largest difference, in rows, between a table of V unmasked values and C
+        classes, shape (V, C), and the exactly known counts: those of deterministic masks and the
         histogram.
         """
         worst = [
@@ -229,10 +228,11 @@ class Evidence:
 
 
 def check_sizes(mask: MaskedJoint, histogram: Floats) -> Floats:
-    """Count in the histogram how many rows each group of a mask has, shape (groups,).
+    """Return how many rows the histogram has in each group of values that a mask forms, shape
+    (groups,).
 
-    Raise `DataError` if these numbers differ from the rows of the groups in the mask's joint
-    counts, because the joint counts could then not be divided among the unmasked values.
+    Raise `DataError` if these numbers differ from the numbers of rows that the mask's counts have
+    in the groups.
     """
     sizes = group_sums(mask.codes, histogram, mask.groups)
     gap = np.abs(sizes - mask.joint.sum(axis=1))
@@ -253,8 +253,8 @@ class Reconstruction:
     Attributes
     ----------
     table
-        Estimated counts, shape (V, C) for V unmasked values and C label classes (for `ipf`, the
-        shape of the start table), float64, read-only, in rows; not negative.
+        Estimated numbers of rows, shape (V, C) for V unmasked values and C label classes (for
+        `ipf`, the shape of the start table), float64, read-only; not negative.
     method
         Name of the method, as registered.
     converged
@@ -262,15 +262,15 @@ class Reconstruction:
     iterations
         Number of sweeps or iterations; 0 if none were needed.
     residual
-        Largest absolute deviation of the table from the constraints to which it was fitted, in
-        rows. For noise masks, it is the deviation from the counts of noisy values; sampling noise
-        makes it larger than 0.
+        Largest absolute deviation of the table from the counts to which it was fitted, in rows. For
+        noise masks, these are the counts of noisy values, which no table meets exactly.
     total_variation
         Total variation distance from the truth, 0..1; None if no truth was given.
     details
         Figures that are specific to the method, such as the chosen smoothing parameter.
     notes
-        Notes for the reader: on Theorem 1, unused evidence, or a fit that did not converge.
+        Sentences for the reader, such as that some counts were not used, or that a fit did not
+        converge.
     """
 
     table: Floats
@@ -326,7 +326,8 @@ class Reconstruction:
 
 
 def total_variation(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """Return the total variation distance 0.5 sum |P - Q| of two tables of counts.
+    """Return the total variation distance 0.5 sum |P - Q| of two tables of counts, as distributions
+    P and Q.
 
     Parameters
     ----------
@@ -361,9 +362,8 @@ def total_variation(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
 def randomised_rounding(table: npt.ArrayLike, *, seed: int) -> Ints:
     """Round every cell independently: up with the probability of its fraction, otherwise down.
 
-    This is the published procedure. It is unbiased for each cell, but does not keep totals. After
-    it, the measures of the rounded table and of the masked table differ only by chance. `table` may
-    have any shape. Raise `DataError` if a count is negative or missing.
+    Each cell is right on average, but totals change. `table` may have any shape. Raise `DataError`
+    if a count is negative or missing.
 
     References
     ----------

@@ -26,7 +26,7 @@ from aegis.papers.reconstruction.evidence import Evidence, MaskedJoint, Reconstr
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """A family of constraints on a table of counts: it divides the cells into disjoint groups, and
+    """A family of constraints on a table of counts. It divides the cells into disjoint groups, and
     requires a total for each group.
 
     Attributes
@@ -111,8 +111,8 @@ Family = Groups | Margin
 
 @dataclass(frozen=True, eq=False)
 class Determined:
-    """A table of counts in which all cells that can have only one value have this value, and what
-    remains to be fitted.
+    """A table of counts in which each cell that can have only one value has this value, and the
+    totals that the other cells must still reach.
 
     Attributes
     ----------
@@ -132,12 +132,11 @@ class Determined:
 
 
 def determine(seed: Floats, families: Sequence[Family], slack: float) -> Determined:
-    """Set every cell of a table whose value follows from the required totals by elimination.
+    """Set the cells of a table whose values follow from the required totals.
 
     If the remaining total of a group is 0, its open cells are 0. If a group has only one open cell,
-    this cell has the remaining total. Both hold in every table that meets the constraints, so the
-    fixed point of IPF does not change. Elimination removes the cases in which IPF is slow:
-    solutions with zeros, and long chains of overlapping groups.
+    this cell has the remaining total. The result of iterative proportional fitting does not change,
+    but it converges faster.
 
     Parameters
     ----------
@@ -208,8 +207,8 @@ SMALL = 4096
 
 
 class Fit(Protocol):
-    """A table that iterative proportional fitting (IPF) scales until groups of its cells have
-    required totals. A family divides the cells into disjoint groups.
+    """A table under iterative proportional fitting (IPF), which scales it until groups of its cells
+    have required totals. A family divides the cells into disjoint groups.
     """
 
     @property
@@ -217,12 +216,9 @@ class Fit(Protocol):
         """Whether there is no cell to fit, because each has only one possible value."""
 
     def sweep(self) -> float:
-        """Scale the table once to the required totals of each family in turn; return a deviation
-        from the totals that occurred during the sweep, in rows. A family divides the cells of the
-        table into disjoint groups with required totals.
-
-        The deviation falls to 0 as the fit converges. But only `residual` gives the deviation at
-        the end.
+        """Scale the table once to the required totals of each family of groups in turn. Return how
+        far the table was from the totals on the way, in rows; this falls to 0 as the fit converges.
+        `residual` gives the deviation at the end.
         """
 
     def residual(self) -> tuple[float, str]:
@@ -235,8 +231,8 @@ class Fit(Protocol):
 
 
 class FamilySweep(NamedTuple):
-    """A family of constraints: its name, the group of each cell of a table, and the required total
-    of each group.
+    """A family of constraints on a table: its name, the number of the group of each cell, and the
+    required total of each group.
     """
 
     name: str
@@ -249,8 +245,8 @@ class FamilySweep(NamedTuple):
 
 
 class CellFit:
-    """Iterative proportional fitting (IPF) that updates every cell, for any number of families of
-    constraints.
+    """Iterative proportional fitting (IPF) that updates every cell of a table. It takes any number
+    of families of constraints, each of which divides the cells into groups with required totals.
 
     `values` are the cells, flattened; they are changed in place.
     """
@@ -265,12 +261,8 @@ class CellFit:
         return not self._steps
 
     def sweep(self) -> float:
-        """Scale the cells to the required totals of each family of constraints in turn; return the
-        largest correction that the first family needed, in rows. A family divides the cells into
-        groups.
-
-        At the end of each sweep, the last family is exact. So in the next sweep, the correction by
-        the first family shows the remaining deviation.
+        """Scale the cells to the required totals of each family of groups in turn. Return the
+        largest deviation from the totals of the first family before it was scaled, in rows.
         """
         values, correction = self._values, 0.0
         for number, step in enumerate(self._steps):
@@ -294,17 +286,16 @@ class CellFit:
 
 
 class PairFit:
-    """IPF for two families of constraints (each divides the cells into groups with required
-    totals). It fits one factor per group and needs only sums of the seed.
+    """Iterative proportional fitting for two families of constraints, each of which divides the
+    cells of a table into groups with required totals.
 
     The fitted table is
 
         seed * u[first group] * v[second group],
 
-    where the seed is the start table, and u and v are the factors. Let K be the sums of the seed by
-    both groups, shape (G1, G2). The current totals of the families are u (K v) and v (K' u). So a
-    sweep needs two products and two quotients, for any shape of the table. For small tables, this
-    takes half the time of `CellFit`. Seed and targets must be above 0.
+    where the seed is the start table, and u and v have a factor for each group. Let K be the sums
+    of the seed by both groups. The current totals of the families are u (K v) and v (K' u), so no
+    sweep needs the cells. Seed and required totals must be above 0.
 
     References
     ----------
@@ -325,8 +316,8 @@ class PairFit:
 
     @classmethod
     def suits(cls, seed: Floats, families: Sequence[Family]) -> bool:
-        """Return whether there are two families, and the number of pairs of their groups is not
-        much larger than the number of cells.
+        """Return whether there are two families of groups of cells, and the number of pairs of
+        their groups is not much larger than the number of cells.
         """
         if len(families) != 2:
             return False
@@ -338,11 +329,8 @@ class PairFit:
         return False
 
     def sweep(self) -> float:
-        """Scale the table to the required totals of both families; return how far the groups of the
-        first family are from their totals afterwards: the root mean square deviation, in rows. A
-        family divides the cells of the table into groups.
-
-        This figure is at most the largest deviation, and needs only one product.
+        """Scale the table to the required totals of both families of groups. Return the root mean
+        square deviation of the first family's groups from their totals afterwards, in rows.
         """
         wanted, sums = self._targets[0], self._sums
         self._first = first = wanted / self._bare
@@ -369,8 +357,8 @@ class PairFit:
 def grouped_steps(
     families: Sequence[Family], remaining: Sequence[Floats], where: Ints
 ) -> list[FamilySweep]:
-    """Return the constraints of each family (groups of cells with required totals) for only the
-    cells `where` of the flattened table. `remaining` has the totals that these cells must have.
+    """Return each family of constraints, restricted to the cells `where` of the flattened table.
+    `remaining` has the totals that the groups of these cells must have, by family.
     """
     steps = []
     for family, left in zip(families, remaining, strict=True):
@@ -392,36 +380,34 @@ THEOREM_1 = (
 
 
 def closed_form(evidence: Evidence) -> Reconstruction:
-    """Return the table of rows by unmasked value and class, as uniform as possible, that agrees
-    with the joint counts (rows by masked value and class) of one mask.
+    """Return the table of rows by unmasked value and class that agrees with the rows by masked
+    value and class of one mask, and is as uniform as possible.
 
-    Let F(a,y) be the number of rows with the unmasked value (atom) a and the class y, f(a) the
-    number of rows with a, and M(a) the group of a under the mask. Then
+    Let F(a,y) be the number of rows with the unmasked value a and the class y, f(a) the number of
+    rows with a, and M(a) the masked value of a. Then
 
         F(a,y) = f(a) F(M(a),y) / f(M(a))
 
-    if the histogram is known (AEGIS+1D). If it is not known (AEGIS-1D), F(a,y) is F(M(a),y) divided
-    by the number of atoms in M(a). The result is the fixed point of iterative proportional fitting
-    (IPF) from a uniform seed, which IPF reaches in one sweep.
+    if the histogram f is known (AEGIS+1D). If it is not known (AEGIS-1D), F(a,y) is F(M(a),y)
+    divided by the number of unmasked values behind M(a).
 
     Parameters
     ----------
     evidence
-        Evidence with the joint counts of exactly one deterministic mask. The function uses the
-        histogram if it is known, and ignores noise masks.
+        The counts of exactly one deterministic mask, and perhaps the histogram. Noise masks are
+        ignored.
 
     Returns
     -------
     Reconstruction
-        Number of rows for each of the V atoms (unmasked values) and C classes, shape (V, C). An
-        atom without rows in the histogram stays empty.
+        Number of rows for each of the V unmasked values and C classes, shape (V, C).
 
     Raises
     ------
     PolicyError
-        The evidence has the joint counts of no deterministic mask, or of several.
+        There are counts of no deterministic mask, or of several.
     DataError
-        The histogram contradicts the joint counts; the message names the group.
+        The histogram contradicts the counts; the message names the group.
 
     References
     ----------
@@ -435,8 +421,8 @@ def closed_form(evidence: Evidence) -> Reconstruction:
 
 
 def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
-    """Return the rows by masked value and class of the only deterministic mask in the known counts
-    (`evidence`). Raise `PolicyError`, whose message names `method`, if there are none or several.
+    """Return the rows by masked value and class of the only deterministic mask. Raise `PolicyError`
+    if there are none or several masks; the message says that `method` needs exactly one.
     """
     if len(evidence.masked) != 1:
         names = ", ".join(mask.name for mask in evidence.masked) or "none"
@@ -449,11 +435,11 @@ def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
 
 
 def spread(mask: MaskedJoint, histogram: Floats | None) -> Floats:
-    """Divide the counts of each group of a mask among the unmasked values (atoms) of the group.
-    Return the table of V atoms by C classes, shape (V, C).
+    """Divide the counts of each masked value among its unmasked values. Return the table of V
+    unmasked values by C classes, shape (V, C).
 
     Counts are divided in proportion to the histogram, or equally if there is no histogram. Raise
-    `DataError` if a group has different totals in the histogram and in the joint counts.
+    `DataError` if a masked value has another number of rows in the histogram than in the counts.
     """
     if histogram is None:
         weights = np.ones(len(mask.codes))

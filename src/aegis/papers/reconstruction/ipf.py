@@ -43,20 +43,18 @@ def ipf(
     """Fit a table by iterative proportional fitting, so that groups of its cells have required
     totals. Each family of constraints divides the cells into disjoint groups.
 
-    IPF cycles through the families and multiplies the cells of each group by target / current
-    total. The fixed point is the table with these totals that is closest to the seed in
-    Kullback-Leibler divergence. For a uniform seed, it is the table with the largest entropy. The
-    function first sets the cells that the families determine (`determine`). This changes only the
-    speed.
+    The function cycles through the families and multiplies the cells of each group by target /
+    current total. The result is the table with these totals that is closest to the seed in
+    Kullback-Leibler divergence; for a uniform seed, it is the table with the largest entropy.
 
     Parameters
     ----------
     seed
-        Start table of any shape, at least 0; a zero cell stays zero. Its scale does not matter.
+        Start table of any shape, at least 0. A zero cell stays zero; the scale does not matter.
     families
         One or more partitions of the cells, each with targets in rows that add up to the same N.
     tolerance
-        Stop when the largest absolute residual of any group is at most `tolerance` times N.
+        Stop when no group deviates from its total by more than `tolerance` times N.
     max_sweeps
         Largest number of cycles through all families.
     progress
@@ -72,7 +70,7 @@ def ipf(
     ------
     DataError
         Totals differ between families, a group of zero cells has a positive target, or no table
-        meets all targets (proved by elimination or a linear program). The message names the family.
+        meets all targets. The message names the family.
     PolicyError
         There is no family, or a parameter is out of range.
 
@@ -150,9 +148,9 @@ def _check(seed: Floats, families: Sequence[Family], tolerance: float, max_sweep
 
 
 def _needs_elimination(seed: Floats, families: Sequence[Family]) -> bool:
-    """Return whether the value of a cell may follow from the required totals of the families.
-
-    None does if all families are proper margins (sums over some axes) with positive targets.
+    """Return whether the required totals may determine the value of a cell. This is impossible if
+    all families are proper margins (sums over some axes of the table) with positive targets. `seed`
+    is the start table.
     """
     return not all(
         isinstance(family, Margin)
@@ -163,8 +161,9 @@ def _needs_elimination(seed: Floats, families: Sequence[Family]) -> bool:
 
 
 def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
-    """Drop from the families of constraints every margin (sums over some axes) that a larger margin
-    contains, after checking that both agree within `slack` rows.
+    """Drop every family of constraints that fixes sums over some axes of the table if these sums
+    follow from another family, which sums over fewer axes. Raise `DataError` if both differ by more
+    than `slack` rows.
     """
     others: list[Family] = [family for family in families if not isinstance(family, Margin)]
     margins = [(set(family.axes), family) for family in families if isinstance(family, Margin)]
@@ -197,9 +196,9 @@ def _margin_of(family: Margin, axes: tuple[int, ...]) -> Floats:
 def _prepare(
     start: Floats, families: Sequence[Family], slack: float
 ) -> tuple[Fit, Callable[[Fit], Floats]]:
-    """Choose how to run IPF (iterative proportional fitting) for the given families of constraints;
-    return the fit, and a function that returns the whole table after the fit. `start` is the table
-    to start from, and `slack` the largest difference, in rows, that counts as rounding.
+    """Choose how to run iterative proportional fitting for these families of constraints. Return
+    the fit, and a function that turns the finished fit into the whole table. `start` is the start
+    table, and differences of up to `slack` rows count as rounding.
     """
     if PairFit.suits(start, families) and not _needs_elimination(start, families):
         return PairFit(start, families), lambda fit: fit.cells()
@@ -242,11 +241,8 @@ def _require_feasible(
     seed: Floats, families: Sequence[Family], total: float, outcome: _Outcome
 ) -> None:
     """Raise `DataError` if no table that is 0 where `seed` is 0 meets the required totals of all
-    `families`. Tables with very many cells are not checked. `total` is the number of rows, and
-    `outcome` has the figures of the fit for the message.
-
-    A linear program minimises the deviation from the targets, as in phase one of the simplex
-    method.
+    `families`; a linear program finds this out. Tables with very many cells are not checked.
+    `total` is the number of rows, and `outcome` has the figures of the fit for the message.
     """
     support = np.flatnonzero(seed > 0)
     if len(support) > LARGEST_PROOF:
@@ -276,9 +272,9 @@ def _require_feasible(
 
 
 def joint_family(name: str, codes: Ints, joint: Floats) -> Groups:
-    """Return the constraints that fix the joint counts of the G groups of the mask `name` and C
-    classes, shape (G, C), in a table of V values and C classes. `codes` has the group of each
-    value.
+    """Return constraints on a table of V values and C classes: the sums over the values of each of
+    G groups must be `joint`, shape (G, C). `codes` has the group of each value, and `name` is the
+    mask that forms the groups.
     """
     labels = joint.shape[1]
     cells = (codes[:, None] * labels + np.arange(labels)).ravel()

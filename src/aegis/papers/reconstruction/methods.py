@@ -28,15 +28,13 @@ def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
 
     Original values are drawn with replacement from those that the masked value may represent. If
     the histogram is known, they have the probabilities of the histogram; otherwise, they are
-    equally likely. The expected counts are the result of `closed_form`, which contains no
-    information on the order of configurations (Theorem 1 in theory.md). So the order of
-    configurations by drawn counts is only noise.
+    equally likely. The expected counts are the result of `closed_form`, which cannot rank
+    configurations (Theorem 1 in theory.md). So a ranking by drawn counts is only noise.
 
     Parameters
     ----------
     evidence
-        The known counts: rows by masked value and class (joint counts) of exactly one mask, as
-        integers.
+        The known counts: rows by masked value and class of exactly one mask, as integers.
     seed
         Seed of the draw.
 
@@ -49,7 +47,7 @@ def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
     Raises
     ------
     PolicyError
-        The evidence has the joint counts of no mask, or of several masks.
+        There are counts of no mask, or of several masks.
     DataError
         A count is not an integer.
 
@@ -91,10 +89,10 @@ class Settings:
     seed
         Seed for methods that draw at random.
     tolerance
-        Largest difference from a known count at which iterative proportional fitting (IPF) stops,
-        as a share of the number of rows.
+        Iterative proportional fitting (IPF) stops when no known count is missed by more than this
+        share of the number of rows.
     max_sweeps
-        Largest number of sweeps that IPF makes over all known counts.
+        Largest number of times that IPF goes through all known counts.
     progress
         Receives the progress of reconstructions that take long, step by step.
     """
@@ -106,21 +104,21 @@ class Settings:
 
     @property
     def of_sweeps(self) -> dict[str, Any]:
-        """The settings of methods that sweep over all known counts, as keywords."""
+        """The settings of methods that use iterative proportional fitting, as keyword arguments."""
         names = ("tolerance", "max_sweeps", "progress")
         return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
 class Method:
-    """A registered method that estimates the joint counts of an attribute and the label.
+    """A registered method that estimates the rows by unmasked value and label class.
 
     Attributes
     ----------
     name
         The name that users write.
     run
-        Function that returns the result for evidence and settings.
+        Function that takes the known counts and the settings, and returns the estimate.
     """
 
     name: str
@@ -139,7 +137,7 @@ def reconstruct(
     settings: Settings | None = None,
     truth: npt.ArrayLike | None = None,
 ) -> Reconstruction:
-    """Estimate the joint counts of an attribute's unmasked values (atoms) and the label.
+    """Estimate how many rows each unmasked value of an attribute and each label class have.
 
     Parameters
     ----------
@@ -150,27 +148,26 @@ def reconstruct(
     settings
         Seed, tolerance, limits, progress; None for the defaults.
     truth
-        The true joint counts, shape (V, C), if known. Then the result contains the total variation
-        distance between the estimate and these counts.
+        The true rows by V unmasked values and C classes, shape (V, C), if known. Then the result
+        has the total variation distance between the estimate and the truth.
 
     Raises
     ------
     PolicyError
-        The method is unknown, or needs evidence that is missing.
+        The method is unknown, or needs counts that are missing.
     DataError
-        The evidence contradicts itself.
+        Known counts contradict each other.
     """
     estimated = METHODS.get(method).run(evidence, settings or Settings())
     return estimated if truth is None else estimated.against(truth)
 
 
 def published_ipf(evidence: Evidence, settings: Settings) -> Reconstruction:
-    """Fit a table of rows by unmasked value and class by iterative proportional fitting (IPF), from
-    a uniform start table, without the shortcuts of the method `all-evidence`.
+    """Estimate the rows by unmasked value and class by iterative proportional fitting from a
+    uniform start table, as published (AEGIS, Laskar et al., SIGMOD 2025).
 
-    The table is fitted to the rows by masked value and class of each mask and to the histogram, as
-    in the published procedure (AEGIS, Laskar et al., SIGMOD 2025). Raise `PolicyError` if neither
-    is known.
+    The table is fitted to the rows by masked value and class of each mask and to the histogram.
+    Raise `PolicyError` if neither is known.
     """
     families: list[Family] = [
         joint_family(mask.name, mask.codes, mask.joint) for mask in evidence.masked

@@ -33,8 +33,8 @@ class Unfolding:
     table
         Estimated counts of V true values and C label classes, shape (V, C).
     converged, iterations
-        Whether the gain in log likelihood fell below the limit, and the number of EM steps (0 for
-        the direct solution).
+        Whether the EM algorithm converged, and the number of its steps (0 if a linear system gave
+        the solution).
     """
 
     table: Floats
@@ -53,19 +53,21 @@ def unfold(
 ) -> Unfolding:
     """Return the maximum-likelihood estimate of the true counts from reports (noisy values).
 
-    For each class, let w_j be the rows with report j, theta_i those with true value i. A step is
+    For each class, let w_j be the number of rows with report j, theta_i the number with true value
+    i, and K_ij the probability of report j for true value i. A step is
 
         theta_i <- theta_i sum_j w_j K_ij / (theta K)_j.
 
     This is the EM algorithm of a mixture with known components, accelerated by squared
-    extrapolation. If K' theta = w has a unique solution that is not negative, it is returned.
+    extrapolation. If the linear system K' theta = w has a unique solution that is not negative, it
+    is returned instead.
 
     Parameters
     ----------
     channel
-        K, the probability of each report for each true value, shape (V, R); each row sums to 1.
+        K for V true values and R reports, shape (V, R); each row sums to 1.
     reported
-        w, rows per report and label class, shape (R, C) or (R,).
+        w for each of the C label classes, shape (R, C), or shape (R,).
     tolerance
         Stop when one step gains less than `tolerance` times N in log likelihood (nats).
     max_iterations
@@ -108,37 +110,36 @@ def channel_em(
     max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Return the counts by value and class, estimated from reports (noisy values) and exact counts.
+    """Estimate the rows by value and class from noisy values (reports) and exact counts, by maximum
+    likelihood.
 
-    The function unfolds the channels (probabilities of reports) of all masks together, as one
-    channel with the reports of all masks. The estimate maximises the sum of the log likelihoods of
-    the masks: the exact likelihood for a single noise mask, a composite likelihood for several
-    masks of the same rows. The function uses deterministic masks as channels of zeros and ones.
-    Then iterative proportional fitting (IPF) scales the estimate to agree exactly with
-    deterministic masks and the histogram.
+    For several noise masks of the same rows, the sum of their log likelihoods is maximised. Then
+    iterative proportional fitting (IPF) scales the estimate to agree exactly with deterministic
+    masks and the histogram.
 
     Parameters
     ----------
     evidence
-        The known counts: rows by masked value and class of at least one noise mask. Those of
-        deterministic masks, and the histogram, are used, too.
+        The known counts: rows by noisy value and class of at least one noise mask, and perhaps the
+        counts of deterministic masks and the histogram.
     tolerance, max_iterations, progress
-        When EM stops, and the receiver of progress; see `unfold`.
+        When the EM algorithm stops (as in `unfold`), and the receiver of progress.
     max_sweeps
         Largest number of sweeps of IPF.
 
     Returns
     -------
     Reconstruction
-        Rows by V unmasked values and C classes. `residual` is the deviation from exact counts;
-        without these, it is the misfit to the reports. `details["misfit"]` is always the misfit.
+        Rows by V unmasked values and C classes. `details["misfit"]` is the largest deviation from
+        the counts of reports. `residual` is the largest deviation from exact counts; without exact
+        counts, it is the misfit.
 
     Raises
     ------
     PolicyError
-        There are no joint counts of a noise mask.
+        There are no counts of a noise mask.
     DataError
-        The evidence is inconsistent.
+        Known counts contradict each other.
     """
     if not evidence.noisy:
         raise PolicyError(
@@ -169,8 +170,8 @@ def _reconstructed(table: Floats, unfolded: Unfolding) -> Reconstruction:
 
 
 def _after(fitted: Reconstruction, raked: Reconstruction) -> Reconstruction:
-    """Return the result of two fits, the second of which (`raked`) started from the table of the
-    first (`fitted`): the table of the second, and the iterations and notes of both.
+    """Return the result of two fits, where `raked` started from the table of `fitted`: the table of
+    `raked`, with the iterations and notes of both.
     """
     return replace(
         fitted,
@@ -182,8 +183,8 @@ def _after(fitted: Reconstruction, raked: Reconstruction) -> Reconstruction:
 
 
 def _of_exact_evidence(evidence: Evidence) -> Floats:
-    """Reconstruct the table of counts by value and class from all exact evidence: the counts of
-    deterministic masks, the histogram and the rows of each class.
+    """Return the table of rows by value and class that agrees with all exactly known counts: those
+    of deterministic masks, the histogram and the rows of each class.
     """
     totals = evidence.noisy[0].joint.sum(axis=0, keepdims=True)
     everything = MaskedJoint("label", np.zeros(evidence.atoms, dtype=np.int64), totals)
@@ -210,9 +211,9 @@ def _exact_families(evidence: Evidence) -> list[Family]:
 
 
 def _reports(channel: Floats, reported: npt.ArrayLike) -> Floats:
-    """Return `reported`, the rows per report (noisy value) and label class, checked, shape (R, C).
-    Raise `DataError` if a report has rows although the channel gives it the probability 0 for every
-    true value.
+    """Check `reported`, the rows by noisy value (report) and label class, and return it with the
+    shape (R, C). Raise `DataError` if its shape is wrong, or if a report has rows although no true
+    value can give it.
     """
     seen = counts(reported, "The reported joint")
     seen = seen[:, None] if seen.ndim == 1 else seen
@@ -237,8 +238,9 @@ def _check_possible(channel: Floats, seen: Floats) -> None:
 
 
 def _linear_solution(channel: Floats, seen: Floats) -> Floats | None:
-    """Return the solution theta of K' theta = w, the rows per true value, if it is unique, exact
-    and not negative; else None. K is `channel`, and w is `seen`, the rows per report.
+    """Solve `channel`' theta = `seen` for theta, the rows by true value. Return None unless the
+    solution is unique, exact and not negative. `channel` has the probability of each report for
+    each true value, and `seen` the rows by report.
     """
     if channel.shape[1] < channel.shape[0]:
         return None
@@ -292,10 +294,8 @@ def _maximise(
 
 
 def _extrapolated(start: Floats, first: Floats, second: Floats) -> Floats:
-    """Extrapolate two EM steps, from `start` to `first` to `second`, quadratically; values stay
-    positive and totals unchanged.
-
-    The step length is chosen for each label separately, because their problems are independent.
+    """Extrapolate quadratically from a table and the tables after one and two EM steps. The result
+    is positive and has the same totals. The step length is chosen for each label class separately.
     """
     step = first - start
     bend = second - first - step

@@ -54,7 +54,9 @@ class EvaluationResult(Protocol):
 
     @property
     def agreement(self) -> Sequence[Agreement]:
-        """How well measures agree with trained models: one entry for each measure and model."""
+        """How well the order of configurations by each measure agrees with their order by the
+        metric of each trained model: one entry for each measure and model.
+        """
 
 
 def trained_section(evaluation: EvaluationResult, advice: Advice) -> ReportSection | None:
@@ -74,8 +76,8 @@ def trained_section(evaluation: EvaluationResult, advice: Advice) -> ReportSecti
 
 
 def trained_drawings(evaluation: Mapping[str, Any], axis: str) -> dict[str, Drawing]:
-    """Draw those charts of trained models for which `evaluation`, its section's figures, has data.
-    `axis` is the title of the axis of scores.
+    """Draw the charts of trained models. `evaluation` has the figures of the report's section; a
+    chart without data is left out. `axis` is the title of the axis of scores.
     """
     drawings = {}
     ranks, metric = evaluation["ranks"], evaluation["metric"]
@@ -101,9 +103,9 @@ def trained_drawings(evaluation: Mapping[str, Any], axis: str) -> dict[str, Draw
 def evaluation_section(
     evaluation: EvaluationResult, advice: Advice, top: int, *, relative: bool
 ) -> dict[str, Any] | None:
-    """Return the section with the metrics of models trained on the first `top` configurations. It
-    also says how well the order of all configurations by score agrees with their order by these
-    metrics. `relative` says whether scores are shown in percent of the unmasked table's.
+    """Return the figures of the report's section on trained models: their metrics on the first
+    `top` configurations, and how well scores agree with these metrics. Return None if there are
+    none. `relative` says whether scores are shown in percent of the unmasked table's score.
     """
     if not evaluation.scores and not evaluation.agreement:
         return None
@@ -188,8 +190,8 @@ def _ranks(agreement: Sequence[Agreement]) -> dict[str, Any]:
 def _panels(
     evaluation: EvaluationResult, advice: Advice, *, relative: bool
 ) -> list[dict[str, Any]]:
-    """Return, for each model, the points of a chart: the configuration's score (if `relative`, the
-    utility kept), and the model's metric on the configuration.
+    """Return, for each model, the points of a chart: for each configuration its score (or the
+    utility kept, if `relative`) and the model's metric.
     """
     utility = {
         ranked.name: ranked.utility_kept if relative else ranked.score for ranked in advice.ranking

@@ -37,16 +37,16 @@ class ObamOptions(Options):
         Number of clusters n_C. By default, each cluster has about 2k records, but there are at most
         100 clusters.
     weight
-        Lambda: the weight of diversity against information loss, 0 or more. The paper tries 1e-4
-        to 1.
+        Lambda: the weight of diversity against information loss, 0 or more. The paper tries 1e-4 to
+        1.
     scaled
-        Whether the information loss uses z-scores of numbers. Without z-scores (as in the published
+        Whether the information loss uses z-scores of numbers. Without them (as in the published
         figures), the attribute with the widest range dominates.
     starts
         Number of random starts. The default is 10 for up to 200 records, else 3.
     rounds
-        Largest number of times that each start alternates between raising entropies and lowering
-        loss.
+        Largest number of times that a search from one start switches between raising entropies and
+        lowering information loss.
     """
 
     clusters: int | None = None
@@ -146,10 +146,11 @@ def front(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> tuple[TradeOff, ...]:
-    """Search with every number of clusters and every weight of diversity; return all results, with
-    a mark on those for which no other result has both less information loss and more entropy.
+    """Search with every number of clusters and every weight of diversity. Return all results, with
+    a mark on the Pareto front: the results for which no other one has less information loss and
+    more entropy.
 
-    All weights with the same number of clusters use the same starts.
+    Searches with the same number of clusters start from the same clusters.
 
     Raises
     ------
@@ -189,7 +190,7 @@ def _efficient(point: TradeOff, points: Sequence[TradeOff]) -> bool:
 def _front(
     records: Records, options: ObamOptions, seed: int, progress: Progress
 ) -> tuple[TradeOff, ...]:
-    """Return the results for the number of clusters of the release, half of it and a quarter of it,
+    """Return the results for the number of clusters in the options, a half and a quarter of it,
     with a mark on the Pareto front of information loss and entropy.
     """
     most = options.number_of_clusters(len(records))

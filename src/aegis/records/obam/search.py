@@ -38,18 +38,18 @@ class ObamObjective:
     and diversity of sensitive values.
 
     The objective is (1 - MIN(IL) / IL) - weight * D, where IL is the information loss. D is a sum
-    over the sensitive attributes. Each term is the entropy of the attribute in the cluster where it
-    is lowest, divided by MAX, which is log2 of the attribute's number of values. If MIN(IL) is 0,
-    the first term would be 1 for any loss, so it is replaced by IL.
+    over the sensitive attributes: the entropy of the attribute in the cluster where it is lowest,
+    divided by MAX, which is log2 of the attribute's number of values. If MIN(IL) is 0, the first
+    term is IL instead.
 
     Attributes
     ----------
     total
-        Loss if all records form one cluster. IL is the loss of the clusters divided by this loss.
+        Information loss if all records form one cluster; IL is divided by this loss.
     least
         MIN(IL), the lowest known IL for this number of clusters and this k.
     weight
-        Lambda.
+        Weight of diversity (lambda in the paper).
     ceilings
         MAX of each sensitive attribute, in bits.
     """
@@ -60,8 +60,8 @@ class ObamObjective:
     ceilings: tuple[float, ...]
 
     def infidelity(self, loss: Floats | float) -> Floats:
-        """Return the first term of the objective, 1 - MIN(IL) / IL, for one information loss IL or
-        an array of them; MIN(IL) is the lowest known loss.
+        """Return the first term of the objective, 1 - MIN(IL) / IL, for an information loss IL or
+        an array of them; IL itself if MIN(IL) is 0. MIN(IL) is the lowest known loss.
         """
         information_loss = np.asarray(loss) / self.total if self.total > 0 else np.zeros(1)
         if self.least <= 0:
@@ -69,24 +69,23 @@ class ObamObjective:
         return 1.0 - self.least / np.maximum(information_loss, 1e-300)
 
     def value(self, loss: float, diversity: Sequence[float]) -> float:
-        """Return the objective for an information loss, and for the entropy of each sensitive
-        attribute in the cluster where it is lowest (`diversity`).
+        """Return the objective for an information loss. `diversity` has the entropy of each
+        sensitive attribute in the cluster where it is lowest.
         """
         spread = sum(d / c for d, c in zip(diversity, self.ceilings, strict=True))
         return float(self.infidelity(loss).item()) - self.weight * spread
 
     @property
     def looks_at_diversity(self) -> bool:
-        """Return whether the entropies of sensitive attributes can change the objective: false if
-        their weight is 0.
+        """Return whether the weight of diversity is above 0, so that entropies of sensitive
+        attributes can change the objective.
         """
         return self.weight > 0 and bool(self.ceilings)
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A move of one record to another cluster, or a swap of two records, with the change of the
-    information loss that this causes.
+    """A move of one record to another cluster, or a swap of two records.
 
     `record` moves to the cluster `target`, or swaps clusters with the record `other` (None for a
     move). `change` is the exact change of the information loss.
@@ -105,15 +104,15 @@ class Exchange:
             state.swap(self.record, self.other, self.change)
 
     def diversity(self, state: State) -> list[float]:
-        """Return the least entropy over the clusters after the exchange, for each sensitive
-        attribute, in bits.
+        """Return, for each sensitive attribute, the entropy in the cluster where it is lowest, in
+        bits, as it would be after the exchange.
         """
         return state.diversity_after(self.record, self.target, self.other)
 
 
 def improves(state: State, objective: ObamObjective, exchange: Exchange) -> bool:
-    """Return whether an exchange of records in `state`, the current clusters, lowers the objective
-    by more than a rounding error.
+    """Return whether an exchange of records between the clusters in `state` lowers the objective by
+    more than a rounding error.
     """
     margin = 1e-10 * max(objective.total, 1e-300)
     if not objective.looks_at_diversity:
@@ -124,10 +123,10 @@ def improves(state: State, objective: ObamObjective, exchange: Exchange) -> bool
 
 
 def start(instance: Instance, clusters: int, k: int, random: np.random.Generator) -> State:
-    """Return clusters of at least k records of `instance` each, for the search to start from.
+    """Return the clusters from which the search starts, each with at least k records.
 
-    Lloyd's iterations (k-means) form the clusters, from seeds that are far apart. Then clusters
-    with fewer than k records get records from larger ones.
+    They come from Lloyd's iterations (k-means) with centres that are far apart. Then clusters with
+    fewer than k records get records from larger ones.
     """
     seeds = _seeds(instance, clusters, random)
     of = _nearest(_around(instance, seeds), instance)
@@ -143,7 +142,7 @@ def start(instance: Instance, clusters: int, k: int, random: np.random.Generator
 
 
 def balanced(instance: Instance, clusters: int, random: np.random.Generator) -> State:
-    """Return random clusters; each sensitive value is distributed evenly over the clusters."""
+    """Return random clusters, over which each sensitive value is distributed evenly."""
     shuffled = random.permutation(len(instance))
     order = shuffled[np.lexsort(instance.sensitive[shuffled].T)]
     of = np.empty(len(instance), dtype=np.int64)
@@ -152,7 +151,9 @@ def balanced(instance: Instance, clusters: int, random: np.random.Generator) -> 
 
 
 def _around(instance: Instance, seeds: Ints) -> State:
-    """Return a state with one cluster for each record in `seeds`; it serves only to measure distances."""
+    """Return clusters that consist of one record each, those in `seeds`, to measure distances to
+    them.
+    """
     part = Instance(
         instance.points[seeds],
         instance.nominal[seeds],
@@ -168,8 +169,8 @@ def _around(instance: Instance, seeds: Ints) -> State:
 
 
 def _seeds(instance: Instance, clusters: int, random: np.random.Generator) -> Ints:
-    """Draw the records that start the clusters, each with probability proportional to the squared
-    distance to the earlier ones (k-means++).
+    """Draw the records from which clusters start: each with a probability proportional to the
+    squared distance to the records drawn before (k-means++).
     """
     rows = instance.first
     weights = np.bincount(instance.of).astype(np.float64)
@@ -202,11 +203,8 @@ def _nearest(state: State, instance: Instance) -> Ints:
 
 
 def _fill(state: State, k: int) -> None:
-    """Bring every cluster of `state` to at least k records, by the moves of records that increase
-    the information loss least.
-
-    This is possible if there are at least k records for each cluster. Then the number of missing
-    records is at most the number of records that other clusters have above k.
+    """Bring every cluster to at least k records, by moves of records that increase the information
+    loss least. There must be at least k records for each cluster.
     """
     for cluster in np.argsort(state.sizes, kind="stable"):
         while state.sizes[cluster] < k:
@@ -224,10 +222,8 @@ def _fill(state: State, k: int) -> None:
 
 
 def descend(state: State, k: int, objective: ObamObjective) -> bool:
-    """Apply moves and swaps of records between the clusters of `state` that lower the objective,
-    until none lowers it further.
-
-    Return False if the largest number of passes over the records is reached first.
+    """Apply moves and swaps of records between clusters that lower the objective, until none lowers
+    it further. Return False if the largest number of passes over the records is reached before.
     """
     return any(_moves(state, k, objective) + _swaps(state, objective) == 0 for _ in range(SWEEPS))
 
@@ -285,13 +281,12 @@ def _best_swap(state: State, record: int, others: Ints, objective: ObamObjective
 
 
 def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> bool:
-    """Raise the least entropy of each sensitive attribute over the clusters of `state`, as long as
-    this lowers the objective; return False if all `steps` were used.
+    """Raise the entropy of each sensitive attribute in the cluster where it is lowest, as long as
+    this lowers the objective. Return False if all `steps` were used.
 
-    One exchange can raise the least entropy only to the entropy of the next cluster. Often, this
-    gain does not outweigh the information loss of the exchange. So the search tries chains of
-    exchanges. Each exchange raises the entropy of the cluster that has the lowest entropy at that
-    moment. A chain that does not lower the objective is undone.
+    A single exchange of records often costs more information loss than it gains entropy. So the
+    search tries chains of exchanges, each for the cluster with the lowest entropy at that moment. A
+    chain that does not lower the objective is undone.
     """
     if not objective.looks_at_diversity or state.clusters < 2:
         return True
@@ -306,8 +301,9 @@ def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> boo
 
 
 def _chain(state: State, k: int, objective: ObamObjective, number: int, depth: int) -> bool:
-    """Try a chain of up to `depth` exchanges that raise the least entropy of sensitive attribute
-    `number`. If the chain lowers the objective, keep it and return True; otherwise undo it.
+    """Try a chain of up to `depth` exchanges of records. Each raises the entropy of the sensitive
+    attribute with index `number` in the cluster where it is lowest. If the chain lowers the
+    objective, keep it and return True; otherwise undo it.
     """
     before = _value(objective, state)
     done: list[tuple[Exchange, int]] = []
@@ -327,11 +323,11 @@ def _chain(state: State, k: int, objective: ObamObjective, number: int, depth: i
 def _lift(
     state: State, k: int, objective: ObamObjective, number: int, depth: int
 ) -> Exchange | None:
-    """Return the best move or swap of records that raises the lowest entropy of sensitive attribute
-    `number` over the clusters; None if there is none.
+    """Return the best move or swap of records that raises the entropy of the sensitive attribute
+    with index `number` in the cluster where it is lowest. Return None if there is none.
 
-    The exchange must not lower the least entropy of any sensitive attribute. An increase above the
-    `depth`-th lowest entropy of the other clusters does not count.
+    The lowest entropy of no sensitive attribute may fall. A rise above the `depth`-th lowest
+    entropy of the other clusters does not count.
     """
     weakest = int(np.argmin(state.entropies[number]))
     pool = _pool(state, weakest)
@@ -365,8 +361,8 @@ def _lift(
 
 
 def _pool(state: State, cluster: int) -> Ints:
-    """Return the indices of records of the clusters near `cluster`, one record for each combination
-    of cluster and values, as candidates for an exchange with it.
+    """Return records of the clusters nearest to `cluster`, as candidates for an exchange with it.
+    Of records with the same cluster and the same values, only one is returned.
     """
     centres = state.centres()
     distance = np.sum((centres - centres[cluster]) ** 2, axis=1)
@@ -382,10 +378,8 @@ def _pool(state: State, cluster: int) -> Ints:
 
 
 def _kinds(state: State, records: Ints) -> Ints:
-    """Of the records with the indices `records`, return the first of each combination of cluster,
-    quasi-identifiers and sensitive values.
-
-    Records with the same combination are interchangeable for the search.
+    """Return the first of each group of records that have the same cluster, quasi-identifiers and
+    sensitive values. `records` has the indices of the records.
     """
     columns = [state.of[records], state.instance.of[records], *state.instance.sensitive[records].T]
     label = np.zeros(len(records), dtype=np.int64)
@@ -406,11 +400,10 @@ def _scores(
 ) -> Floats:
     """Return the approximate objective after each of M possible exchanges, shape (M,). In each, a
     record of `joining` joins `cluster`, and the record `leaving` leaves it (None for a move).
-    `changes` has the changes of the loss.
+    `changes` has the change of the information loss by each.
 
-    The entropy of each sensitive attribute in `cluster` counts as its least entropy, but at most as
-    its entry in `caps`. The loss of entropy in the other cluster is ignored here, and checked
-    before an exchange is applied.
+    The lowest entropy of a sensitive attribute is taken to be its entropy in `cluster`, but at most
+    its entry in `caps`. The other cluster is not considered.
     """
     scores = objective.infidelity(np.maximum(state.loss + changes, 0.0))
     for number, held in enumerate(state.held):
@@ -440,7 +433,7 @@ class Solution:
     value
         Value of the objective.
     converged
-        Whether every start ended at a state that no tried move or swap improves.
+        Whether the search from every start ended at clusters that no tried move or swap improves.
     """
 
     of: Ints
@@ -465,13 +458,12 @@ def optimise(
     """Search for clusters of at least k records from several starts; return the best solution for
     each weight of diversity.
 
-    Every start first minimises the information loss only; the lowest loss found is MIN(IL). For a
-    weight above 0, each start then alternates between raising the least entropies and minimising
-    the whole objective. Small tables are also searched from clusters with balanced diversity,
-    because these are closer to the best result for large weights.
+    The search from each start first minimises only the information loss. For a weight above 0, it
+    then alternates, at most `rounds` times, between raising the lowest entropies of sensitive
+    attributes and minimising the whole objective.
 
-    There are `clusters` clusters and `starts` random starts; each start alternates at most `rounds`
-    times.
+    There are `clusters` clusters and `starts` random starts. Small tables are also searched from
+    clusters with evenly distributed sensitive values.
     """
     total = instance.total
     ceilings = tuple(math.log2(size) if size > 1 else 1.0 for size in instance.sensitive_sizes)

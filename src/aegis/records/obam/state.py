@@ -27,7 +27,7 @@ class Instance:
     Attributes
     ----------
     points
-        P coordinates of each of the N records, shape (N, P).
+        P coordinates (numbers and ordinal values) of each of the N records, shape (N, P).
     nominal
         Codes of the Q categorical attributes in each record, shape (N, Q). `nominal_sizes` has the
         number of values of each attribute.
@@ -35,8 +35,8 @@ class Instance:
         Codes of the S sensitive attributes in each record, shape (N, S). `sensitive_sizes` has the
         number of values of each attribute.
     first, of
-        The index of the first record of each distinct combination of quasi-identifiers, and the
-        combination of each record.
+        For each distinct combination of quasi-identifiers, the index of its first record; and for
+        each record, the index of its combination.
     """
 
     points: Floats
@@ -49,7 +49,9 @@ class Instance:
 
     @classmethod
     def build(cls, records: Records, *, scaled: bool) -> Instance:
-        """Return the arrays of `records`; numbers keep their unit unless they are `scaled` to z-scores."""
+        """Return the arrays of `records`. Numbers keep their unit, or become z-scores if
+        `scaled`.
+        """
         space = Space.of(records, scaled=scaled)
         first, of = records.combinations
         held = [np.unique(a.codes, return_inverse=True) for a in records.sensitive]
@@ -75,8 +77,8 @@ class Instance:
 
 
 def entropy(counts: Ints) -> Floats:
-    """Return the entropy, in bits, of each list of V counts; an array of shape (..., V) gives shape
-    (...). A list without counts has the entropy 0.
+    """Return the entropy, in bits, of each list of V counts: shape (...) for an array of shape
+    (..., V). Counts that are all 0 have the entropy 0.
     """
     totals = np.maximum(counts.sum(axis=-1, keepdims=True), 1)
     shares = counts / totals
@@ -134,8 +136,8 @@ class State:
         return self.sums / np.maximum(self.sizes, 1)[:, None]
 
     def distances(self, combinations: Ints) -> Floats:
-        """Return the squared distance between each of D combinations of values and the centroid of
-        each of C clusters, shape (D, C).
+        """Return the squared distance between each of D combinations of values and the centre of
+        each of C clusters, shape (D, C). `combinations` has their indices.
         """
         rows = self.instance.first[combinations]
         total = self._apart(rows)
@@ -144,8 +146,8 @@ class State:
         return total
 
     def _apart(self, rows: Ints) -> Floats:
-        """Return the squared distance between the coordinates of each of the M records `rows` and
-        each of C centres, shape (M, C).
+        """Return the squared distance between the coordinates of each of M records and each of C
+        cluster centres, shape (M, C). `rows` has the indices of the records.
         """
         points, centres = self.instance.points[rows], self.centres()
         total = np.zeros((len(rows), self.clusters))
@@ -154,8 +156,8 @@ class State:
         return total
 
     def costs_of_adding(self, combinations: Ints) -> Floats:
-        """Return how much the information loss increases when a record with each of D combinations
-        of values joins each of C clusters, shape (D, C).
+        """Return how much the information loss increases when a record with one of D combinations
+        of values joins each of C clusters, shape (D, C). `combinations` has their indices.
         """
         rows = self.instance.first[combinations]
         total = self._apart(rows)
@@ -195,8 +197,8 @@ class State:
         return cost
 
     def best_moves(self, margin: Flags) -> tuple[Ints, Ints, Floats]:
-        """Find, for each record that may leave its cluster, the other cluster with the smallest
-        change of the information loss.
+        """For each record that may leave its cluster, find the other cluster that it joins at the
+        least information loss.
 
         Parameters
         ----------
@@ -206,8 +208,8 @@ class State:
         Returns
         -------
         records, targets, changes
-            The M records that may move, the best target cluster of each, and how much this move
-            alone changes the loss; each of shape (M,).
+            The M records that may move, the best cluster for each, and how much this move changes
+            the information loss; each of shape (M,).
         """
         records = np.flatnonzero(margin[self.of])
         if not len(records) or self.clusters < 2:
@@ -254,19 +256,16 @@ class State:
         return change
 
     def _unmatched(self, number: int, source: int, code: int) -> float:
-        """Return the change in mismatches of the categorical attribute `number` when a record with
-        the code `code` leaves cluster `source`: 0 or -1. A mismatch is a record that does not have
-        the most frequent code of its cluster.
+        """Return by how much the number of mismatches of a categorical attribute changes when a
+        record with this `code` leaves cluster `source`: 0 or -1. A mismatch is a record that does
+        not have the most frequent code of its cluster. `number` is the index of the attribute.
         """
         at_top = self.counts[number][source, code] == self.tops[number][source]
         return 0.0 if at_top and self.peaks[number][source] == 1 else -1.0
 
     def swap_changes(self, record: int, others: Ints) -> Floats:
-        """Return exactly how much the information loss changes if `record` and one of the M
-        `others` swap clusters, shape (M,).
-
-        The result has one change for each of the `others`. None of the `others` may be in the same
-        cluster as `record`.
+        """Return exactly how much the information loss changes if `record` swaps clusters with each
+        one of the M `others`, shape (M,). None of the `others` may be in the cluster of `record`.
         """
         source, targets = int(self.of[record]), self.of[others]
         step = self.instance.points[others] - self.instance.points[record]
@@ -292,8 +291,8 @@ class State:
         return change
 
     def move(self, record: int, target: int, change: float) -> None:
-        """Move a record to cluster `target`; `change` is the change of the information loss that
-        this causes.
+        """Move a record to cluster `target`. `change` is the change of the information loss by this
+        move.
         """
         source = int(self.of[record])
         self.of[record] = target
@@ -318,17 +317,17 @@ class State:
         self.loss += change
 
     def swap(self, record: int, other: int, change: float) -> None:
-        """Exchange the records `record` and `other` of different clusters; `change` is the change
-        of the information loss that this causes.
+        """Exchange two records of different clusters. `change` is the change of the information
+        loss by this exchange.
         """
         source, target = int(self.of[record]), int(self.of[other])
         self.move(record, target, change)
         self.move(other, source, 0.0)
 
     def diversity_after(self, record: int, target: int, other: int | None) -> list[float]:
-        """Return the least entropy over the clusters after `record` moves to cluster `target`, for
-        each sensitive attribute, in bits. The record `other` of that cluster takes its place, if
-        there is one.
+        """Return, for each sensitive attribute, the entropy in the cluster where it is lowest, in
+        bits, as it would be if `record` moved to cluster `target`. If `other` is not None, this
+        record of `target` moves to the cluster of `record`.
         """
         changed = [int(self.of[record]), target]
         least = []
@@ -344,7 +343,9 @@ class State:
         return least
 
     def diversity(self) -> list[float]:
-        """Return the least entropy over the clusters, for each sensitive attribute, in bits."""
+        """Return, for each sensitive attribute, the entropy in the cluster where it is lowest, in
+        bits.
+        """
         return [float(values.min()) for values in self.entropies]
 
 

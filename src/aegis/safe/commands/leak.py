@@ -45,7 +45,7 @@ KINDS = {JSON: "certificate", HTML: "report", YAML: "policy"}
 
 @dataclass(frozen=True, kw_only=True)
 class LeakCommand:
-    """The arguments of `aegis leak`."""
+    """Options and arguments of `aegis leak`."""
 
     subject: Annotated[
         Path,

@@ -35,8 +35,8 @@ Delta = Annotated[float | None, typer.Option("--delta", metavar="D", help=DELTA)
 
 @dataclass(frozen=True, kw_only=True)
 class StatedCost:
-    """A cost or a ceiling that the user states as an epsilon with a delta, or as a rho
-    (zCDP).
+    """A cost or a ceiling that the user states: an epsilon with a delta, or a rho (the unit of
+    zero-concentrated differential privacy).
     """
 
     epsilon: Epsilon = None
@@ -66,7 +66,7 @@ class StatedCost:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerCommand:
-    """The arguments of `aegis ledger`."""
+    """Options and arguments of `aegis ledger`."""
 
     ledger: Annotated[Path, typer.Argument(metavar="FILE", help="The ledger (SQLite).")]
     action: Annotated[
@@ -140,8 +140,8 @@ def command(asked: LedgerCommand) -> None:
 
 
 def _spend(book: Any, name: str, asked: LedgerCommand) -> None:
-    """Open the budget of the population `name` in the ledger `book`, or reserve a cost from this
-    budget, as the arguments of the command say.
+    """Carry out the action `open` or `reserve` of the command for the population `name`: set its
+    budget in the ledger `book`, or reserve a cost from it.
     """
     from aegis.safe.ledger import Spend
 

@@ -63,8 +63,8 @@ FIRST = (
 
 @dataclass(frozen=True, kw_only=True)
 class StatedVerdicts:
-    """The configurations for which the protected file states a verdict: whether they meet the
-    privacy rule.
+    """The options that select configurations for which the protected file states whether they meet
+    the privacy rule.
     """
 
     configurations: Path | None = option(
@@ -78,8 +78,8 @@ class StatedVerdicts:
     )
 
     def of(self, policy: Policy) -> Mapping[str, Configuration] | int:
-        """Return the configurations whose verdicts the user wants, by name, or the number N of
-        `--verdicts N`. If the user gives neither, the result is empty.
+        """Return the selected configurations by name, or the number N of `--verdicts N`. Without
+        either option, the result is empty.
         """
         from aegis.policy import load_configurations
 
@@ -94,7 +94,7 @@ class StatedVerdicts:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerOptions:
-    """The ledger and the population to which the cost is charged."""
+    """The options for the ledger and for the population to which the cost is charged."""
 
     ledger: Path | None = option(
         None,
@@ -112,7 +112,7 @@ class LedgerOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ProtectCommand:
-    """The arguments of `aegis protect`."""
+    """Options and arguments of `aegis protect`."""
 
     table: TableOrBundle
     policy: PolicyFile
@@ -191,10 +191,10 @@ def read_key(path: Path | None) -> bytes | None:
 def print_protected(
     shell: Output, made: ProtectedSummary, output: Path, policy: Path, *, head: str | None = None
 ) -> None:
-    """Print a description of the protected summary `made`, written to the file `output`, in the
-    requested format.
+    """Print what the protected summary `made` contains and where it was written, as text or JSON.
+    `output` is its file, and `policy` the file of its policy.
 
-    `head` is the hash of the ledger's last event; None without a ledger.
+    `head` is the hash of the ledger's last event; None if no ledger is used.
     """
     figures = made.to_dict() | ({} if head is None else {"ledger_head": head})
     names = ("attribute", "role", "cells", "masks")
@@ -228,8 +228,8 @@ def print_protected(
 
 
 def note_of_head(head: str) -> str:
-    """Return a note that advises the user to store `head`, the hash of the ledger's last event,
-    somewhere else.
+    """Return a note for the user: store `head`, the hash of the ledger's last event, in another
+    place.
     """
     return (
         f"Ledger head {head}: note it elsewhere, and check it with aegis ledger FILE verify --head"

@@ -44,7 +44,7 @@ REFUSED = {
 @dataclass(frozen=True)
 class RankedCounts:
     """A protected summary and the policy under which it is ranked or searched. `override` has the
-    owner's privacy rule if the user chose another one; else it is None.
+    privacy rule of the summary's owner if the user chose another rule; else it is None.
     """
 
     summary: ProtectedSummary
@@ -56,9 +56,9 @@ class RankedCounts:
     def rank(self, request: RankRequest, *, progress: Progress) -> Advice:
         """Rank the configurations of the request.
 
-        If the request names none, the configurations of the policy are ranked. If the policy has
-        none either, those are ranked for which the owner states whether they meet the privacy rule,
-        or else generated ones.
+        If the request names none, rank the configurations of the policy. If the policy has none
+        either, rank those for which the owner states whether they meet the privacy rule, or else
+        generated ones.
         """
         from aegis.safe.protect import rank_protected
 
@@ -87,8 +87,8 @@ class RankedCounts:
         return self._overridden(advice)
 
     def _overridden(self, advice: Advice) -> Advice:
-        """Add to the advice a sentence on the owner's privacy rule, if the user chose another rule
-        instead.
+        """Add a sentence to the advice if the user chose another privacy rule than the summary's
+        owner.
         """
         if self.override is None:
             return advice
@@ -127,9 +127,9 @@ def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedCo
 
 
 def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Output) -> None:
-    """Print the joint counts of an attribute and the label, estimated from the protected summary in
-    the file `path`. `options` are options of other summaries; raise `PolicyError` if any is not
-    None.
+    """Print the estimated number of rows by cell (set of values) of an attribute and label class,
+    from the protected summary in the file `path`. Raise `PolicyError` if any of the `options`,
+    which are only for exact summaries, is not None.
     """
     import numpy as np
 

@@ -113,8 +113,8 @@ class Ledger:
 
     @contextmanager
     def _writing(self, *, fresh: bool = False) -> Iterator[sqlite3.Connection]:
-        """Yield a connection with an open transaction, which excludes all other writers. `fresh`
-        says whether an empty file becomes a ledger.
+        """Yield a connection with an open transaction, which excludes all other writers. With
+        `fresh`, an empty file becomes a ledger.
         """
         with self._connected() as connection:
             connection.execute("begin immediate")
@@ -152,9 +152,9 @@ class Ledger:
     def open_population(
         self, name: str, *, ceiling: float, delta: float, unit: str = "rows"
     ) -> None:
-        """Open the budget of the population `name`. Nobody can raise its `ceiling` later, the
-        largest total cost in rho. `delta` is used to show rho as an epsilon. `unit` says what is
-        protected, `rows` or `persons`.
+        """Open the budget of the population `name`. `ceiling`, the largest total cost in rho, can
+        never be raised. `delta` is used to show rho as an epsilon. `unit` says what is protected,
+        `rows` or `persons`.
 
         Raises
         ------
@@ -183,8 +183,8 @@ class Ledger:
 
     @checks_types
     def population(self, name: str) -> LedgerPopulation:
-        """Return the population `name`; if it does not exist, raise `PolicyError`, which lists all
-        populations.
+        """Return the population `name`. If it does not exist, raise `PolicyError` with a list of
+        all populations.
         """
         with self._connected() as connection:
             return self._population(connection, name)
@@ -237,14 +237,14 @@ class Ledger:
         note
             The purpose of the output.
         version
-            The version of the table that the output is made from, if known.
+            The version of the table from which the output is made, if known.
 
         Raises
         ------
         PolicyError
-            The population is not in this ledger or protects another unit, the cost would exceed the
-            budget, or the ledger has recorded another table or secret key for this population.
-            Nothing is reserved.
+            Nothing is reserved, because the population is not in this ledger or protects another
+            unit, the cost would exceed the budget, or the ledger has recorded another table or
+            secret key for this population.
         """
         with self._writing() as connection:
             population = self._population(connection, name)
@@ -259,8 +259,8 @@ class Ledger:
     def _affordable(
         self, connection: sqlite3.Connection, population: LedgerPopulation, spend: Spend
     ) -> dict[str, Any]:
-        """Return the cost `spend` as JSON values; raise `PolicyError` if it exceeds what is left of
-        the population's budget.
+        """Return the cost `spend` as JSON values. Raise `PolicyError` if it exceeds the rest of the
+        population's budget, or has another unit.
         """
         name = population.name
         if spend.unit != population.unit:
@@ -281,8 +281,8 @@ class Ledger:
     def _check_version(
         self, connection: sqlite3.Connection, name: str, version: TableVersion
     ) -> None:
-        """Raise `PolicyError` if a file made from this version of the table of the population
-        `name` would, together with files of earlier versions, reveal rows.
+        """Raise `PolicyError` if a file made from this version of the population's table would
+        reveal rows when it is compared with files of earlier versions. `name` is the population.
         """
         made = [
             entry
@@ -321,22 +321,22 @@ class Ledger:
 
     @checks_types
     def begin(self, entry: int) -> None:
-        """Record that the output of the entry with this number begins: from now on its cost cannot
-        be refunded.
+        """Record that the output of entry number `entry` begins, so that its cost can no longer be
+        refunded.
         """
         self._move("begin", entry, {})
 
     @checks_types
     def commit(self, entry: int, digest: str, *, sensitivity: str = "", sigma: str = "") -> None:
-        """Record that the output of an entry was released, with its SHA-256 (`digest`) and the
-        sensitivity and the scale (`sigma`) of its noise, as texts.
+        """Record that the output of entry number `entry` was released. `digest` is its SHA-256;
+        `sensitivity` and `sigma` are the sensitivity and the scale of its noise, as text.
         """
         said = {"sensitivity": sensitivity, "sigma": sigma}
         self._move("commit", entry, {"digest": digest} | {k: v for k, v in said.items() if v})
 
     @checks_types
     def cancel(self, entry: int) -> None:
-        """Refund the reservation `entry`, an entry's number, which was never used.
+        """Refund the reserved cost of entry number `entry`, which was never used.
 
         Raises
         ------
@@ -346,10 +346,11 @@ class Ledger:
         self._move("cancel", entry, {})
 
     def refused(self, entry: int, error: BaseException) -> None:
-        """Refund the reservation `entry` after an error, unless noise had been drawn.
+        """Refund the reserved cost of entry number `entry` after an error, unless noise had been
+        drawn.
 
-        An error after noise was drawn is an answer about the table. If such answers were free,
-        somebody could repeat a request until the refusals reveal the values that noise hides.
+        If errors after drawing noise were free, somebody could repeat a request until the errors
+        reveal what noise hides.
         """
         if not isinstance(error, AegisError) or not error.noise_drawn:
             self.cancel(entry)
@@ -373,8 +374,8 @@ class Ledger:
 
     @checks_types
     def list_release(self, name: str, note: str, digest: str) -> int:
-        """Record a release for the population `name` without differential privacy, such as a
-        k-anonymous release; return the number of its entry. `note` describes the release, and
+        """Record a release without differential privacy for the population `name`, such as a
+        k-anonymous table. Return the number of its entry. `note` describes the release, and
         `digest` is its SHA-256.
         """
         with self._writing() as connection:
@@ -383,8 +384,8 @@ class Ledger:
 
     @checks_types
     def note(self, name: str, note: str) -> int:
-        """Record the text `note` for the population `name`, as an event without cost, such as a
-        refusal; return the number of its entry.
+        """Record the text `note`, such as a refusal, for the population `name`, as an event without
+        cost. Return the number of its entry.
         """
         with self._writing() as connection:
             self._population(connection, name)
@@ -411,12 +412,12 @@ class Ledger:
         note: str = "",
         version: TableVersion | None = None,
     ) -> Iterator[Spending]:
-        """Reserve a cost from the budget of the population `name` for a block of work; refund the
-        cost if the block fails before output begins or noise is drawn.
+        """Return a context manager that reserves a cost from the budget of the population `name`.
+        The cost is refunded if the `with` block fails before output begins or noise is drawn.
 
-        The block calls `begin` of the yielded object before the first byte of output and `commit`
-        after the last one. `spend` is the cost (None for perturbed counts, which have no cost),
-        `note` the purpose, and `version` the version of the table.
+        In the block, call `begin` of the yielded object before the first byte of output, and
+        `commit` after the last one. `spend` is the cost (None for perturbed counts, which have no
+        cost), `note` the purpose, and `version` the version of the table.
         """
         entry = self.reserve(name, spend, note=note, version=version)
         spent = Spending(self, entry)
@@ -438,8 +439,8 @@ class Ledger:
 
     @checks_types
     def verify(self, head: str | None = None) -> int:
-        """Check that every event has the hash that follows from its content and the event before,
-        and return the number of events.
+        """Check that every event has the hash that follows from its content and the event before.
+        Return the number of events.
 
         Parameters
         ----------
@@ -482,7 +483,9 @@ class Ledger:
 
 
 class Spending:
-    """A reserved cost, passed to the code that produces the output."""
+    """A reserved cost. The code that produces the output reports on it when the output begins and
+    when it was released.
+    """
 
     def __init__(self, ledger: Ledger, entry: int) -> None:
         self.ledger = ledger
@@ -527,10 +530,8 @@ def _append(
     entry: int,
     content: Mapping[str, Any],
 ) -> int:
-    """Append an event of a population to the ledger that `connection` has open; return the number
-    of the entry to which it belongs.
-
-    `kind` and `content` describe the event. If `entry` is 0, the event starts a new entry.
+    """Append an event of a population to the ledger. `kind` and `content` describe the event.
+    Return the number of the entry to which it belongs; if `entry` is 0, it starts a new entry.
     """
     written = json.dumps(content, sort_keys=True, ensure_ascii=False)
     try:
@@ -563,7 +564,7 @@ def _populations(connection: sqlite3.Connection) -> dict[str, LedgerPopulation]:
 
 
 def _entries(connection: sqlite3.Connection) -> dict[int, Entry]:
-    """Return the entries of the ledger, by number, in their state after all events."""
+    """Return the current state of all entries of the ledger, by their numbers."""
     entries: dict[int, Entry] = {}
     rows = connection.execute(
         "select time, kind, population, entry, content from event order by number"

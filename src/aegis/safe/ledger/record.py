@@ -11,7 +11,7 @@ from aegis.options import check_fields
 
 
 class EntryState(StrEnum):
-    """The state of an entry in the ledger, from a reserved cost to a released output."""
+    """The state of an entry in the ledger: reserved, begun, committed, cancelled or listed."""
 
     RESERVED = "reserved"
     """The cost counts, but no output has been released yet."""
@@ -38,8 +38,8 @@ class Spend:
     unit
         The protected unit: `rows`, or `persons` with at most `rows_per_person` rows each.
     sensitivity, sigma
-        Sensitivity and standard deviation of the noise, for each round of noise, as readable text;
-        empty until the output is released.
+        Sensitivity and standard deviation of the noise, as readable text; empty until the output is
+        released.
     rows_per_person
         Largest number of rows of one person; 1 for rows.
 
@@ -66,17 +66,16 @@ class Spend:
 
 @dataclass(frozen=True)
 class TableVersion:
-    """The version of a population's table that an output is made from.
+    """The version of a population's table from which an output is made.
 
     Attributes
     ----------
     table
         SHA-256 of the table.
     key
-        Fingerprint of the secret key that perturbs level counts; empty for other levels.
+        Fingerprint of the secret key with which counts are perturbed; empty without such a key.
     new
-        Whether the caller states that the table is a new version of the table that the ledger has
-        recorded.
+        Whether the caller states that the table is a new version of the table in the ledger.
     """
 
     table: str
@@ -89,7 +88,7 @@ class TableVersion:
 
 @dataclass(frozen=True)
 class LedgerPopulation:
-    """The people or rows that a budget protects; all versions of a table share the budget.
+    """The persons or rows that a budget protects; all versions of their table share the budget.
 
     Attributes
     ----------
@@ -170,7 +169,5 @@ class Balance:
 
     @property
     def left(self) -> float:
-        """The privacy budget that is left for the population, in rho (zero-concentrated
-        differential privacy).
-        """
+        """The rest of the population's budget, in rho (zero-concentrated differential privacy)."""
         return max(self.population.ceiling - self.spent, 0.0)

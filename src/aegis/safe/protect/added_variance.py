@@ -23,13 +23,12 @@ from aegis.safe.protect.model import (
 
 def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> Floats:
     """Estimate the variance that protection added to each count of a label table, shape (K, C). A
-    label table has the number of rows for K cells (sets of values of the attribute) and C classes.
+    label table has the rows by K cells (sets of values of the attribute) and C classes.
 
     Noise adds the same variance to all counts. Rounding, and random changes that a secret key
-    determines, add a variance that depends on the true count, and is 0 for a count of 0. The true
-    count is not known, so the function returns the expected variance for a Poisson count. Its mean
-    is the number of rows in the cell, multiplied by the share of rows in the class. So the function
-    does not overestimate the variance in rare classes, where most counts are 0.
+    determines, add a variance that depends on the unknown true count. Then the expected variance
+    for a Poisson count is returned, whose mean is the rows of the cell times the share of the
+    class.
     """
     if summary.level is not ProtectionLevel.COUNTS:
         variance = np.square(summary.cell_error) * attribute.units[:, None].astype(np.float64)
@@ -41,12 +40,11 @@ def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> 
 
 @cache
 def variance_by_count(protection: Protection) -> tuple[float, ...]:
-    """Return the variance of the change that protection level `counts` makes to the counts 0, 1,
-    ...
+    """Return the variance that protection level `counts` adds to a true count of 0, 1, 2 and so on;
+    the last entry is for all larger counts.
 
-    The last entry is for all larger counts. Random rounding to a multiple of b changes a count with
-    remainder r by -r or b - r, so its variance is r (b - r). For large counts the mean over all
-    remainders is used.
+    Random rounding to a multiple of b changes a count with remainder r by -r or b - r, so its
+    variance is r (b - r). For large counts the mean over all remainders is used.
     """
     step = protection.step or 1
     if protection.method is CellMethod.ROUNDING:
@@ -61,8 +59,9 @@ def variance_by_count(protection: Protection) -> tuple[float, ...]:
 
 
 def _expected(by_count: tuple[float, ...], mean: Floats) -> Floats:
-    """Return the expected variance that protection adds to Poisson counts with the means `mean`.
-    `by_count` has the variance for the counts 0, 1, ...; the last entry is for all larger counts.
+    """Return the expected variance of protection for Poisson counts with the means `mean`.
+    `by_count` has the variance for true counts of 0, 1, 2 and so on; the last entry is for all
+    larger counts.
     """
     from scipy.special import gammaln, xlogy
 

@@ -38,7 +38,7 @@ _LOG_ORDERS = (-12.0, 14.0)
 
 
 class Unit(StrEnum):
-    """The unit that differential privacy protects, rows or persons: two tables are neighbours if
+    """The unit that differential privacy protects: rows or persons. Two tables are neighbours if
     they differ in one unit.
     """
 
@@ -50,15 +50,15 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class NoiseRound:
-    """A set of figures (a round) to which noise of the same scale was added.
+    """A set of published figures to which noise of the same scale was added.
 
     Attributes
     ----------
     name
         Description of the figures.
     sensitivity
-        L2 sensitivity: the largest L2 distance by which the set of figures changes if one person
-        (or row) is added or removed.
+        L2 sensitivity: the largest L2 distance by which the figures change if one person (or row)
+        is added or removed.
     sigma
         Scale of the discrete Gaussian noise, in the units of the figures.
     rho
@@ -73,22 +73,21 @@ class NoiseRound:
 
 @dataclass(frozen=True)
 class NamingThreshold:
-    """A threshold for noisy numbers of rows: the name of a value, a cell (set of values) or a label
-    class is published only if its noisy number of rows exceeds the threshold.
+    """A threshold for publishing names: a value, a cell (set of values) or a label class is named
+    only if its noisy number of rows reaches the threshold.
 
     Attributes
     ----------
     name
-        Name of the set of noisy figures (round) that are compared with the threshold.
+        Name of the set of noisy figures that are compared with the threshold.
     least
-        Smallest noisy number of rows with which a name is published.
+        The threshold: smallest noisy number of rows with which a name is published.
     sigma
-        Scale of the noise of that round.
+        Scale of the noise in these figures.
     columns
-        Number of noisy counts that are added up in each noisy number of rows.
+        Number of noisy counts that are added up to a noisy number of rows.
     cells
-        Largest number of cells that can contain rows of one unit (a row or a person) and of no
-        other.
+        Largest number of cells that can contain rows of only one unit (a row or a person).
     alone
         Largest number of rows of this unit in such a cell.
     delta
@@ -105,16 +104,15 @@ class NamingThreshold:
 
 
 def rho_of(sensitivity: float, sigma: float) -> float:
-    """Return rho, the privacy cost (zCDP) of Gaussian noise of scale `sigma` on figures with this
-    `sensitivity`.
+    """Return the privacy cost rho (zero-concentrated differential privacy) of Gaussian noise of
+    scale `sigma` on figures with this L2 `sensitivity`.
     """
     return sensitivity * sensitivity / (2.0 * sigma * sigma)
 
 
 def sigma_of(sensitivity: float, rho: float) -> float:
-    """Return the scale of Gaussian noise that, on figures with this L2 sensitivity, costs `rho`,
-    the privacy loss in zero-concentrated differential privacy (zCDP). The scale is increased by a
-    factor of 1 + 1e-9 to allow for rounding errors.
+    """Return the scale of Gaussian noise that costs `rho` (zero-concentrated differential privacy)
+    on figures with this L2 sensitivity. A factor of 1 + 1e-9 allows for rounding errors.
     """
     return sensitivity / math.sqrt(2.0 * rho) * (1.0 + 1e-9)
 
@@ -175,21 +173,17 @@ def budget_of(epsilon: float, delta: float) -> float:
 
 
 def threshold_of(sigma: float, classes: int, cells: int, delta: float, alone: int = 1) -> float:
-    """Return the noisy number of rows above which a cell (a set of values) may be named if the
-    policy does not declare names.
+    """Return the threshold for publishing the name of a cell (a set of values) that the policy does
+    not declare: the smallest noisy number of rows that is enough.
 
-    A unit (a row or a person) can be the only unit in at most `cells` cells, with at most `alone`
-    rows in each. Such a cell has noise of scale `sigma` in each of `classes` counts. The noise adds
-    up to at least t with a probability of at most exp(-t^2 / (2 classes sigma^2)), because the
-    discrete Gaussian is subgaussian (Canonne, Kamath and Steinke, 2020, fact 8 and corollary 9).
-
-    A cell is not named if its noisy total is below
+    One unit (a row or a person) can be the only unit in at most `cells` cells, with at most `alone`
+    rows in each. Any of them is named with a probability of at most `delta`. Each cell has noise of
+    scale `sigma` in each of `classes` counts, so the threshold is
 
         alone + sigma sqrt(2 classes log(cells / delta)).
 
-    So with a probability of at most `delta`, a cell with only this unit is named. If none is named,
-    the output is the same as without the unit (for the argument see Korolova et al., Releasing
-    search queries and clicks privately, WWW 2009).
+    Tail of the discrete Gaussian: Canonne, Kamath and Steinke, 2020, fact 8 and corollary 9.
+    Argument: Korolova et al., Releasing search queries and clicks privately, WWW 2009.
     """
     check_delta(delta)
     return alone + sigma * math.sqrt(2.0 * classes * math.log(max(cells, 1) / delta))
@@ -203,10 +197,8 @@ def is_number(given: object, *, whole: bool = False) -> bool:
 
 
 def delta_of(threshold: NamingThreshold) -> float:
-    """Return the largest probability that, under a threshold, the name of a cell (set of values)
-    with rows of only one unit (a row or a person) is published.
-
-    This is the inverse of `threshold_of`.
+    """Return the largest probability that, with this threshold, a name is published that only one
+    unit (a row or a person) has: the inverse of `threshold_of`.
     """
     above = max(threshold.least - threshold.alone, 0.0)
     noise = 2.0 * threshold.columns * threshold.sigma * threshold.sigma
@@ -232,17 +224,17 @@ def check_delta(delta: float) -> None:
 
 
 class Budget:
-    """The remaining privacy budget of level `noise`, and a record of its use.
+    """The remaining privacy budget for noise, and a record of its use.
 
     Parameters
     ----------
     epsilon, delta
-        The guarantee. If names of values or classes are paid from the budget, they use half of
-        delta.
+        The guarantee of differential privacy. If names of values or classes are paid from the
+        budget, they use half of delta.
     unit_rows
         Largest number of rows of one unit: 1 if the unit is a row.
     namings
-        Number of thresholds for names that are paid from the budget.
+        Number of thresholds for publishing names that are paid from the budget.
     """
 
     def __init__(self, epsilon: float, delta: float, unit_rows: int, namings: int) -> None:
@@ -255,7 +247,9 @@ class Budget:
 
     @contextmanager
     def marking(self) -> Iterator[None]:
-        """Mark an error that occurs after noise was drawn, so that the cost of the noise is not refunded."""
+        """Return a context manager that marks errors after noise was drawn, so that the cost of the
+        noise is not refunded.
+        """
         try:
             yield
         except AegisError as error:
@@ -270,7 +264,8 @@ class Budget:
         rho: float,
         keys: Sequence[Sequence[str]] | None = None,  # noqa: ARG002 - for who checks the account
     ) -> tuple[list[Ints], float]:
-        """Add noise that costs `rho` to figures; return them and the scale of the noise.
+        """Add noise to figures at the privacy cost `rho`. Return the noisy figures and the scale of
+        the noise.
 
         Parameters
         ----------
@@ -279,12 +274,12 @@ class Budget:
         figures
             Arrays of whole numbers.
         sensitivity
-            Largest change of all figures together by one row, as an L2 distance.
+            Largest change of all figures together by adding or removing one row, as an L2 distance.
         rho
             The privacy cost to spend (zCDP).
         keys
-            For each array, a text for each of its lines that says what the line counts. They are
-            needed if it depends on the table which lines there are.
+            For each array, a text for each of its lines that says what the line counts. Needed if
+            the set of lines depends on the table.
         """
         distance = sensitivity * self.unit_rows
         sigma = sigma_of(distance, rho)
@@ -299,7 +294,7 @@ class Budget:
 
     def threshold(self, name: str, sigma: float, columns: int, tables: int) -> float:
         """Return the smallest noisy number of rows with which the name of a value, a cell (set of
-        values) or a label class may be published, and record this threshold.
+        values) or a label class may be published, and record it.
 
         Parameters
         ----------
@@ -308,7 +303,7 @@ class Budget:
         sigma
             Scale of the noise.
         columns
-            Number of noisy counts that are added up in each noisy number of rows.
+            Number of noisy counts that are added up to a noisy number of rows.
         tables
             Number of tables to which each row contributes and whose names are paid from the budget.
         """

@@ -45,7 +45,7 @@ class Cells:
     name, role, kind, weight
         Name of the attribute, its role, kind of values, and weight in a mean over attributes.
     of_value
-        Number of the cell to which each of the V distinct values belongs, shape (V,); `UNNAMED` if
+        Index of the cell to which each of the V distinct values belongs, shape (V,); `UNNAMED` if
         the value has no cell.
     joint
         Number of rows in each of the K cells and C label classes, shape (K, C); rows without a
@@ -75,13 +75,13 @@ class Cells:
 
     @property
     def has_unnamed(self) -> bool:
-        """Whether there may be values without a cell, that is without a published name."""
+        """Whether some values may have no cell, because their names are not published."""
         return self.bought or not self.complete
 
     @property
     def keys(self) -> list[str]:
-        """For each cell (set of values), a text that identifies it: its masked values under all
-        candidate masks.
+        """A text that identifies each cell (set of values): its masked values under all candidate
+        masks.
         """
         return [
             "\x1e".join(c.shown[int(c.groups[i])] for c in self.candidates)
@@ -89,11 +89,8 @@ class Cells:
         ]
 
     def in_order(self) -> Cells:
-        """Sort the cells (sets of values) and the groups that masks form of them by their masked
-        values alone.
-
-        The order in which values occur in the table would reveal something about values whose names
-        are not published.
+        """Sort the cells (sets of values), and the groups that each mask forms of them, by masked
+        values. Their order in the table would reveal something about unpublished values.
         """
         ranked = []
         for candidate in self.candidates:
@@ -113,8 +110,8 @@ class Cells:
         )
 
     def keep(self, chosen: Flags) -> Cells:
-        """Return only some of the K cells: those with True in `chosen`, shape (K,). The values of
-        the other cells then belong to no cell.
+        """Keep only the cells (sets of values) for which `chosen` is True, shape (K,) for K cells.
+        The values of other cells then belong to no cell.
         """
         place = np.where(chosen, np.cumsum(chosen) - 1, UNNAMED)
         return replace(
@@ -125,8 +122,8 @@ class Cells:
         )
 
     def join(self, target: Ints) -> Cells:
-        """Merge cells: each of the K cells goes into the cell whose index is in `target`, shape
-        (K,).
+        """Merge cells (sets of values). `target` has, for each of the K cells, the index of the
+        cell into which it is merged, shape (K,).
         """
         stays = target == np.arange(self.count)
         place = (np.cumsum(stays) - 1)[target]
@@ -141,8 +138,8 @@ class Cells:
 
 
 def _moved(of_value: Ints, place: Ints) -> Ints:
-    """Return the cell of each value after each of the K cells got the number in `place`, shape
-    (K,). `of_value` has the old cell of each value.
+    """Return the new cell index of each value after cells were renumbered. `of_value` has the old
+    cell of each value, and `place` the new index of each of the K old cells, shape (K,).
     """
     moved = np.full(len(of_value), UNNAMED, dtype=np.int64)
     named = of_value >= 0
@@ -151,8 +148,8 @@ def _moved(of_value: Ints, place: Ints) -> Ints:
 
 
 def _shrunk(candidate: ProtectedCandidate, groups: Ints) -> ProtectedCandidate:
-    """Return a candidate mask with only the groups that still have cells. `groups` has the old
-    group of each remaining cell; groups are renumbered.
+    """Return a candidate mask without the groups that have lost all their cells. `groups` has the
+    old group of each remaining cell; the groups are renumbered.
     """
     left, renumbered = np.unique(groups, return_inverse=True)
     return replace(
@@ -163,19 +160,17 @@ def _shrunk(candidate: ProtectedCandidate, groups: Ints) -> ProtectedCandidate:
 
 
 def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandidate:
-    """Add to a candidate mask one cell for all unnamed values, that is values whose names are not
-    published.
+    """Add to a candidate mask one cell for all values whose names are not published.
 
-    If the mask distinguishes all named cells, the new cell is a separate group. A coarser mask can
-    put unnamed values into any group, and it is not known which. So the new cell joins the largest
-    group; then the score is not overestimated.
+    If the mask distinguishes all other cells, the new cell is a separate group. Otherwise it joins
+    the largest group, so that the score is not overestimated.
 
     Parameters
     ----------
     candidate
         A mask of the attribute.
     table
-        Number of rows in each of the K named cells and C label classes, shape (K, C).
+        Number of rows in each of the K other cells and C label classes, shape (K, C).
     """
     if candidate.size in (0, len(table)) and len(table) != 1:
         group, shown = candidate.size, (*candidate.shown, UNNAMED_SHOWN)
@@ -206,7 +201,9 @@ def check_summary(summary: Summary, policy: Policy) -> None:
 
 
 def learned(attribute: AttributeSummary) -> bool:
-    """Return whether a candidate mask of the attribute learns parameters from the data."""
+    """Return whether a candidate mask of the attribute learns parameters, such as cut points, from
+    the data.
+    """
     return not all(c.declared.fitted for c in attribute.candidates)
 
 
@@ -218,14 +215,15 @@ def cells_of(attribute: AttributeSummary) -> Cells:
 
 def cells_in(column: TypedColumn, masks: Sequence[Mask] | None = None) -> Cells:
     """Return the cells of a parsed column (sets of values that no candidate mask distinguishes),
-    sorted by their masked values alone.
+    sorted by masked values.
 
     Parameters
     ----------
     column
         The column.
     masks
-        Masks to use instead of the candidates' masks: the same ones, fitted to other counts.
+        The candidate masks, fitted to other counts; by default as they are in the column's
+        attribute.
     """
     chosen = [c.mask for c in column.attribute.candidates] if masks is None else list(masks)
     evaluated = evaluate(chosen, column.values)
@@ -234,8 +232,8 @@ def cells_in(column: TypedColumn, masks: Sequence[Mask] | None = None) -> Cells:
 
 
 def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ...]]]) -> Cells:
-    """Form the cells of a column, the sets of values that no mask distinguishes. Each mask is given
-    with the number of the group to which each value belongs, and the masked values of the groups.
+    """Form the cells of a column: the sets of values that no mask distinguishes. Each mask comes
+    with the group index of each value, and with the masked value of each group.
     """
     attribute = column.attribute
     own = common_refinement([groups for _, groups, _ in masks]).astype(np.int64)
@@ -261,11 +259,10 @@ def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ..
 
 
 def fit_to(column: TypedColumn, counts: Ints, named: Flags) -> list[Mask]:
-    """Fit the candidate masks of a column to protected counts of those values whose names may be
-    published.
+    """Fit the candidate masks of a column that learn from data, using protected counts.
 
-    `counts` has the number of rows for each of the U distinct values, and `named` whether its name
-    may be published; both have shape (U,).
+    `counts` has the protected number of rows of each of the U distinct values, and `named` says
+    whether the name of the value may be published; both have shape (U,).
     """
     values = column.values.filter(pa.array(named.tolist(), pa.bool_()))
     data = ValueCounts(column.kind, values, np.maximum(counts[named], 0))
@@ -273,8 +270,8 @@ def fit_to(column: TypedColumn, counts: Ints, named: Flags) -> list[Mask]:
 
 
 def public_names(given: Collection[str], summary: Summary) -> frozenset[str]:
-    """Return the names of the attributes that the owner declares public in `given`; `*` stands for
-    all attributes.
+    """Return the names of the attributes whose values the owner declares public. `given` has the
+    names, or `*` for all attributes.
 
     Raises
     ------
@@ -290,12 +287,11 @@ def public_names(given: Collection[str], summary: Summary) -> frozenset[str]:
 
 
 def without_small(cells: Cells, threshold: int) -> Cells:
-    """Merge cells (sets of values) of fewer than `threshold` rows into the most similar cells.
+    """Merge cells (sets of values) of fewer than `threshold` rows into the most similar cells,
+    because the name of a small cell would reveal that somebody has its values.
 
-    The name of such a small cell would reveal that somebody has its values. So it is merged into
-    the cell that is in the same group under most candidates, or into the largest of several such
-    cells. Under all other candidates its rows then count in the group of that cell. The attribute
-    has no cells if the table has fewer rows than the threshold.
+    The most similar cell is in the same group under most candidate masks; among equals, it is the
+    largest. The attribute has no cells if the table has fewer rows than the threshold.
     """
     totals = cells.joint.sum(axis=1)
     groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)
@@ -316,13 +312,13 @@ def without_small(cells: Cells, threshold: int) -> Cells:
 
 
 def _most_alike(groups: Ints, totals: Ints, cell: int, stays: Flags) -> int:
-    """Return the index of the cell that most candidates group with `cell`; among equals, the
-    largest.
+    """Return the index of the cell that is in the same group as `cell` under most candidate masks;
+    among equals, the largest.
 
     Parameters
     ----------
     groups
-        Group of each of K cells under each of G candidates, shape (G, K).
+        Group of each of K cells (sets of values) under each of G candidates, shape (G, K).
     totals, stays
         Rows of each cell, and whether the cell may be returned, shape (K,) each.
     """
@@ -333,8 +329,8 @@ def _most_alike(groups: Ints, totals: Ints, cell: int, stays: Flags) -> int:
 
 
 def join_similar(cells: Cells, cell: int) -> Cells:
-    """Merge the cell with index `cell` into the most similar cell, the one that most candidate
-    masks group with it.
+    """Merge the cell (set of values) with index `cell` into the most similar cell: the one that is
+    in the same group under most candidate masks.
     """
     groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)
     totals = cells.joint.sum(axis=1)
@@ -352,7 +348,7 @@ class NamedClasses:
     names
         The text of each class.
     place
-        For each of the C classes of the exact label, the index in `names`, shape (C,); -1 if the
+        For each of the C label classes of the table, the index in `names`, shape (C,); -1 if the
         class is not published.
     """
 
@@ -360,7 +356,7 @@ class NamedClasses:
     place: Ints
 
     def of(self, joint: Ints) -> Ints:
-        """Convert counts by class of the exact label to counts by published class; classes are the
+        """Convert counts by label class of the table to counts by published class. Classes are the
         last axis of `joint`.
         """
         chosen = self.place[:, None] == np.arange(len(self.names))
@@ -368,14 +364,14 @@ class NamedClasses:
         return columns
 
     def within(self, cells: Cells) -> Cells:
-        """Return an attribute's cells (sets of values), with their rows in only the published
-        classes.
+        """Return an attribute's cells (sets of values), where only rows of published classes
+        count.
         """
         return replace(cells, joint=self.of(cells.joint))
 
 
 def declared_classes(label: Label) -> tuple[str, ...]:
-    """Return the classes of the label that a policy declares, by name or by cut points; empty if it
+    """Return the label classes that a policy declares by name or by cut points; empty if it
     declares none.
     """
     if not label.cuts:
@@ -391,14 +387,14 @@ def _cuts_of(label: Label) -> Quantiles:
 
 
 def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool) -> NamedClasses:
-    """Return the label classes that the policy declares (`declared`), with their places in the
-    table's label.
+    """Return the label classes that the policy declares. `label` is the table's label, and
+    `declared` the label in the policy.
 
     Raises
     ------
     PolicyError
-        The label was not cut at the points of the policy, or rows have an undeclared class and
-        `others_refused` is set.
+        The table's label was not cut at the points of the policy, or `others_refused` is set and
+        rows have an undeclared class.
     """
     if declared.cuts and (label.mask is None or label.mask != _cuts_of(declared)):
         raise PolicyError(
@@ -419,16 +415,16 @@ def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool
 
 
 def tallied(label: LabelSummary) -> tuple[tuple[str, ...], Ints]:
-    """Return the classes that occur in the label column, and the number of rows in each class. The
-    order of the classes depends only on the names of the classes.
+    """Return the classes that occur in the label column, sorted by name, and the number of rows in
+    each.
     """
     place, texts = _places(label)
     return texts, np.bincount(place, weights=label.counts, minlength=len(texts)).astype(np.int64)
 
 
 def named(label: LabelSummary, chosen: Flags) -> NamedClasses:
-    """Return the classes that occur in the label column, in the order of `tallied`, for which
-    `chosen` is True.
+    """Return the label classes to publish. `chosen` says for each class of the label column, sorted
+    by name, whether it is published.
 
     Raises
     ------

@@ -57,7 +57,7 @@ class ColumnType(StrEnum):
 
     @property
     def kind(self) -> Kind:
-        """The kind of these values, which determines the masks that accept them."""
+        """The kind of values that have this type; it determines which masks accept them."""
         return Kind.DATE if self is ColumnType.TIME else Kind(self.value)
 
 
@@ -80,7 +80,7 @@ _ARROW = {
 
 @dataclass(frozen=True, eq=False)
 class TypedColumn:
-    """The values of an attribute, parsed one by one as values of the same type.
+    """The values of a column, each parsed as a value of the same type.
 
     Attributes
     ----------
@@ -89,8 +89,8 @@ class TypedColumn:
     kind
         The kind of the values.
     values
-        The U distinct values, shape (U,), ascending, null last. These are the values of the table,
-        or all declared values and null.
+        The U distinct values, shape (U,), ascending, null last. They are the values of the table,
+        or all values that the policy declares, and null.
     place
         For each of the V distinct values of the table, the index in `values`, shape (V,); -1 if the
         value is not in `values`.
@@ -111,7 +111,7 @@ class TypedColumn:
 
 
 def type_of(value: Any) -> ColumnType:
-    """Return the type of a single value, independent of the type of its column."""
+    """Return the type of a value, from this value alone."""
     if isinstance(value, bool):
         return ColumnType.BOOLEAN
     if isinstance(value, int):
@@ -157,9 +157,8 @@ def _moment_of(text: str) -> datetime | None:
 def plain_text(text: str) -> str:
     """Return a text as it would be shown if all values of its column had the same type.
 
-    For example, a column of 2.50 and 3.50 is read as the numbers 2.5 and 3.5. If the column also
-    contains a single "n/a", all values are texts. A summary protected by noise shows 2.5 in both
-    cases, so that nobody can see whether there is an "n/a".
+    For example, 2.50 in a column of numbers is shown as 2.5. A single "n/a" would turn all values
+    into texts, and 2.50 would show that there is one. So 2.5 is shown in both cases.
     """
     own = _type_of_text(text)
     if own is ColumnType.TEXT or _INTEGER.fullmatch(text):
@@ -169,7 +168,7 @@ def plain_text(text: str) -> str:
 
 
 def votes_of(attribute: AttributeSummary) -> Ints:
-    """Count the rows with values of each type in `TYPES`, without nulls, shape (6,)."""
+    """Return how many rows have a value of each type in `TYPES`, without nulls, shape (6,)."""
     values, counts = attribute.values, attribute.counts
     votes = np.zeros(len(TYPES), dtype=np.int64)
     if pa.types.is_integer(values.type):
@@ -183,14 +182,15 @@ def votes_of(attribute: AttributeSummary) -> Ints:
 
 
 def agreed_type(votes: Ints, sigma: float, allowed: Collection[ColumnType]) -> ColumnType:
-    """Return the narrowest allowed type that fits the rows' noisy votes on the type of a column.
+    """Choose the type of a column from noisy numbers of rows with values of each type: the
+    narrowest allowed type that fits them.
 
     Parameters
     ----------
     votes
         Noisy number of rows of each type in `TYPES`, shape (6,).
     sigma
-        Standard error of each vote count.
+        Standard error of each of these numbers.
     allowed
         Types that fit the candidate masks, at least one.
     """
@@ -209,8 +209,8 @@ def _covered(own: ColumnType) -> set[ColumnType]:
 def types_allowed(
     attribute: AttributeSummary, declared: ValueType | None
 ) -> tuple[ColumnType, ...]:
-    """Return the types that a column can have, given the type that the policy declares (None if it
-    declares none) and the candidate masks.
+    """Return the types that a column can have, given its candidate masks and the type that the
+    policy declares (`declared`, None if it declares none).
     """
     return tuple(
         t
@@ -248,7 +248,7 @@ def as_stored(attribute: AttributeSummary) -> TypedColumn:
 def read_column(
     attribute: AttributeSummary, own: ColumnType, declared: Sequence[Any] = ()
 ) -> TypedColumn:
-    """Parse the values of a column one by one as values of the type `own`.
+    """Parse each value of a column as a value of the type `own`.
 
     Parameters
     ----------
@@ -285,8 +285,8 @@ def read_column(
 
 
 def _read(values: pa.Array, own: ColumnType) -> tuple[pa.Array, Flags]:
-    """Parse values as the type `own`; return the parsed values, null if parsing fails, and whether
-    each value was parsed or was null already.
+    """Parse values as the type `own`. Return the parsed values (null if parsing fails), and for
+    each value whether it was parsed or was null before.
     """
     goal = _ARROW[own]
     fits = np.ones(len(values), dtype=bool)

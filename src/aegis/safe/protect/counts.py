@@ -77,8 +77,8 @@ class Perturbation:
     key
         The secret key. Anyone who has the key can remove the perturbation.
     method
-        Random rounding, or cell keys: small random changes that depend only on the cell and the
-        key.
+        Random rounding, or cell keys: small changes that look random, but depend only on the cell
+        and the key.
     threshold
         Number of rows from which a cell counts as large; at least 2.
     step
@@ -120,14 +120,12 @@ class Perturbation:
 
     @property
     def width(self) -> int:
-        """The base of which rounded counts are multiples, or the largest change that a cell key
-        makes to a count.
-        """
+        """For rounding, the base of the multiples; for cell keys, the largest change of a count."""
         return self.threshold if self.step is None else self.step
 
     @property
     def spread(self) -> float:
-        """The variance of the change that a cell key makes to a count."""
+        """The variance of the change that the method of cell keys makes to a count."""
         return self.threshold / 2 if self.variance is None else self.variance
 
     @property
@@ -143,8 +141,8 @@ class Perturbation:
         return spread_of_key(self.width, self.spread)
 
     def change(self, count: int, parts: Sequence[str]) -> int:
-        """Return the published value of a count; `parts` are texts that identify the cell, such as
-        attribute, cell and class.
+        """Return the perturbed value of a count. `parts` are texts that identify the cell, such as
+        attribute, value and class.
         """
         chance = uniform(self.key, parts)
         if self.method is CellMethod.ROUNDING:
@@ -153,8 +151,8 @@ class Perturbation:
 
 
 def _check(asked: Perturbation, rows: int) -> None:
-    """Raise an error if the threshold of the options exceeds the table's number of rows, or if no
-    cell keys (random changes of counts) are possible with these options.
+    """Raise an error if the threshold of the options exceeds the table's number of rows, or if
+    these options allow no random changes by cell keys.
     """
     if asked.threshold > rows:
         raise PolicyError(
@@ -174,9 +172,9 @@ def protect_counts(
     source: Source | None = None,
     progress: Progress = SILENT,
 ) -> ProtectedSummary:
-    """Return the summary with perturbed label tables (rows by cell, a set of values, and class) and
-    moments (statistics of two attributes together). No small cell can be derived from these
-    figures.
+    """Return the protected summary of level `counts`. It has perturbed counts by cell (set of
+    values) and label class, and statistics of two attributes together (moments). No small cell can
+    be derived from these figures.
 
     Parameters
     ----------
@@ -189,7 +187,7 @@ def protect_counts(
     verdicts
         For some configurations, whether they meet the privacy rule.
     source
-        The table, if available; otherwise the moments come from the summary.
+        The table, if available; otherwise the moments are computed from the summary.
 
     Raises
     ------
@@ -217,8 +215,8 @@ def protect_counts(
 
 
 def _classes(summary: Summary, asked: Perturbation, policy: Policy) -> NamedClasses:
-    """Return the classes of the label that the policy declares, or else those with at least as many
-    rows as the threshold of the options `asked`.
+    """Return the label classes to publish: those that the policy declares, or else those with at
+    least as many rows as the threshold in `asked`.
     """
     if policy.label.declared:
         strict = policy.unseen is Unseen.ERROR
@@ -227,8 +225,9 @@ def _classes(summary: Summary, asked: Perturbation, policy: Policy) -> NamedClas
 
 
 def _domains(label: Label, bare: ProtectedSummary) -> Iterator[PublishedDomain]:
-    """Yield the source, such as the policy or the table, of the label's classes or cut points, and
-    of the parameters that masks learnt. `bare` is the protected summary.
+    """Yield where published items other than counts come from, such as the policy or the table: the
+    label's classes or cut points, and the parameters that masks learnt. `bare` is the protected
+    summary.
     """
     source = DomainSource.POLICY if label.declared else DomainSource.THRESHOLD
     yield PublishedDomain("classes", label.column, source)
@@ -243,11 +242,11 @@ def _domains(label: Label, bare: ProtectedSummary) -> Iterator[PublishedDomain]:
 def _audited(
     summary: Summary, classes: NamedClasses, cells: list[Cells], asked: Perturbation
 ) -> tuple[ProtectedSummary, list[Cells]]:
-    """Perturb the label tables (rows by cell and class) until no small count can be derived; return
-    them and their cells (sets of values).
+    """Perturb the counts by cell (set of values) and label class until no small count can be
+    derived. Return the protected summary with these counts, and the cells.
 
-    `classes` are the label classes to publish, and `asked` has the options. A derivable cell is
-    merged into the most similar one, and its attribute is perturbed again.
+    `classes` are the label classes to publish, and `asked` has the options. A cell whose count can
+    be derived is merged into the most similar one.
     """
     while True:
         bare = _bare(summary, classes, cells, asked)
@@ -270,8 +269,8 @@ def _audited(
 def _bare(
     summary: Summary, classes: NamedClasses, cells: Sequence[Cells], asked: Perturbation
 ) -> ProtectedSummary:
-    """Return the protected summary with perturbed label tables (rows by cell, a set of values, and
-    published class), but without moments and verdicts. `asked` has the options.
+    """Return the protected summary with perturbed counts by cell (set of values) and published
+    label class, but without moments and verdicts. `asked` has the options.
     """
     tables = [_perturbed(own, classes.names, asked) for own in cells]
     protection = Protection(
@@ -301,8 +300,8 @@ def _perturbed(cells: Cells, classes: Sequence[str], asked: Perturbation) -> Int
 def _small(
     derivables: Sequence[Derivable], cells: Sequence[Cells], threshold: int
 ) -> list[Derivable]:
-    """Return those cells whose counts a reader can derive (`derivables`) that really have fewer
-    rows than the threshold, by the exact counts in `cells`.
+    """Return those of the `derivables` (cells whose count a reader can derive) that really have
+    fewer rows than the threshold. `cells` has the exact counts.
     """
     exact = {c.name: c.joint for c in cells}
     return [d for d in derivables if 0 < int(exact[d.attribute][d.cell, d.label]) < threshold]
@@ -311,16 +310,18 @@ def _small(
 def _moments(
     table: ExactTable, cells: Sequence[Cells], codes: Sequence[Ints], rows: float
 ) -> Moments:
-    """Return the mean products of codes of two attributes, rounded to a fraction of their sampling
-    error. `codes` are the numbers that describe the cells of each attribute, and `rows` is the
-    number of labelled rows. The codes of a row are used as they are, without a limit on their size.
+    """Return the mean product, over rows, of each two codes of different attributes, rounded to a
+    fraction of the sampling error.
+
+    `codes` are the numbers that describe how the `cells` (sets of values) of each attribute are
+    associated with the label. `rows` is the number of labelled rows.
     """
     sums = table.sums(cells, codes, [_NO_LIMIT] * len(cells), _NO_LIMIT).sums
     return _rounded(sums / (rows * GRID**2), STEP_OF_MOMENTS / math.sqrt(rows))
 
 
 def _rounded(moments: Floats, step: float) -> Moments:
-    """Round `moments`, mean products of two codes, to multiples of `step`."""
+    """Round moments (mean products of two codes) to multiples of `step`."""
     return Moments(np.rint(moments / step) * step, step / math.sqrt(12))
 
 
@@ -328,11 +329,9 @@ def _without_pairs(protected: ProtectedSummary) -> ProtectedSummary:
     """Round moments (statistics of two attributes together) until no small combination of two cells
     can be derived from them.
 
-    The step is trebled until linear programming derives none. A multiple of the old step is at most
-    one old step from a multiple of the new one, so the true figure stays within half a new step.
-    Every table that agrees with the old figure agrees with the new one, so pairs of attributes that
-    passed need no second check. If the figures become too coarse to be useful before all pairs
-    pass, moments are left out.
+    The step is trebled until linear programming derives none. Coarser figures never reveal more, so
+    a pair of attributes that passed is not checked again. If the figures become too coarse to be
+    useful before all pairs pass, moments are left out.
     """
     pair = 0
     while protected.moments is not None:

@@ -17,7 +17,8 @@ from aegis.summary import AttributeSummary, Summary
 
 @dataclass(frozen=True)
 class Difference:
-    """The differences between two files, and what they reveal.
+    """What the differences between two files, such as summaries of an older and a newer table,
+    reveal.
 
     Attributes
     ----------
@@ -39,8 +40,8 @@ class Difference:
 
     @property
     def small(self) -> int:
-        """Number of cells, in all parts of the files, whose counts differ by at least one row but
-        by fewer than the threshold.
+        """Number of cells, in all parts of the files, whose counts differ by at least one row, but
+        by fewer rows than the threshold.
         """
         return sum(p.small for p in self.parts)
 
@@ -54,10 +55,10 @@ def compare(
 ) -> Difference:
     """Return what two summaries reveal together but neither reveals alone.
 
-    Exact summaries are subtracted cell by cell: an added row gives a difference of 1. The privacy
-    costs of noisy summaries add up. In perturbed summaries (level `counts`), different counts show
-    that rows of a cell changed. `newer` minus `older` gives the differences; `other` names the
-    older file in sentences. Differences of fewer rows than `threshold` count as small.
+    Exact counts are subtracted: an added row gives a difference of 1. The privacy costs of noisy
+    summaries add up. In perturbed summaries (level `counts`), different counts show that rows
+    changed. `other` is the name of the older file in sentences. Differences of fewer rows than
+    `threshold` count as small.
 
     Raises
     ------
@@ -119,7 +120,8 @@ def _label_table(
 
 def _frequency(summary: Summary, sign: int) -> dict[Any, int]:
     """Return the number of rows, times `sign`, of each combination of values in the frequency
-    table. A value is described by its masked values under all candidates.
+    table. A combination is described by the masked values of each attribute under all its
+    candidates.
     """
     frequency = summary.frequency
     if frequency is None:

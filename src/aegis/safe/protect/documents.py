@@ -28,8 +28,8 @@ class DocumentLeak:
     kind
         `certificate`, `report` or `policy`.
     extremes
-        How many smallest and largest values of attributes the comments contain; each may belong to
-        one person.
+        How many smallest and largest values of attributes the comments of a policy contain; each
+        may belong to one person.
     cuts
         Number of cut points that were learnt from the data; each is a value of the data.
     rare

@@ -163,7 +163,7 @@ def _content(summary: ProtectedSummary) -> dict[str, Any]:
 
 
 def _short(value: float) -> float:
-    """Round a number to the significant digits that a file stores."""
+    """Round a number to as many significant digits as a file stores."""
     return float(f"{value:.{DIGITS}g}") + 0.0  # no negative zero
 
 

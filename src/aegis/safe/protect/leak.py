@@ -44,9 +44,9 @@ class PartLeak:
     ----------
     part
         Name of the part, such as `label tables` (rows by value and label class) or `frequency
-        table` (rows by combination of values).
+        table` (rows by combination of values of all attributes).
     cells
-        Number of non-empty cells: combinations of values that at least one row has.
+        Number of cells (values or combinations of values) that have at least one row.
     small
         Number of cells that have at least one row, but are known to have fewer than the threshold.
     alone
@@ -74,8 +74,8 @@ class AttributeLeak:
     disclosed
         Number of values whose rows all have the same label class; such a value reveals the class.
     derivable
-        Number of withheld or protected counts for which a reader can derive a range that is
-        narrower than the threshold.
+        Number of withheld or protected counts that a reader can derive to a range narrower than the
+        threshold.
     """
 
     attribute: str
@@ -113,8 +113,8 @@ class LeakAudit:
     findings
         Other facts for the reader, one sentence each.
     exceptions
-        In words, the content that the protection level does not cover. It may be declared public by
-        the owner, or come from the table unchanged (at level `counts`). Empty if there is none.
+        In words, the content that the protection level does not cover: the owner declared it
+        public, or it comes from the table unchanged (at level `counts`). Empty if there is none.
     shortfalls
         Reasons why the file does not keep the demanded level; empty if it does.
     """
@@ -211,8 +211,8 @@ def _exact(summary: Summary, demanded: ProtectionLevel, threshold: int) -> LeakA
 
 
 def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
-    """Yield, for every part of the summary that has counts, how many cells have fewer rows than the
-    threshold.
+    """Yield, for every part of the summary that has counts, how many cells (values or combinations
+    of values) have fewer rows than the threshold.
     """
     every = list(summary.all_attributes)
     yield part_of("label tables", [a.joint for a in every], threshold)
@@ -232,16 +232,16 @@ def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
 
 
 def _summed_rows(summary: Summary) -> list[Array]:
-    """Return, for the sums of a numeric label, the number of rows in each sum: by attribute and
-    atom (a set of values that no mask distinguishes), in total and by fold (a part of the rows).
+    """For a numeric label, return the number of rows behind each sum of the label that the summary
+    has: by attribute and group of values, in total and for each fold (part of the rows).
     """
     folds = summary.pairs.folds
     return [*summary.pairs.joints, *(() if folds is None else folds.joints)]
 
 
 def part_of(name: str, counts: Sequence[Array], threshold: int) -> PartLeak:
-    """Return how many of the `counts` are not 0, and how many of these are below the threshold or
-    exactly 1. `name` is the part of the file with these counts.
+    """Return how many of the `counts` are above 0, and how many of these are 1 or below the
+    threshold. `name` is the part of the file with these counts.
     """
     cells = small = alone = 0
     for array in counts:
@@ -268,10 +268,9 @@ def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
     """Return how many withheld counts (rows by value and class of an attribute) a reader can derive
     to a range with fewer numbers than the threshold, from the attribute's published counts.
 
-    For each set of values that no mask distinguishes, the number of rows of each value (r), of each
-    class (c) and of the set (n) are known. So a count is between the Frechet bounds max(0, r + c -
-    n) and min(r, c); linear programs give the same result. Counts that must be 0 or are known to be
-    large are not included.
+    The reader knows the rows of each value (r), and for each group of values that no mask
+    distinguishes the rows of each class (c) and of the group (n). So a count lies between max(0, r
+    + c - n) and min(r, c). Counts that must be 0 or are known to be large are not included.
     """
     domain = attribute.domain
     if domain is None or domain.counts is None:
@@ -375,8 +374,8 @@ def _shortfalls(
     held_at: int,
 ) -> Iterator[str]:
     """Yield a sentence for each reason why a protected summary does not keep the demanded level.
-    `likely` and `pairs` are the numbers of small cells and of combinations of two attributes that
-    can be derived to a range narrower than `held_at`.
+    `likely` and `pairs` are the numbers of cells, and of combinations of cells of two attributes,
+    that a reader can derive to a range narrower than `held_at`.
     """
     if demanded is ProtectionLevel.NOISE and summary.level is not ProtectionLevel.NOISE:
         yield "it was perturbed without a formal promise"
@@ -395,7 +394,7 @@ def _shortfalls(
 
 def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
     """Yield sentences that a reader of a protected summary should know, such as its guarantee.
-    `pairs` is the audit of combinations of two attributes.
+    `pairs` says which combinations of cells of two attributes can be derived.
     """
     said = summary.protection
     if pairs.cells:
@@ -437,8 +436,8 @@ def _attributes(
 
 
 def _sources(said: Protection) -> Iterable[str]:
-    """Yield sentences on the source of the names of values and classes, of column types and of cut
-    points. `said` is what the summary states on its protection.
+    """Yield sentences on where the names of values and classes, the column types and the cut points
+    come from. `said` is the summary's description of its protection.
     """
     if taken := said.taken(DomainSource.TABLE):
         yield (
@@ -455,7 +454,9 @@ def _sources(said: Protection) -> Iterable[str]:
 
 
 def _unstated(summary: ProtectedSummary) -> Iterable[str]:
-    """Yield sentences on published content whose source the summary does not state."""
+    """Yield sentences on published content of which the summary does not say where it comes
+    from.
+    """
     domains = summary.protection.domains
     if domains is None:
         yield (
@@ -475,10 +476,9 @@ def _unstated(summary: ProtectedSummary) -> Iterable[str]:
 
 
 def _overspent(said: Protection) -> Iterable[str]:
-    """Yield a sentence if the noisy figures and the thresholds for names cost more epsilon than the
-    summary states in `said`, the description of its protection.
-
-    The cost is computed again from the scale of the noise and from the thresholds.
+    """Yield a sentence if the noise and the thresholds for publishing names cost more epsilon than
+    the summary states. The cost is computed again from the scale of the noise and the thresholds in
+    `said`, the summary's description of its protection.
     """
     if said.epsilon is None or said.delta is None:
         return

@@ -34,17 +34,17 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
     sigma
         Scale of the noise.
     sensitivity
-        Largest change of the figures by one protected unit (a row or a person), as an L2 distance.
+        Largest change of the figures if one protected unit (a row or a person) is added or removed,
+        as an L2 distance.
     rho
-        The allowed privacy cost (zero-concentrated differential privacy). It is compared with the
-        cost that OpenDP computes before noise is drawn.
+        The allowed privacy cost (zero-concentrated differential privacy).
 
     Raises
     ------
     PolicyError
         OpenDP is missing; the message names the extra to install.
     InternalError
-        The noise costs more than `rho` by OpenDP's account.
+        The noise costs more than `rho` by OpenDP's account. Nothing is drawn.
     """
     dp = library()
     domain = dp.domains.vector_domain(dp.domains.atom_domain(T="i64"))
@@ -62,7 +62,7 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
 
 
 def uniform(key: bytes, parts: Sequence[str]) -> float:
-    """Return a number in [0, 1), computed by HMAC-SHA256 from the secret key and from `parts`, the
+    """Return a pseudorandom number in [0, 1), determined by the secret key and by `parts`, the
     texts that identify a cell.
     """
     text = "\x1f".join(part.replace("\x1f", "\x1f\x1f") for part in parts)
@@ -85,10 +85,11 @@ def check_key(key: bytes) -> None:
 
 
 def round_randomly(count: int, base: int, chance: float) -> int:
-    """Round a count to a multiple of `base`, up with the probability that keeps the mean unchanged.
+    """Round a count up or down to a multiple of `base`, so that it is right on average.
 
-    That probability is the remainder divided by `base` (Cox, A constructive procedure for unbiased
-    controlled rounding, JASA 82, 1987, section 2). `chance` is uniform in [0, 1).
+    The probability of rounding up is the remainder divided by `base` (Cox, A constructive procedure
+    for unbiased controlled rounding, JASA 82, 1987, section 2). `chance` is a uniform random number
+    in [0, 1), which decides.
     """
     low, rest = divmod(count, base)
     return (low + (chance * base < rest)) * base
@@ -103,13 +104,11 @@ def rounded_range(published: int, base: int) -> tuple[int, int]:
 
 @cache
 def key_table(count: int, deviation: int, variance: float, least: int) -> tuple[Ints, Floats]:
-    """Return the changes that a cell key (a pseudorandom number of the cell) can make to a count,
-    and their probabilities.
+    """Return the changes that the cell key method can make to a count, and their probabilities.
 
-    Changes are integers from -`deviation` to `deviation`. Of all distributions with mean 0 and the
-    required variance, the function returns the one with the largest entropy. A changed count is 0
-    or at least `least`. If no distribution has this variance, the one with the nearest variance is
-    used. 0 stays 0.
+    Changes are integers from -`deviation` to `deviation`, such that a changed count is 0 or at
+    least `least`; a count of 0 stays 0. Of all distributions with mean 0 and the given or nearest
+    possible variance, the function returns the one with the largest entropy.
 
     References: Giessing, Computational issues in the design of transition probabilities and
     disclosure risk estimation for additive noise, Privacy in Statistical Databases 2016; for the
@@ -119,7 +118,7 @@ def key_table(count: int, deviation: int, variance: float, least: int) -> tuple[
     Returns
     -------
     changes, probabilities
-        Shape (S,), ascending changes.
+        The S possible changes, ascending, and their probabilities, shape (S,) each.
     """
     if count == 0:
         return np.zeros(1, dtype=np.int64), np.ones(1)
@@ -138,8 +137,9 @@ def key_table(count: int, deviation: int, variance: float, least: int) -> tuple[
 
 
 def _largest_entropy(changes: Floats, variance: float) -> Floats:
-    """Return the probability of each of the `changes` d, proportional to exp(a d + b d^2), with
-    mean 0 and the variance nearest to `variance`.
+    """Return the probability of each of the `changes`, for the distribution with mean 0, the
+    variance nearest to `variance` and the largest entropy. For a change d, it is proportional to
+    exp(a d + b d^2).
     """
     from scipy.optimize import brentq
 
@@ -173,8 +173,8 @@ def _soft(exponent: Floats) -> Floats:
 
 
 def _two_points(unit: Floats) -> Floats:
-    """Return the probability of each of the changes `unit` (ascending) if only the smallest and the
-    largest occur and their mean is 0.
+    """Return the probability of each of the changes `unit` (ascending) if only the first and the
+    last occur and the mean is 0.
     """
     chances = np.zeros(len(unit))
     low, high = -unit[0], unit[-1]
@@ -183,9 +183,9 @@ def _two_points(unit: Floats) -> Floats:
 
 
 def apply_key(count: int, deviation: int, variance: float, least: int, chance: float) -> int:
-    """Return a count after the change that `chance`, a number uniform in [0, 1), selects. Changes
-    are from -`deviation` to `deviation`, with mean 0 and this variance; the changed count is 0 or
-    at least `least`.
+    """Return a count after the change that the cell key method makes. `chance`, a number uniform in
+    [0, 1), selects one of the changes from -`deviation` to `deviation`. They have mean 0 and this
+    variance, and the changed count is 0 or at least `least`.
     """
     changes, probability = key_table(count, deviation, variance, least)
     place = int(np.searchsorted(np.cumsum(probability), chance, side="right"))
@@ -193,9 +193,9 @@ def apply_key(count: int, deviation: int, variance: float, least: int, chance: f
 
 
 def keyed_range(published: int, deviation: int, variance: float, least: int) -> tuple[int, int]:
-    """Return the smallest and the largest true count that can be published as `published` after the
-    random change by a cell key. Changes are from -`deviation` to `deviation`, with this variance,
-    and published counts are 0 or at least `least`.
+    """Return the smallest and the largest true count that the cell key method can publish as
+    `published`. Changes are from -`deviation` to `deviation`, with this variance, and published
+    counts are 0 or at least `least`.
     """
     low = max(published - deviation, 0)
     possible = [
@@ -207,8 +207,8 @@ def keyed_range(published: int, deviation: int, variance: float, least: int) -> 
 
 
 def spread_of_key(deviation: int, variance: float) -> float:
-    """Return the standard deviation of the change that a cell key makes to a large count, if
-    changes are at most `deviation` and should have the variance `variance`.
+    """Return the standard deviation of the change that the cell key method makes to a large count.
+    Changes are at most `deviation`, and their variance is `variance` or the nearest possible one.
     """
     changes, probability = key_table(10 * deviation + 10, deviation, variance, 1)
     return math.sqrt(float(probability @ changes.astype(np.float64) ** 2))

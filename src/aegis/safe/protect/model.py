@@ -88,8 +88,8 @@ class DomainSource(StrEnum):
 
 @dataclass(frozen=True)
 class PublishedDomain:
-    """Where an item of a protected summary that is not a count comes from: the policy, counts paid
-    from the privacy budget, or public data.
+    """Where an item of a protected summary that is not a count, such as the names of values, comes
+    from.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class PublishedDomain:
     column
         The column.
     source
-        The source of the item.
+        Where it comes from: the policy, counts paid from the privacy budget, or public data.
     """
 
     what: str
@@ -129,10 +129,10 @@ class Protection:
         Largest number of rows of one person; 1 if the unit is a row.
     epsilon, delta, rho
         The guarantee of level `noise`, as epsilon and delta, and as rho (zero-concentrated
-        differential privacy). None for level `counts`. Delta covers the noise and the names of
-        cells (sets of values) that are published.
+        differential privacy). None for level `counts`. Delta covers the noise and the names that
+        are published.
     rounds
-        The sets of figures (rounds) to which noise was added, in order.
+        The sets of figures to which noise was added, in order.
     method, threshold, step, variance
         For level `counts`: the method of perturbation, the number of rows from which a cell counts
         as large, the base of rounding or the largest change by a cell key, and the variance of this
@@ -140,11 +140,11 @@ class Protection:
     public
         Attributes whose values and cuts were declared public, so that they cost no budget.
     thresholds
-        Noisy numbers of rows above which the name of a value, a cell or a class is published, in
+        The thresholds for publishing the names of values, cells (sets of values) and classes, in
         order.
     domains
-        Sources of all published content other than counts. None in files of earlier versions, which
-        do not state the sources.
+        Where all published content other than counts comes from. None in files of earlier versions,
+        which do not say so.
     """
 
     level: ProtectionLevel
@@ -168,7 +168,7 @@ class Protection:
 
     def taken(self, source: DomainSource) -> str:
         """Return in words which published items come from `source`, such as "kind and values of
-        age, classes of income".
+        age".
         """
         by_column: dict[str, list[str]] = {}
         for domain in self.domains or ():
@@ -218,13 +218,13 @@ class ProtectedAttribute:
     candidates
         The candidate masks, in the order of the policy.
     units
-        Number of noisy counts whose errors add up in the count of each cell, shape (K,). It is 1
-        for all cells except the cell of all unnamed values, because the rows of this cell are
-        computed as a difference.
+        Number of noisy counts whose errors add up in the count of each cell, shape (K,). It is 1,
+        except for the cell of all values without a published name: its count is the class total
+        minus the counts of all other cells.
     codes
-        q numbers (codes) that describe how each of the K cells is associated with the label, shape
-        (K, q), in steps of `GRID`. They are computed from protected tables. None if the summary has
-        no moments (mean products of codes).
+        q codes of each of the K cells: numbers that describe how the cell is associated with the
+        label, as integers in units of 1 / `GRID`, shape (K, q). None if the summary has no moments
+        (mean products of codes).
     """
 
     name: str
@@ -238,11 +238,13 @@ class ProtectedAttribute:
 
     @property
     def learnt(self) -> bool:
-        """Whether a candidate has cut points or frequent values that were learnt from the data."""
+        """Whether a candidate mask has cut points or frequent values that were learnt from the
+        data.
+        """
         return not all(candidate.declared.fitted for candidate in self.candidates)
 
     def candidate(self, mask: Mask) -> ProtectedCandidate:
-        """Return the candidate for a mask; the mask may be the declared or the fitted one.
+        """Return the candidate for a mask, given as declared in the policy or as fitted.
 
         Raises
         ------
@@ -261,15 +263,14 @@ class ProtectedAttribute:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The mean, over all rows, of the product of each two codes. A code is a number that describes
-    how a row's value of one attribute is associated with the label.
+    """The mean, over all rows, of the product of each two codes. Codes are numbers that describe
+    how a row's value of an attribute is associated with the label.
 
     Attributes
     ----------
     matrix
         One row and column for each of the p codes of all attributes, shape (p, p), symmetric.
-        Entries for two codes of the same attribute are not used, because label tables have this
-        information.
+        Entries for two codes of the same attribute are not used.
     error
         Standard deviation that protection adds to an entry.
     """
@@ -279,8 +280,8 @@ class Moments:
 
     @classmethod
     def of_upper(cls, upper: Floats, size: int, error: float) -> Moments:
-        """Return the symmetric matrix of moments (mean products of two codes) of `size` codes from
-        its entries above the diagonal, `upper`, row by row. `error` is the standard deviation that
+        """Return moments (mean products of each two of `size` codes) from the entries of their
+        matrix above the diagonal, `upper`, row by row. `error` is the standard deviation that
         protection adds to an entry.
         """
         matrix = np.zeros((size, size))
@@ -322,15 +323,15 @@ class ProtectedSummary:
     attributes
         The scored attributes by name.
     moments
-        Statistics of each two attributes: mean products of their codes (see `Moments`). None if
-        noise or rounding would hide all their information.
+        Statistics of each two attributes: mean products of their codes. None if noise or rounding
+        would hide all their information.
     verdicts
         Whether configurations meet the rule, where the owner states it.
     rule
         The privacy rule that the verdicts are about, as a policy writes it; None if there are no
         verdicts.
     cell_error
-        Standard deviation of the error that protection adds to a cell of a label table.
+        Standard deviation of the error that protection adds to a count of a label table.
     policy
         SHA-256 of the policy.
     owner
@@ -380,8 +381,8 @@ class ProtectedSummary:
     @cached_property
     def offsets(self) -> Ints:
         """The index at which the codes of each of the m attributes begin in the list of all codes,
-        followed by the number of all codes, shape (m + 1,). Codes are numbers that describe how a
-        value is associated with the label.
+        and the number of all codes, shape (m + 1,). Codes are numbers that describe how a value is
+        associated with the label.
         """
         sizes = [0 if a.codes is None else a.codes.shape[1] for a in self.attributes.values()]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -392,7 +393,7 @@ class ProtectedSummary:
 
     @property
     def rounded(self) -> bool:
-        """Whether the label is a number that was rounded to two bounds; the bounds are the classes."""
+        """Whether the label is a number that was rounded to two bounds, which are its classes."""
         own = ("bounds", self.label)
         return own in {(domain.what, domain.column) for domain in self.protection.domains or ()}
 
@@ -429,8 +430,9 @@ class ProtectedSummary:
         return Configuration(name, {a.name: a.candidates[place].mask for a, place in pairs})
 
     def verdict(self, choice: tuple[int, ...]) -> bool | None:
-        """Return the owner's statement whether a configuration meets the rule; None if the owner
-        does not state it. `choice` has the index of each attribute's candidate mask.
+        """Return whether a configuration meets the rule, as the owner states it; None if the owner
+        does not state it or is uncertain because of noise. `choice` has the index of each
+        attribute's candidate mask.
         """
         return self._verdicts.get(choice)
 
@@ -471,7 +473,9 @@ class ProtectedSummary:
 
 
 def require_policy(summary: ProtectedSummary, policy: Policy) -> None:
-    """Raise `PolicyError` if a protected summary was made for another label, roles or masks."""
+    """Raise `PolicyError` if a protected summary was made for another label, other roles or other
+    masks than the policy's.
+    """
     asked = {a.name: (a.role, a.masks) for a in policy.features if a.scored}
     made = {
         a.name: (a.role, tuple(c.declared for c in a.candidates))
@@ -491,8 +495,8 @@ def require_policy(summary: ProtectedSummary, policy: Policy) -> None:
 def summary_under(
     summary: ProtectedSummary, policy: Policy, *, rule_override: bool = False
 ) -> tuple[ProtectedSummary, RuleOverride | None]:
-    """Return a protected summary for use under a policy, and the owner's rule if the user overrode
-    it, else None.
+    """Return a protected summary for use under a policy. Also return the owner's rule if the user
+    uses another rule, else None.
 
     If the summary's verdicts (whether configurations meet the rule) are about another rule than the
     policy's, the result has no verdicts, and its notes say so.
@@ -595,7 +599,7 @@ def with_rounded_label(
     policy
         A policy whose label is a number.
     person
-        The column with the person of each row, which is kept, too; None if there is none.
+        The column with the person of each row, which the result keeps, too; None if there is none.
     key
         The secret key of level `counts`. With it, equal rows are rounded in the same way, in any
         order and in later versions of the table. None uses the system's randomness.
@@ -603,7 +607,8 @@ def with_rounded_label(
     Raises
     ------
     PolicyError
-        The policy declares no bounds, or one row could change how the numbers of all rows are read.
+        The policy declares no bounds, or a single value could change how all values of the column
+        are parsed.
     DataError
         The table has no such column.
     """
@@ -644,8 +649,8 @@ def _rounded(
 ) -> pa.Array:
     """Return the text of one of the two `bounds` for each value; null if the value is not a number.
 
-    `chances` has one number from 0 to 1 for each value, shape (n,). The upper bound is returned if
-    this number is below the value's relative position between the bounds.
+    `chances` has a random number from 0 to 1 for each value, shape (n,). The upper bound is
+    returned with a probability equal to the value's relative position between the bounds.
     """
     low, high = bounds
     numbers = numbers_one_by_one(values)
@@ -655,10 +660,12 @@ def _rounded(
 
 
 def _chances(table: pa.Table, key: bytes | None) -> Floats:
-    """Return a number from 0 to 1 for each row: a hash of its content, or random without a key.
+    """Return a pseudorandom number from 0 to 1 for each row: a hash of its content with the `key`.
+    Without a key, the numbers are random.
 
-    Rows of equal content are numbered, and the number is part of the hash. If the hash used the
-    position of a row, readers of many files with other orders of rows could average the noise away.
+    The hash does not depend on the position of the row. Otherwise, readers of many files with other
+    orders of rows could average the changes away. Rows of equal content are numbered, and get
+    different numbers.
     """
     if key is None:
         drawn = os.urandom(8 * len(table))
@@ -676,11 +683,8 @@ def _chances(table: pa.Table, key: bytes | None) -> Floats:
 
 
 def with_bounds(protection: Protection, label: Label) -> Protection:
-    """Return the protection of a table whose numeric label was rounded.
-
-    Among other things, a protection states where the classes of the label come from. The returned
-    one states the same source for the two bounds to which the label was rounded, instead of for its
-    classes.
+    """Return the description of a protection for a table whose numeric label was rounded to two
+    bounds. Instead of the source of the label's classes, it states the source of the bounds.
     """
     domains = tuple(
         replace(own, what="bounds") if (own.what, own.column) == ("classes", label.column) else own

@@ -44,8 +44,8 @@ _EXACT = 1 << 53
 
 @dataclass(frozen=True, eq=False)
 class MomentSums:
-    """Sums over rows of the products of two codes of different attributes. A code is a whole number
-    that describes how a row's value is associated with the label.
+    """Moments: sums over rows of the products of two codes of different attributes. A code is a
+    whole number that describes how a row's value is associated with the label.
 
     Attributes
     ----------
@@ -53,7 +53,8 @@ class MomentSums:
         Whole numbers, shape (p, p) for p codes in total, symmetric. Entries for two codes of the
         same attribute are 0.
     sensitivity
-        Largest change of all entries above the diagonal by one row, as an L2 distance.
+        Largest change of all entries above the diagonal by adding or removing one row, as an L2
+        distance.
     """
 
     sums: Ints
@@ -61,27 +62,25 @@ class MomentSums:
 
 
 def offsets_of(codes: Sequence[Ints]) -> Ints:
-    """Return at which index the codes of each of the m attributes begin in the list of all codes,
-    and the number of all codes, shape (m + 1,). Codes are numbers that describe a cell.
+    """Return the index at which the codes of each of the m attributes begin in the list of all
+    codes, and the number of all codes, shape (m + 1,). `codes` has the codes of each attribute's K
+    cells, shape (K, q).
     """
     return np.concatenate([[0], np.cumsum([c.shape[1] for c in codes])]).astype(np.int64)
 
 
 def between_attributes(offsets: Ints) -> Flags:
-    """Return which entries above the diagonal of the moments (products of two codes) belong to
-    codes of two different attributes, shape (p, p) for p codes in total. `offsets` has the index of
-    each attribute's first code.
+    """Return a matrix of flags, shape (p, p) for p codes (numbers that describe the values of
+    attributes): True above the diagonal where the two codes belong to different attributes.
+    `offsets` has the index of each attribute's first code, and p at the end.
     """
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     return owner[:, None] < owner[None, :]
 
 
 def clipped_rows(rows: Ints, longest: int) -> Ints:
-    """Shorten the vector of codes of each row to a squared length of at most `longest`, and return
-    whole numbers. Codes describe how a row's values are associated with the label.
-
-    `rows` has shape (n, p): one vector of p codes for each of n rows. Vectors that are too long are
-    scaled down and rounded towards zero, so that rounding never makes a vector longer.
+    """Scale down the rows of a matrix whose squared length is above `longest`. `rows` has whole
+    numbers, shape (n, p), and so has the result, which is rounded towards zero.
     """
     squares = (rows * rows).sum(axis=1)
     over = squares > longest
@@ -94,13 +93,13 @@ def clipped_rows(rows: Ints, longest: int) -> Ints:
 
 
 def sensitivity_of_rows(longest: float, attributes: int) -> float:
-    """Return how much one row can change the moments (sums of products of codes) at most, as an L2
-    distance.
+    """Return how much one row of the table can change the moments at most, as an L2 distance.
+    Moments are sums over rows of products of two codes of different attributes, and codes are
+    numbers that describe a row's values.
 
-    The codes of the row have the squared length `longest`. Let y_i be the squared length of only
-    the codes of attribute i, for m attributes. The squared change is the sum of y_i y_j over all
-    pairs of attributes. As y_1 + ... + y_m = `longest`, the squared change is largest if all y_i
-    are equal. It is then
+    The codes of the row have the squared length `longest`, of which attribute i has y_i. The
+    squared change is the sum of y_i y_j over all pairs of attributes. It is largest if all y_i are
+    equal. For m attributes, it is then
 
         longest^2 (1 - 1/m) / 2.
     """
@@ -108,10 +107,10 @@ def sensitivity_of_rows(longest: float, attributes: int) -> float:
 
 
 def sensitivity_of_blocks(longest: Sequence[float]) -> float:
-    """Return how much one row can change the moments (sums of products of codes) at most, as an L2
-    distance, if the vector of a row's codes is shortened for each attribute separately.
-
-    The codes that the row has for attribute i have a squared length of at most `longest[i]`.
+    """Return how much one row of the table can change the moments at most, as an L2 distance.
+    Moments are sums over rows of products of two codes of different attributes, and codes are
+    numbers that describe a row's values. The codes of attribute i have a squared length of at most
+    `longest[i]`.
     """
     total = sum(longest)
     return math.sqrt(max((total * total - sum(v * v for v in longest)) / 2.0, 0.0))
@@ -125,8 +124,8 @@ def moments_of_rows(
     longest: int,
     progress: Progress = SILENT,
 ) -> MomentSums:
-    """Return the moments (sums of products of codes) of the labelled rows of a table. A code
-    describes how a value is associated with the label. All codes of a row are shortened together.
+    """Return the moments of the labelled rows of a table: sums over rows of products of two codes
+    of different attributes. The vector of all codes of a row is shortened before.
 
     Parameters
     ----------
@@ -137,8 +136,8 @@ def moments_of_rows(
     attributes
         The distinct values of each attribute, and its cells (sets of values).
     codes
-        For each attribute i, the q_i codes (whole numbers) that describe each of its K_i cells,
-        shape (K_i, q_i).
+        For each attribute i, the q_i codes of each of its K_i cells (whole numbers that describe
+        the cell), shape (K_i, q_i).
     longest
         Largest squared length of a row's vector of codes; longer vectors are shortened.
     """
@@ -165,11 +164,9 @@ def moments_of_rows(
 
 
 def _counted_rows(source: Source, table: ir.Table, names: Sequence[str]) -> ir.Table:
-    """Return the values of the columns `names` in the rows of `table`, as columns a0, a1, ..., and
-    in the column `rows` the number of rows that each line represents.
-
-    If rows repeat, the engine counts the distinct ones, which is less work than to transfer all
-    rows. If hardly any row repeats, it transfers them.
+    """Return the distinct rows of `table` in the columns `names`, as columns a0, a1, ..., and in
+    the column `rows` how often each occurs. If hardly any row repeats, all rows are returned, each
+    with 1.
     """
     selected = table.select(*(table[name].name(f"a{i}") for i, name in enumerate(names)))
     if source.rows > 2 * _SAMPLE:
@@ -181,8 +178,8 @@ def _counted_rows(source: Source, table: ir.Table, names: Sequence[str]) -> ir.T
 
 
 class _Adder:
-    """Adds up, over rows, the products of the codes (whole numbers that describe a row's values),
-    after shortening each row's vector of codes. Floats are used if they are exact, else integers.
+    """Adds up, over rows, the products of each two codes (whole numbers that describe a row's
+    values). The vector of a row's codes is shortened before.
 
     Parameters
     ----------
@@ -202,15 +199,15 @@ class _Adder:
         self._most = sum(float(own.max(initial=0)) for own in self._squares)
 
     def products(self, places: Sequence[Ints], alike: Ints) -> Ints:
-        """Return the sum of x x' over the shortened vectors x of the codes of n rows, each counted
-        as often as it repeats.
+        """Return the sum of x x' over n rows, shape (p, p), where x is the shortened vector of a
+        row's p codes.
 
         Parameters
         ----------
         places
             For each attribute the index of each row's value, shape (n,).
         alike
-            Number of repetitions of each row, shape (n,).
+            How often each row occurs, shape (n,).
         """
         if self._most * int(alike.sum()) >= _EXACT:
             rows = np.hstack([own[at] for own, at in zip(self._tables, places, strict=True)])
@@ -236,17 +233,16 @@ class _Adder:
 
 
 def _products(rows: Ints, alike: Ints) -> Ints:
-    """Return the exact sum of x x' over the code vectors x of n rows, shape (n, p), each multiplied
-    by its number of repetitions in `alike`, shape (n,).
+    """Return the exact sum of x x' over the rows x of a matrix of whole numbers, shape (n, p), each
+    multiplied by its number in `alike`, shape (n,).
     """
     return rows.T @ (rows * alike[:, None])
 
 
 def _padded(cells: Cells, codes: Ints) -> Ints:
-    """Return the q codes that describe each of an attribute's K cells, followed by the codes of
-    values without a cell, shape (K + 1, q).
-
-    If `codes` has no such last row (a cell of unnamed values), zeros are added.
+    """Return the q codes of each of an attribute's K cells (sets of values), and in one more row
+    the codes of values without a cell, shape (K + 1, q). If `codes` lacks this row, it is filled
+    with zeros.
     """
     if len(codes) == cells.count + 1:
         return codes
@@ -260,12 +256,12 @@ def moments_of_pairs(
     longest: Sequence[int],
     classes: Flags | None = None,
 ) -> MomentSums:
-    """Return the moments (sums of products of codes) from co-occurrence counts, where `codes` are
-    the numbers that describe the `cells` (sets of values) of each attribute. The codes of a cell of
-    attribute i form a vector, which is first shortened to a squared length of at most `longest[i]`.
+    """Return the moments (sums over rows of products of two codes of different attributes) from the
+    co-occurrence counts of a summary.
 
-    The moments are sums over all labelled rows. If `classes` is given, with one Boolean for each of
-    the C classes, only rows of the classes with True count.
+    `codes` has numbers that describe each of the attribute's `cells` (sets of values). The vector
+    of the codes of attribute i is shortened to a squared length of at most `longest[i]`. All
+    labelled rows count; if `classes` is given, only those whose label class is True.
 
     Raises
     ------
@@ -289,9 +285,9 @@ def moments_of_pairs(
 def atoms_coded(
     summary: Summary, cells: Sequence[Cells], codes: Sequence[Ints], longest: Sequence[int]
 ) -> list[Ints]:
-    """Return, for each attribute i, q_i codes of each of its A_i atoms (groups of values that no
-    mask distinguishes), shape (A_i, q_i). `codes` has the codes of each of the attribute's `cells`.
-    Vectors of codes longer than the squared length `longest[i]` are shortened.
+    """Return, for each attribute i, q_i codes for each of its A_i groups of values that the
+    co-occurrence counts distinguish, shape (A_i, q_i). `codes` has the codes of the attribute's
+    `cells` (sets of values). Vectors longer than the squared length `longest[i]` are shortened.
     """
     if summary.sampled:
         raise PolicyError(
@@ -315,9 +311,8 @@ def atoms_coded(
 
 
 def _cross(sums: Ints, offsets: Ints) -> Ints:
-    """Return the symmetric matrix of sums whose entries above the diagonal are those of `sums`.
-    Entries for two codes of the same attribute become 0; `offsets` has the index of each
-    attribute's first code.
+    """Return the symmetric matrix with the entries of `sums` above the diagonal. Entries for two
+    codes of the same attribute become 0. `offsets` has the index of each attribute's first code.
     """
     upper = np.where(between_attributes(offsets), sums, 0)
     return upper + upper.T

@@ -83,22 +83,19 @@ class Explained:
     Attributes
     ----------
     codes
-        For each of the G groups and C classes, shape (G, C): the share of the class in the group,
-        minus the share of the class in the table. This deviation is shrunk towards 0 and divided by
-        the square root of the share in the table.
+        For each of the G groups and C classes, shape (G, C): the share of the class in the group
+        minus its share in the table, divided by the square root of its share in the table, and
+        shrunk towards 0.
     covariance
-        Covariance of the same deviations over groups, without shrinkage, shape (C, C). The
-        contribution that errors in the counts are expected to make is subtracted. The trace of the
-        covariance is the mean square contingency.
+        Covariance of the codes over groups before shrinkage, less the part that errors in the
+        counts are expected to add, shape (C, C). Its trace is the mean square contingency.
     believed
-        For each of the P penalties in `PENALTIES`, the share of the association that models with
-        this penalty explain, shape (P,).
+        For each of the P ridge penalties in `PENALTIES`, the share of the association that models
+        with this penalty explain, shape (P,).
     freedom
-        Degrees of freedom of these models, from groups with clearly more rows than noise, shape
-        (P,).
+        Degrees of freedom of these models, shape (P,).
     skewness
-        Third moment of the codes for the last class, after the codes are divided by their standard
-        deviation.
+        Third moment of the codes for the last class, divided by their standard deviation.
     """
 
     codes: Floats
@@ -109,8 +106,8 @@ class Explained:
 
 
 def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: float) -> Explained:
-    """Compute how strongly a grouping of an attribute's protected cells is associated with the
-    label classes.
+    """Compute how strongly the groups that a mask forms of an attribute's cells (sets of values)
+    are associated with the label classes.
 
     Parameters
     ----------
@@ -164,8 +161,8 @@ def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: 
 
 def _shares_believed(count: Floats, strength: Floats) -> Floats:
     """Return, for each of P ridge penalties, the share of the association with the label that
-    models explain, shape (P,). `count` has the rows of each of G groups of values, and `strength`
-    the strength of its association, shape (G,) each.
+    models explain, shape (P,). For each of G groups of values, `count` has its rows, and `strength`
+    its contribution to the association, shape (G,) each.
     """
     total = float(strength.sum())
     if total <= 0:
@@ -183,8 +180,8 @@ def _positive(matrix: Floats) -> Floats:
 
 
 def weights_of(table: Floats, rows: float) -> Floats:
-    """Return each cell's share of all rows, shape (K,), at least 0, from the rows by cell and
-    class, shape (K, C).
+    """Return each of K cells' share of all rows, shape (K,), at least 0. `table` has the rows by
+    cell and class, shape (K, C).
     """
     shares: Floats = np.maximum(table.sum(axis=1), 0.0) / rows
     return shares
@@ -193,17 +190,21 @@ def weights_of(table: Floats, rows: float) -> Floats:
 def code_cells(
     table: Floats, groupings: Sequence[Ints], shares: Floats, noise: Floats, rows: float
 ) -> Ints:
-    """Compute q numbers (codes) for each of the K cells of an attribute, shape (K, q), in steps of
-    `GRID`. They describe how the cells are associated with the label. `table` has the protected
-    rows by cell and class, shape (K, C), and `noise` their variances; `groupings` has the group of
-    each cell under each candidate mask, and `shares` the share of each class. `rows` is the number
-    of labelled rows.
+    """Compute q codes for each of the K cells (sets of values) of an attribute, as integers in
+    units of 1 / `GRID`, shape (K, q). Codes are numbers that describe how a cell is associated with
+    the label under all masks.
 
-    The codes are the first q principal components of the cells' codes under all masks, weighted by
-    rows. The first component is common to the masks; the others distinguish the masks. Each
-    component is scaled to variance 1, and then multiplied by the square root of r. Here r is the
-    singular value of this component, divided by the singular value of the first component. So weak
-    components use little of the privacy budget.
+    Parameters
+    ----------
+    table, noise
+        Protected rows by cell and label class, and the variance of each of these counts, shape (K,
+        C).
+    groupings
+        For each candidate mask, the group of each cell, shape (K,).
+    shares
+        Share of each class, shape (C,).
+    rows
+        Number of labelled rows.
     """
     stacked = np.hstack(
         [explained(table, groups, shares, noise, rows).codes[groups] for groups in groupings]
@@ -225,15 +226,16 @@ def code_cells(
 
 
 def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
-    """Regress the numbers (codes) that describe cells under one mask on the q codes that describe
-    the cells under all masks; return the coefficients, shape (q, C).
+    """Return the coefficients, shape (q, C), of a regression of `target` on `codes`, weighted by
+    `weight`.
 
     Parameters
     ----------
     codes
-        The q codes of each of the K cells, shape (K, q).
+        The q codes of each of the K cells (sets of values): numbers that describe the association
+        with the label under all masks, shape (K, q).
     target
-        The codes of the K cells under the mask, one for each of the C classes, shape (K, C).
+        The association of each cell with each of the C classes under one mask, shape (K, C).
     weight
         Share of the rows of each cell, shape (K,).
     """
@@ -242,9 +244,9 @@ def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
 
 
 def norms_of(codes: Sequence[Ints], table: Sequence[Ints]) -> float:
-    """Return the mean, over rows, of the squared length of a row's vector of codes (the numbers
-    that describe its values, for all attributes). `table` has each attribute's rows by cell and
-    class.
+    """Return the mean, over rows, of the squared length of the vector of a row's codes (numbers
+    that describe its values). `codes` has the codes of each attribute's cells (sets of values), and
+    `table` each attribute's rows by cell and class.
     """
     total = 0.0
     for own, counts in zip(codes, table, strict=True):
@@ -280,9 +282,9 @@ class Noise:
     verdicts
         Configurations for which the file states whether they meet the rule.
     most_error
-        Largest acceptable standard error of a correlation between codes of two attributes (see
-        `aegis.safe.protect.noise`). If the expected error is larger, no moments (mean products of
-        codes) are published, and their budget pays for a second measurement of the label tables.
+        Largest acceptable standard error of a correlation between two attributes. If a larger error
+        is expected, correlations are not published, and their budget pays for a second measurement
+        of the rows by value and class.
     """
 
     epsilon: float
@@ -324,14 +326,13 @@ def protect_with_noise(
     policy
         The declared classes, cuts, types and values, and the rule of the verdicts.
     source
-        The table, if available. With it, the influence of a row is limited for all attributes
-        together, which needs less noise. If it is not given, the moments (statistics of two
-        attributes together) come from the summary's co-occurrence counts.
+        The table, if available. Then statistics of two attributes together need less noise than if
+        they come from the summary.
 
     Raises
     ------
     PolicyError
-        The summary cannot be protected this way; see `aegis.safe.protect.protect`.
+        The summary cannot be protected this way, for example because it was made from a sample.
     """
     plan = Plan(summary, policy, asked.public)
     budget = Budget(asked.epsilon, asked.delta, asked.rows_per_person, plan.namings)
@@ -364,9 +365,9 @@ def _drawn(
     source: Source | None,
     progress: Progress,
 ) -> tuple[ProtectedSummary, tuple[StatedVerdict, ...]]:
-    """Draw all noise, paid from `budget`; return the protected summary, and the statements whether
-    the requested configurations meet the rule. `asked` has the options, and `plan` says what is
-    published from where.
+    """Draw all noise, paid from `budget`. Return the protected summary, and the statements whether
+    the requested configurations meet the rule. `asked` has the options; `plan` says where names,
+    types and bounds come from.
     """
     classes = plan.classes(budget)
     every = plan.cells(plan.columns(budget), classes, budget)
@@ -384,8 +385,8 @@ def _drawn(
 
 @dataclass(frozen=True, eq=False)
 class ExactTable:
-    """The exact data from which moments (statistics of two attributes together) are computed: the
-    summary and, if available, the table. `classes` are the label classes that are published.
+    """The summary and, if available, the table, from which exact statistics of two attributes
+    together are computed. `classes` are the label classes that are published.
     """
 
     summary: Summary
@@ -396,8 +397,9 @@ class ExactTable:
     def sums(
         self, cells: Sequence[Cells], codes: Sequence[Ints], each: Sequence[int], whole: int
     ) -> MomentSums:
-        """Return the moments (sums over rows of products of codes), after the vector of each row's
-        codes is shortened.
+        """Return the moments (sums over rows of products of two codes of different attributes),
+        after the vector of each row's codes is shortened. `codes` has numbers that describe the
+        `cells` (sets of values).
 
         If the table is available, all codes of a row together are shortened to the squared length
         `whole`. Otherwise the codes of each attribute are shortened separately, to the squared
@@ -414,9 +416,9 @@ class ExactTable:
 def _label_tables(
     table: ExactTable, cells: Sequence[Cells], plan: Plan, budget: Budget, rho: float
 ) -> tuple[ProtectedSummary, Sequence[Cells]]:
-    """Return the noisy label tables (rows by cell, a set of values, and class) of the cells whose
-    names may be published, and these cells. The noise costs `rho` of the budget, and `plan` says
-    for which attributes publishing names costs, too.
+    """Return the protected summary with noisy rows by cell (set of values) and label class, and the
+    cells whose names are published. The noise costs `rho` of the budget. `plan` says for which
+    attributes publishing names costs, too.
     """
     name = "label tables"
     tables, sigma = _noisy_tables(name, cells, budget, rho)
@@ -448,9 +450,9 @@ def _with_moments(
     budget: Budget,
     rho: float,
 ) -> ProtectedSummary:
-    """Add noisy moments (statistics of two attributes together) to the label tables (rows by set of
-    values and class) or, if the moments would be too noisy, measure the tables again. Either costs
-    `rho` of the budget. `bare` is the summary with label tables alone.
+    """Add noisy moments (statistics of two attributes together) to the summary `bare`. If they
+    would be too noisy, measure its rows by cell and label class a second time instead. Either costs
+    `rho` of the budget. `cells` are the cells (sets of values) of each attribute.
     """
     codes = codes_of(bare)
     shown = [a.table for a in bare.attributes.values()]
@@ -476,10 +478,11 @@ def _measured_again(
     rho: float,
     error: float,
 ) -> ProtectedSummary:
-    """Return the summary with label tables (rows by set of values and class) that are the mean of
-    two noisy measurements, and without moments (mean products of codes). The second measurement
-    costs `rho`. `bare` has the first one, and `error` is the standard error that correlations
-    between codes of two attributes would have had.
+    """Measure the rows by cell (set of values) and label class a second time, at the cost `rho`.
+    Return the summary with the mean of both measurements. `bare` has the first one.
+
+    A note says that statistics of two attributes were left out because of their standard error,
+    `error`.
     """
     first = [a.table[: c.count] for a, c in zip(bare.attributes.values(), cells, strict=True)]
     again, second = _noisy_tables("label tables again", cells, budget, rho)
@@ -500,8 +503,8 @@ def assembled(
     error: float,
     protection: Protection,
 ) -> ProtectedSummary:
-    """Return the protected summary with protected counts by cell (set of values) and published
-    class (`tables`), but without moments and verdicts. `error` is the standard deviation that
+    """Return a protected summary, still without moments and verdicts, from protected counts by cell
+    (set of values) and published label class (`tables`). `error` is the standard deviation that
     protection adds to a count.
     """
     return ProtectedSummary(
@@ -517,8 +520,8 @@ def assembled(
 
 
 def _published(cells: Cells, table: Ints) -> ProtectedAttribute:
-    """Return the attribute of a protected summary from its cells (sets of values) and their
-    protected counts by class, `table`.
+    """Return an attribute of a protected summary from its cells (sets of values) and `table`, the
+    protected rows by cell and label class.
     """
     return ProtectedAttribute(
         cells.name,
@@ -534,12 +537,12 @@ def _published(cells: Cells, table: Ints) -> ProtectedAttribute:
 def _with_rest(
     table: ExactTable, cells: Sequence[Cells], tables: Sequence[Ints], sigma: float
 ) -> ProtectedSummary:
-    """Return the protected summary with noisy label tables (rows by cell and class); the noise has
-    the scale `sigma`. Each attribute has one more cell for all values whose names are not
-    published, if these have enough rows to matter.
+    """Return the protected summary with noisy rows by cell (set of values) and label class,
+    `tables`. The noise has the scale `sigma`.
 
-    The counts of this cell are the class totals minus the counts of the named cells. They are not
-    measured, so they cost nothing, and the errors of all other cells add up in them.
+    Each attribute gets one more cell for all values whose names are not published, if they have
+    enough rows to matter. Its counts are the class totals minus the counts of the other cells, so
+    the errors of all other cells add up in them.
     """
     protection = Protection(ProtectionLevel.NOISE)
     protected = assembled(table.summary, table.classes, cells, tables, sigma, protection)
@@ -561,12 +564,12 @@ def _with_rest(
 
 
 def class_counts(tables: Sequence[Ints], classes: int) -> Floats:
-    """Estimate the number of rows in each of the C classes from several tables of the same rows,
-    shape (C,).
+    """Estimate the number of rows in each of the C label classes, shape (C,), from several noisy
+    tables of the same rows, by cell and class.
 
-    A total over few cells has less noise, so the weight of each table is 1 / (number of cells). A
-    table from which unnamed cells are missing underestimates the total. So only tables whose total
-    is near the largest total are used.
+    A total over few cells has less noise, so the weight of a table is 1 / (number of cells). A
+    table that lacks cells underestimates the total, so only tables with a total near the largest
+    one are used.
     """
     sums = np.array([t.sum(axis=0) for t in tables], dtype=np.float64).reshape(-1, classes)
     if not len(sums):
@@ -579,8 +582,9 @@ def class_counts(tables: Sequence[Ints], classes: int) -> Floats:
 
 
 def codes_of(protected: ProtectedSummary) -> list[Ints]:
-    """Return, for each attribute, q codes of each of its K cells, shape (K, q). Codes are numbers
-    that describe how a cell is associated with the label under all candidate masks.
+    """Return, for each attribute, q codes of each of its K cells (sets of values), shape (K, q).
+    Codes are numbers that describe how a cell is associated with the label under all candidate
+    masks.
     """
     return [
         code_cells(
@@ -597,8 +601,8 @@ def codes_of(protected: ProtectedSummary) -> list[Ints]:
 def with_codes(
     protected: ProtectedSummary, codes: Sequence[Ints], moments: Moments | None
 ) -> ProtectedSummary:
-    """Return the summary with `codes`, the numbers that describe each attribute's cells (sets of
-    values), and with their mean products, the moments.
+    """Return the summary with `codes` (numbers that describe each attribute's cells) and with
+    `moments`, the mean products of the codes of two attributes.
     """
     pairs = zip(protected.attributes.values(), codes, strict=True)
     attributes = {a.name: replace(a, codes=own) for a, own in pairs}
@@ -606,12 +610,12 @@ def with_codes(
 
 
 def _expected_error(longest: float, width: int, rows: float, rho: float, unit_rows: int) -> float:
-    """Return the standard error that noise of cost `rho` would add to a correlation between the
-    first codes of two attributes; codes are numbers that describe a row's values.
+    """Return the standard error that noise of cost `rho` would add to a correlation between two
+    attributes' association with the label; infinite for fewer than two attributes.
 
-    `longest` is the squared length to which a row's vector of codes is shortened, `width` the
-    number of attributes with codes, `unit_rows` the largest number of rows of one unit. The error
-    is infinite if fewer than two attributes have codes.
+    `longest` is the squared length to which the vector of a row's codes is shortened, `width` the
+    number of attributes with codes, and `unit_rows` the largest number of rows of one unit (a row
+    or a person).
     """
     if width < 2 or longest <= 0:
         return math.inf
@@ -623,8 +627,8 @@ def _pooled(
     first: Sequence[Ints], sigma: float, again: Sequence[Ints], second: float
 ) -> tuple[list[Ints], float]:
     """Return the mean of two noisy measurements of the same tables (`first` and `again`), weighted
-    by their precision, and its standard deviation. `sigma` and `second` are the standard deviations
-    of both.
+    by precision, and the standard deviation of its error. `sigma` and `second` are the standard
+    deviations of both measurements.
     """
     weight = (1 / sigma**2) / (1 / sigma**2 + 1 / second**2)
     pooled = [
@@ -636,10 +640,12 @@ def _pooled(
 
 @dataclass(frozen=True, eq=False)
 class _Decisions:
-    """For each configuration in `choices` (the index of each attribute's candidate), for which the
-    file should state whether it meets the rule: `below`, the exact number of rows in equivalence
-    classes with fewer than k rows. `suppression` is the largest share of such rows that the rule
-    allows.
+    """The exact figures from which, with noise, the file states whether configurations meet the
+    rule.
+
+    `choices` has the index of each attribute's candidate mask for each configuration, and `below`
+    its number of rows in equivalence classes of fewer than `k` rows. `suppression` is the largest
+    share of such rows that the rule allows.
     """
 
     choices: tuple[tuple[int, ...], ...]

@@ -24,13 +24,20 @@ SLACK = 1e-6
 
 
 class PairProgram(Protocol):
-    """A linear program for two attributes, with bounds on the number of rows in each combination of
-    a cell (set of values) of one attribute and a cell of the other, and on sums of these numbers.
+    """A linear program for two attributes. Its n unknowns are the numbers of rows that have a cell
+    (set of values) of one attribute and a cell of the other.
 
-    `shape` has the numbers of cells, and `size` is their product. `high` are the upper bounds;
-    `sums` times the numbers of rows lies between `least` and `most`. `codes` are numbers that
-    describe how the cells of each attribute are associated with the label, and `products` has the
-    products of the codes for each combination.
+    Attributes
+    ----------
+    shape, size
+        Numbers of cells of the two attributes, and their product n.
+    high
+        Upper bound of each unknown, shape (n,).
+    sums, least, most
+        Matrix of coefficients, and the bounds of its product with the unknowns.
+    codes, products
+        Numbers that describe how the cells of each attribute are associated with the label, and the
+        products of these numbers for each unknown.
     """
 
     shape: tuple[int, int]
@@ -44,8 +51,8 @@ class PairProgram(Protocol):
 
 
 class Seen:
-    """The smallest, largest and mean count of each of n cells over the possible tables found so
-    far. A possible table agrees with all published figures.
+    """The smallest, largest and mean count of each of n cells over the tables found so far that
+    agree with all published figures (possible tables).
     """
 
     def __init__(self, size: int) -> None:
@@ -55,50 +62,51 @@ class Seen:
         self._tables = 0
 
     def add(self, table: Floats) -> None:
-        """Add a possible table, given as the counts of its n cells, shape (n,)."""
+        """Add a possible table (it agrees with all published figures): the counts of n cells, shape
+        (n,).
+        """
         np.minimum(self.low, table, out=self.low)
         np.maximum(self.high, table, out=self.high)
         self._sum += table
         self._tables += 1
 
     def add_at(self, places: Ints, counts: Floats) -> None:
-        """Add a possible table that differs from the mean only at the indices `places`, where it
-        has the counts `counts`.
+        """Add a possible table (it agrees with all published figures) that has the counts `counts`
+        in the cells with the indices `places`, and equals the mean in all other cells.
         """
         self.low[places] = np.minimum(self.low[places], counts)
         self.high[places] = np.maximum(self.high[places], counts)
 
     @property
     def mean(self) -> Floats:
-        """The mean of the tables found so far, shape (n,) for n cells; the mean is also a possible
-        table.
+        """The mean of the possible tables found so far, shape (n,) for n cells. It is a possible
+        table, too.
         """
         return self._sum / max(self._tables, 1)
 
     def wide(self, places: Any, narrower: int) -> Any:
         """Return whether each of the cells with the indices `places` is safe: whether at least
-        `narrower` whole numbers lie between its smallest and its largest count in the possible
-        tables so far.
+        `narrower` whole numbers lie between its smallest and its largest count in possible tables.
         """
         largest = np.floor(self.high[places] + SLACK)
         return largest - np.ceil(self.low[places] - SLACK) + 1 >= narrower
 
 
 class Nearby:
-    """Small linear programs that find more possible tables (tables that agree with all published
-    figures). They change a few rows and columns of the mean of the possible tables found so far.
+    """Looks for tables that agree with all published figures (possible tables) and in which one
+    cell is larger or smaller than in the tables found so far. Each small linear program changes
+    only a few rows and columns of the mean of these tables.
 
     Parameters
     ----------
     program
         The bounds of the whole table.
     seen
-        The tables found so far; new ones are added.
+        The possible tables found so far; new ones are added.
     lines
-        Number of rows and of columns of the table that may change, in addition to the row and the
-        column of the cell. Half of them have the largest counts in the cell's column or row. The
-        other half have codes similar to the cell's codes, so that a change hardly affects a moment
-        (mean product of codes).
+        Number of rows and of columns that a program may change, besides those of the cell: half of
+        them have the largest counts in its row or column, and half are similar in their association
+        with the label.
     """
 
     def __init__(self, program: PairProgram, seen: Seen, lines: int) -> None:
@@ -112,9 +120,9 @@ class Nearby:
         self._up = np.maximum(program.most - sums, 0.0)
 
     def look(self, place: int, narrower: int) -> None:
-        """Find the largest possible count of the cell with index `place`. If fewer than `narrower`
-        whole numbers then lie between its smallest and its largest count found so far, also find
-        the smallest.
+        """Look for possible tables (tables that agree with all published figures) with a larger
+        count in the cell with index `place`. If fewer than `narrower` counts are then known to be
+        possible for the cell, also look for smaller ones.
         """
         row, column = divmod(place, self._program.shape[1])
         rows = self._near(row, self._table[:, column], self._program.codes[0])
@@ -128,11 +136,9 @@ class Nearby:
                 return
 
     def _near(self, own: int, held: Floats, codes: Floats) -> Ints:
-        """Return the index of a line of the table, followed by the lines with the largest counts
-        and the lines with similar codes.
-
-        A line is a row or a column; `own` is the index of the first. `held` are the counts where
-        the lines cross the line of the cell.
+        """Return the indices of the rows (or columns) that a small program may change: `own`, which
+        has the cell in question, those with the most similar `codes`, and those with the largest
+        counts in `held`, the counts along the cell's column (or row).
         """
         half = self._lines // 2
         distance = np.abs(codes - codes[own]).sum(axis=1)
@@ -143,9 +149,9 @@ class Nearby:
         return np.array([own, *others], dtype=np.int64)
 
     def _solved(self, rows: Ints, columns: Ints, places: Ints, sign: float) -> Floats | None:
-        """Return the possible counts of a block of rows and columns in which the first cell is as
-        small as possible (`sign` 1) or as large as possible (`sign` -1); None if the program has no
-        solution. `places` are the block's cells.
+        """Return counts for a block of rows and columns that agree with all published figures, and
+        in which the first cell is as small as possible (`sign` 1) or as large as possible (`sign`
+        -1). Return None if there are none. `places` are the block's cells.
         """
         shape = self._program.shape
         aim = np.zeros(len(places))
@@ -171,9 +177,9 @@ def solved(
     """Return the cell counts that minimise their dot product with `aim`; None if no counts meet the
     bounds.
 
-    Each count lies between `low` and `high`. `sums` is a matrix of coefficients: its product with
-    the counts lies between `least` and `most`. It is None if no sums are known. With `whole`,
-    the counts are whole numbers.
+    Each count lies between `low` and `high`. The product of the matrix `sums` with the counts lies
+    between `least` and `most`; `sums` is None if there are no such bounds. With `whole`, the counts
+    are whole numbers.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -187,7 +193,7 @@ def solved(
 
 
 def contradiction(of: str = "") -> DataError:
-    """Return the error for published figures that no table agrees with; `of` names the figures."""
+    """Return the error that published figures contradict each other. `of` says which figures."""
     return DataError(
         f"No table agrees with all of the published figures{of}.",
         hint="They contradict one another: publish them from one table.",
@@ -196,7 +202,9 @@ def contradiction(of: str = "") -> DataError:
 
 @cache
 def margins(rows: int, columns: int) -> Any:
-    """Return the matrix of zeros and ones that adds up the cells of a table by row and by column."""
+    """Return the matrix of zeros and ones whose product with the flattened cells of a table gives
+    the sums of its rows, then of its columns.
+    """
     return sparse.vstack(
         [
             sparse.kron(sparse.eye_array(rows), np.ones((1, columns))),

@@ -48,8 +48,9 @@ CLASSES = 0.1
 
 @dataclass(frozen=True, eq=False)
 class _Planned:
-    """The types that an attribute may have, and where its type (`kind`), its values and its bounds
-    come from, such as the policy or the noisy counts. Bounds are parameters that masks learn.
+    """The types that an attribute may have. `kind`, values and bounds say where its type, its
+    values and its bounds (parameters that masks learn) come from, such as the policy or noisy
+    counts.
     """
 
     attribute: AttributeSummary
@@ -65,7 +66,8 @@ class _Planned:
 
 
 class Plan:
-    """The source of each published item other than a count, for protection at level `noise`.
+    """Decides where published items other than counts come from at level `noise`: the policy, noisy
+    counts or public knowledge.
 
     Parameters
     ----------
@@ -108,7 +110,9 @@ class Plan:
 
     @property
     def namings(self) -> int:
-        """The number of thresholds for publishing names that cost a part of the privacy budget."""
+        """The number of thresholds for publishing names that cost a part of the privacy budget: one
+        for each set of names.
+        """
         fitted = any(a.values is DomainSource.BUDGET for a in self._fitted)
         return sum((self._classes is DomainSource.BUDGET, fitted, bool(self.named)))
 
@@ -117,7 +121,7 @@ class Plan:
         return any(a.name == name for a in self._fitted)
 
     def domains(self) -> Iterable[PublishedDomain]:
-        """Yield the source of each published item that is not a count, such as the values of an
+        """Yield where each published item that is not a count comes from, such as the values of an
         attribute.
         """
         label = self._policy.label
@@ -142,8 +146,8 @@ class Plan:
         return named(label, noisy >= budget.threshold("label classes", sigma, 1, 1))
 
     def columns(self, budget: Budget) -> list[TypedColumn]:
-        """Parse the columns value by value, as the declared type or the type that a noisy count of
-        the values of each type suggests. The noise is paid from `budget`.
+        """Parse each column's values as the type that the policy declares, or else as the type that
+        most values have by a noisy count. The noise is paid from `budget`.
         """
         bought = [a for a in self.attributes if a.kind is DomainSource.BUDGET]
         chosen = {a.name: a.types[0] for a in self.attributes if a.types}
@@ -175,8 +179,8 @@ class Plan:
         self, columns: list[TypedColumn], classes: NamedClasses, budget: Budget
     ) -> list[Cells]:
         """Return the cells of every attribute (sets of values that no mask distinguishes), with
-        their rows in the published label classes. First fit the masks that learn from data to noisy
-        counts, which are paid from `budget`.
+        their rows by published label class. Masks that learn from data are fitted to noisy counts
+        before, paid from `budget`.
         """
         by_name = {c.attribute.name: c for c in columns}
         masks = self._masks([by_name[a.name] for a in self._fitted], classes, budget)
@@ -213,14 +217,14 @@ class Plan:
 def refuse_read_by_context(
     columns: Collection[str] | None, policy: Policy, public: Collection[str]
 ) -> None:
-    """Raise `PolicyError` if one row could change how all values of a column are read.
+    """Raise `PolicyError` if a single value could change how all values of a column are parsed.
 
     Parameters
     ----------
     columns
-        Columns for which the reading of a value depends on other values; None if unknown.
+        Columns in which the parsing of a value depends on other values; None if unknown.
     policy
-        The policy. If it declares the type or the classes of a column, the reading is fixed.
+        The policy. If it declares the type or the classes of a column, the parsing is fixed.
     public
         Attributes whose values and cuts in the table are public knowledge.
     """
@@ -250,9 +254,9 @@ def refuse_read_by_context(
 
 
 def _planned(attribute: AttributeSummary, declared: Attribute, public: bool) -> _Planned:
-    """Choose from where an attribute's type, values and bounds (parameters that masks learn) are
-    taken, such as the policy (`declared` is its entry) or noisy counts. `public` says whether its
-    values are public knowledge.
+    """Decide where an attribute's type, values and bounds (parameters that masks learn) come from,
+    such as the policy or noisy counts. `declared` is the attribute's entry in the policy, and
+    `public` says whether its values are public knowledge.
     """
     values, kind, bounds = DomainSource.BUDGET, DomainSource.BUDGET, None
     if declared.values:
@@ -280,8 +284,9 @@ def _planned(attribute: AttributeSummary, declared: Attribute, public: bool) -> 
 def _check_withheld(
     attribute: AttributeSummary, declared: Attribute, bounds: DomainSource | None
 ) -> None:
-    """Raise `PolicyError` if an attribute whose counts by value and class were left out of the
-    summary would have to be parsed again, which needs these counts.
+    """Raise `PolicyError` if an attribute's values must be parsed again, but the summary lacks the
+    counts by value and class that this needs. `bounds` says where the parameters that masks learn
+    come from.
     """
     typed = declared.type is not None and declared.type.value == attribute.kind.value
     if typed and not declared.values and bounds is not DomainSource.BUDGET:

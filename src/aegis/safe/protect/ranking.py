@@ -79,8 +79,8 @@ def rank_protected(
     summary
         The result of `aegis.safe.protect.protect` or `load_protected`.
     configurations
-        The configurations to rank. By default the configurations of the policy, else those for
-        which the summary states whether they meet the rule, else generated ones.
+        The configurations to rank. By default, they are those of the policy, else those for which
+        the summary states whether they meet the rule, else generated ones.
     policy
         Provides `configurations` if no others are given.
     generate_count
@@ -91,8 +91,8 @@ def rank_protected(
     Raises
     ------
     PolicyError
-        Both `configurations` and `generate_count` are given, or there are no configurations to
-        rank; or a mask is not a candidate.
+        Both `configurations` and `generate_count` are given, there are no configurations to rank,
+        or a mask is not a candidate.
     """
     began = time.perf_counter()
     request = RankRequest(configurations=configurations, generate_count=generate_count, seed=seed)
@@ -122,11 +122,9 @@ def search_protected(
     """Return the best configurations among all combinations, scored from a protected summary.
 
     If the summary states whether configurations meet the rule, only those that do are returned. The
-    search is the same as for exact summaries. Scores from label tables alone (rows by set of values
-    and class) have a bound, so branch and bound proves that the result is the best. Scores that
-    also use moments (statistics of two attributes together) have no bound. If there are at most
-    200,000 combinations, the search scores all of them. Otherwise it scores those with the largest
-    scores from label tables alone, and changes one mask of the best ones at a time.
+    result is proven to be the best if the summary has no statistics of two attributes together
+    (moments), or at most 200,000 combinations. Otherwise, the search scores promising combinations,
+    and changes one mask of the best ones at a time.
 
     Parameters
     ----------
@@ -135,7 +133,7 @@ def search_protected(
     policy
         The policy to show in the advice.
     top, time_limit, work
-        The number of configurations, and the limits, as in `SearchRequest`.
+        The number of configurations to return, and the limits of the search, as in `SearchRequest`.
 
     Raises
     ------
@@ -165,8 +163,8 @@ def _stated(summary: ProtectedSummary) -> list[Configuration]:
 
 
 def _ranked(name: str, choice: Choice, scorer: ProtectedScorer) -> Ranked:
-    """Score the configuration called `name` and return it as an entry of the ranking. `choice` has
-    the index of each attribute's candidate mask.
+    """Return the configuration called `name` as an entry of the ranking, with its score. `choice`
+    has the index of each attribute's candidate mask.
     """
     summary, score = scorer.summary, scorer.score(choice)
     alone, finest = scorer.attributes(choice), scorer.attributes(scorer.finest)
@@ -191,8 +189,9 @@ def _advice(
     policy: Policy | None,
     search: SearchFigures | None = None,
 ) -> Advice:
-    """Build the advice of a ranking, or of a search over combinations (with its figures `search`).
-    `scored` has the entry and the choice of masks of each configuration, the best first.
+    """Build the advice from scored configurations, the best first. `scored` has, for each, the
+    entry of the ranking and the index of each attribute's mask. `search` has the figures of the
+    search that found them, if there was one.
     """
     summary = scorer.summary
     known = bool(scored) and scored[0][0].admissible is not False
@@ -244,8 +243,8 @@ def _warnings(summary: ProtectedSummary) -> tuple[str, ...]:
 
 
 def _other_masks(summary: ProtectedSummary, choice: Choice) -> list[tuple[str, Mask, Choice]]:
-    """Return, for every other mask of every attribute, the attribute, the mask, and the choice that
-    differs only in this mask.
+    """Return all choices of masks that differ from `choice` in one attribute, each with the
+    attribute and the other mask.
     """
     return [
         (attribute.name, candidate.declared, (*choice[:i], place, *choice[i + 1 :]))
@@ -261,8 +260,9 @@ def _changes(
     others: Sequence[tuple[str, Mask, Choice]],
     errors: Floats,
 ) -> tuple[MaskChange, ...]:
-    """Return how the `score` of the best configuration changes if one mask is replaced by another,
-    for each of n other masks. `errors` has the standard error of each change, shape (n,).
+    """Return how the score of the best configuration, `score`, changes if one of its masks is
+    replaced. `others` has each replacement: attribute, mask, and the resulting choice of masks.
+    `errors` has the standard error of each change, shape (n,).
     """
     changes = []
     for (name, mask, other), error in zip(others, errors.tolist(), strict=True):
@@ -279,8 +279,8 @@ _SCORE = 5e-5
 
 
 def choice_of(box: Box) -> Choice:
-    """Return the index of each attribute's candidate mask from a box with one bit mask for each
-    attribute, in which only the bit of this candidate is set.
+    """Return the index of each attribute's candidate mask. `box` has a bit mask for each attribute,
+    in which only the bit with this index is set.
     """
     return tuple(domain.bit_length() - 1 for domain in box)
 
@@ -308,8 +308,8 @@ class _Estimated(OfConfigurations):
 
 
 class FromTables(_Estimated):
-    """The score from label tables (rows by set of values and class) alone. It has an upper bound
-    over a set of configurations, which branch and bound needs.
+    """A score for the search that is estimated only from rows by cell (set of values) and label
+    class. It has an upper bound for a set of configurations, which branch and bound needs.
     """
 
     def __init__(self, name: str, scorer: ProtectedScorer, work: Work) -> None:
@@ -330,8 +330,9 @@ class FromTables(_Estimated):
         return held_out_reached(explained, -spared, len(summary.classes), summary.rows)
 
     def _most(self, index: int, domain: int) -> Floats:
-        """Return the largest of both parts of the score (explained shares, spared degrees of
-        freedom) among the candidates of attribute `index` whose bits are set in `domain`.
+        """Return the largest value of each part of the score (explained association, minus degrees
+        of freedom) among some candidate masks of the attribute `index`. Bit i of `domain` is set if
+        candidate i is among them.
         """
         key = index, domain
         if key not in self._best:
@@ -340,11 +341,9 @@ class FromTables(_Estimated):
 
 
 class FromCodes(_Estimated):
-    """The score from label tables and moments (statistics of two attributes together). It has no
-    upper bound over a set of configurations.
-
-    If there are few configurations, branch and bound scores all of them, if the attribute `bounded`
-    is set.
+    """A score for the search that also uses statistics of two attributes together (moments). It has
+    no upper bound for a set of configurations. If there are few configurations, branch and bound
+    scores all of them, if the attribute `bounded` is set.
     """
 
     divides = True
@@ -358,8 +357,8 @@ class FromCodes(_Estimated):
 
 
 class RuleByVerdicts:
-    """Admits the configurations that meet the privacy rule according to the owner's statements
-    (verdicts) in the summary; all configurations if it has none.
+    """Admits the configurations that meet the privacy rule, as the owner of the summary states. If
+    the owner states nothing, admits all configurations.
     """
 
     def __init__(self, summary: ProtectedSummary) -> None:
@@ -374,7 +373,8 @@ class RuleByVerdicts:
 
     def narrow(self, box: Box) -> Box | None:
         """Return a box (a bit mask of candidate masks for each attribute) without the candidates
-        that no admitted configuration in it has; None if the box has no admitted configuration.
+        that occur in none of its admitted configurations. Return None if it has no admitted
+        configuration.
         """
         if not self._summary.verdicts:
             return box
@@ -384,8 +384,8 @@ class RuleByVerdicts:
         return narrowed if inside else None
 
     def admits(self, box: Box) -> bool:
-        """Return whether the only configuration in `box` is known to meet the rule. Without any
-        statements on the rule, return True.
+        """Return whether the configuration in `box` is known to meet the rule; True if the summary
+        states nothing on the rule. `box` has one candidate for each attribute.
         """
         return not self._summary.verdicts or self._summary.verdict(choice_of(box)) is True
 
@@ -393,7 +393,7 @@ class RuleByVerdicts:
 def best_configurations(
     scorer: ProtectedScorer, request: SearchRequest, progress: Progress
 ) -> tuple[list[Choice], SearchFigures]:
-    """Search all combinations of masks; return the best ones, best first, and figures on the
+    """Search all combinations of masks. Return the best ones, best first, and figures on the
     search.
     """
     began = time.perf_counter()
@@ -430,8 +430,8 @@ def best_configurations(
 
 
 def _under_verdicts(figures: SearchFigures, summary: ProtectedSummary) -> SearchFigures:
-    """Return the figures of a search; they prove nothing about combinations for which the summary
-    does not state whether they meet the rule.
+    """Return the figures of a search. If the summary states only for some combinations whether they
+    meet the rule, the figures claim no proof.
     """
     stated = len(summary.verdicts)
     refused = sum(verdict.admissible is False for verdict in summary.verdicts)
@@ -451,7 +451,7 @@ _WIDTH = 400
 
 @dataclass(frozen=True)
 class ProtectedPoint:
-    """A configuration on the front: no other configuration is better in both privacy and utility.
+    """A configuration on the front of privacy and utility: no other one is better in both.
 
     Attributes
     ----------
@@ -459,8 +459,8 @@ class ProtectedPoint:
         Expected number of rows that agree with a random row in all quasi-identifiers, if the
         quasi-identifiers were independent. The row itself counts, so the number is at least 1.
     score, utility_kept
-        The score from the protected summary, and the score in percent of the score without masks;
-        None if that is not positive.
+        The score from the protected summary, and this score in percent of the score without masks;
+        None if the score without masks is not positive.
     configuration
         The fitted masks.
     declared
@@ -486,12 +486,9 @@ def front_protected(
     """Return configurations on the front of utility and privacy, from the most useful to the most
     private.
 
-    None is worse than another one in both utility and privacy.
-
-    To find them, utility is estimated as the sum of the attributes' separate associations with the
-    label. Then the score of a ranking is used, which takes into account that attributes share
-    information: one mask of each configuration is changed at a time, as long as this raises the
-    score and at least as many rows agree in all quasi-identifiers.
+    No configuration on the front is worse than another one in both utility and privacy. Utility is
+    the score of a ranking. Privacy is the expected number of rows that agree in all
+    quasi-identifiers.
 
     Parameters
     ----------
@@ -536,19 +533,18 @@ def _point(
 
 
 def _alike(summary: ProtectedSummary, chances: Sequence[Floats], choice: Choice) -> float:
-    """Return how many rows would agree with a random row in all quasi-identifiers if the
-    quasi-identifiers were independent. `chances` is from `_log_chances`, and `choice` has the index
-    of each attribute's candidate mask.
+    """Return how many rows would agree with a random row in all quasi-identifiers if these were
+    independent. `choice` has the index of each attribute's candidate mask. `chances` has, by
+    attribute and candidate, the log probability that two rows agree.
     """
     log = math.fsum(own[place] for own, place in zip(chances, choice, strict=True))
     return max(summary.rows * math.exp(log), 1.0)
 
 
 def _log_chances(summary: ProtectedSummary, quasi_identifiers: Collection[str]) -> list[Floats]:
-    """Return the log probability that two rows have the same masked value, from noisy cell counts.
-
-    There is an array for each attribute, with a figure for each candidate mask; the figures are 0
-    for attributes that are not quasi-identifiers.
+    """Return, for each attribute and each of its candidate masks, the log probability that two rows
+    have the same masked value, from noisy counts. It is 0 for attributes that are not
+    quasi-identifiers.
     """
     return [
         np.array([_log_chance(a, c) if a.name in quasi_identifiers else 0.0 for c in a.candidates])
@@ -565,9 +561,9 @@ def _log_chance(attribute: ProtectedAttribute, candidate: ProtectedCandidate) ->
 
 
 def _improved(choice: Choice, scorer: ProtectedScorer, chances: Sequence[Floats]) -> Choice:
-    """Change one or two masks of the configuration `choice` as long as the score rises and at least
-    as many rows agree in all quasi-identifiers. `chances` has, by attribute and mask, the log
-    probability that two rows agree.
+    """Change one or two masks of a configuration at a time, as long as its score rises and at least
+    as many rows agree in all quasi-identifiers. `choice` has the index of each attribute's mask.
+    `chances` has, by attribute and mask, the log probability that two rows agree.
     """
     from aegis.advisor.search.neighbours import LocalSearch, others  # taking long to load
 
@@ -586,9 +582,10 @@ def _improved(choice: Choice, scorer: ProtectedScorer, chances: Sequence[Floats]
 
 
 def _spread(scorer: ProtectedScorer, chances: Sequence[Floats], count: int) -> list[Choice]:
-    """Return at most `count` choices of masks on the front, spread over the whole range of privacy:
-    no other choice is better in both privacy and utility. `chances` has, by attribute and mask, the
-    log probability that two rows agree. If there are many choices, only part of them is examined.
+    """Return at most `count` choices of masks such that none is worse than another one in both
+    privacy and utility, spread over the whole range of privacy. `chances` has, by attribute and
+    mask, the log probability that two rows agree. If there are many choices, only part of them is
+    examined.
     """
     private, useful = np.zeros(1), np.zeros(1)
     places = np.zeros((1, 0), dtype=np.int64)
@@ -605,9 +602,9 @@ def _spread(scorer: ProtectedScorer, chances: Sequence[Floats], count: int) -> l
 
 
 def _thinned(private: Floats, useful: Floats, most: int) -> Ints:
-    """Return the indices of at most `most` choices, spread evenly over privacy, such that no other
-    choice is better in both privacy and utility. `private` and `useful` have both figures of each
-    choice.
+    """Return the indices of at most `most` choices, spread evenly over privacy, that are not worse
+    than another one in both privacy and utility. `private` and `useful` have the privacy and the
+    utility of each choice.
     """
     order = np.lexsort((-useful, -private))
     best_before = np.concatenate([[-np.inf], np.maximum.accumulate(useful[order])[:-1]])

@@ -75,10 +75,10 @@ def protect(
     Parameters
     ----------
     subject
-        Anything that `aegis.summarize` accepts, or a `Summary`. If you give the table itself,
-        moments (statistics of two attributes together) need less noise, and no sample is used.
+        Anything that `aegis.summarize` accepts, or a `Summary`. With the table itself, statistics
+        of two attributes together need less noise.
     policy
-        Roles, candidate masks, label, the privacy rule.
+        The policy: roles, candidate masks, label and privacy rule.
     request, options
         The protection: a `ProtectRequest`, or its options as keywords.
     progress
@@ -90,7 +90,7 @@ def protect(
         An option is out of range or belongs to the other level; a person has more rows than stated;
         the summary was made from a sample, with other masks or under another rule, or it has
         content that a protected summary cannot have; or small cells can be derived from the planned
-        output. The error has cost no budget, unless its attribute `noise_drawn` is True.
+        output. If the error's attribute `noise_drawn` is True, it has cost privacy budget.
     """
     given = asked(ProtectRequest, request, options)
     policy = as_policy(policy)
@@ -178,10 +178,9 @@ def _with_counts(
 
 
 def _notes_on_delta(made: ProtectedSummary) -> tuple[str, ...]:
-    """Return a warning if the delta of the summary `made` is so large that it allows publishing a
-    random row.
-
-    The number of rows comes from the protected summary, so the warning reveals nothing.
+    """Return a warning if the delta of the summary `made` is so large that publishing a random row
+    would be allowed. The number of rows comes from the protected summary, so the warning reveals
+    nothing.
     """
     delta = made.protection.delta
     if delta is None or delta * made.rows < 1:
@@ -212,8 +211,8 @@ def _refuse_given(level: ProtectionLevel, **options: object) -> None:
 
 
 def _exact(subject: Any, policy: Policy, progress: Progress) -> tuple[Summary, Source | None]:
-    """Return the exact summary of `subject`, which is a table or already a summary; and the table,
-    or None if a summary was given.
+    """Return the exact summary of a table, and the table. If `subject` is a summary already, return
+    it and None.
     """
     if isinstance(subject, ProtectedSummary):
         raise PolicyError(
@@ -260,8 +259,9 @@ def _listed(
     asked: Sequence[Configuration] | Mapping[str, Configuration] | int,
     summary: Summary,
 ) -> tuple[Configuration, ...]:
-    """Return the configurations for which the file will state whether they meet the rule. `asked`
-    has the configurations, or the largest number of combinations for which all are listed.
+    """Return the configurations for which the file will state whether they meet the rule: those in
+    `asked` or, if it is a number, all combinations of masks. Raise `PolicyError` if there are more
+    than this number.
     """
     if not isinstance(asked, int):
         return listed_configurations(asked)
@@ -375,9 +375,9 @@ def release_protected(
 
 
 def _entered(made: ProtectedSummary, spending: Spending | None, digest: str) -> ProtectedSummary:
-    """Record the written file of the summary `made` in the ledger, and return the summary with a
-    note if the ledger has several versions of the table. Without a ledger (`spending` is None), the
-    note says at level `counts` that no ledger records the file. `digest` is the digest of the file.
+    """Record the written file of the summary `made`, whose hash is `digest`, in the ledger. Return
+    the summary with notes: on earlier versions of the table in the ledger or, without a ledger
+    (`spending` is None), that no ledger records the file.
     """
     if spending is None:
         counts = made.protection.level is ProtectionLevel.COUNTS
@@ -400,10 +400,8 @@ def _paying(
     request: ProtectRequest,
 ) -> Iterator[Spending | None]:
     """Reserve the cost of the output in the ledger for `population`, and yield the reservation;
-    yield None without a ledger.
-
-    Level `counts` has no cost, but the ledger records the output. `new_version` says that the table
-    is a new version of the recorded one.
+    yield None without a ledger. Level `counts` has no cost, but the ledger records the output.
+    `new_version` says that the table is a new version of the recorded one.
     """
     if (ledger is None) != (population is None):
         raise PolicyError("--ledger and --population go together.", hint="Name both, or neither.")
@@ -443,8 +441,8 @@ def _table_digest(subject: Any) -> str:
 
 
 def _notes_on_versions(spending: Spending) -> tuple[str, ...]:
-    """Return a warning if the ledger has several versions of the table whose counts were published
-    at level `counts`, which readers can compare.
+    """Return a warning if the ledger has several versions of the table at level `counts`, because
+    readers can compare their counts.
     """
     entries = {entry.number: entry for entry in spending.ledger.entries()}
     own = entries[spending.entry]

@@ -60,16 +60,16 @@ class MaskedAttribute:
     strength
         Mean square contingency of the masked attribute and the label.
     main
-        The r main directions of the association with the C classes, shape (r, C). Each direction is
-        multiplied by the square root of the strength of this direction.
+        The r main directions of the association with the C classes, each multiplied by the square
+        root of its strength, shape (r, C).
     rest
         Sum of the strengths of all directions that are not in `main`.
     onto
         Coefficients of a regression of the main directions, scaled to variance 1, on the
-        attribute's q codes, shape (q, r).
+        attribute's q codes (numbers that describe its values), shape (q, r).
     believed, freedom, skewness
-        For each ridge penalty, the share of the association that models explain and their degrees
-        of freedom; and the third moment of the codes. See `Explained`.
+        For each ridge penalty, the share of the association that models explain, and their degrees
+        of freedom; and the skewness of the association.
     """
 
     strength: float
@@ -89,7 +89,7 @@ class ProtectedScorer:
     summary
         The protected summary.
     replicate
-        If not None, protection's noise is drawn a second time with this seed and added before
+        If not None, noise like that of the protection is added to the figures with this seed before
         scoring, to estimate its effect on scores.
     """
 
@@ -109,9 +109,8 @@ class ProtectedScorer:
 
     @property
     def estimator(self) -> str:
-        """The data from which scores are computed: `codes` if the summary has moments (statistics
-        of two attributes together), otherwise only the label `tables` (rows by set of values and
-        class).
+        """From what scores are computed: `codes` if the summary has statistics of two attributes
+        together, otherwise only the `tables` of rows by cell (set of values) and class.
         """
         return "tables" if self._moments is None else "codes"
 
@@ -124,14 +123,14 @@ class ProtectedScorer:
 
     def utility_kept(self, score: float) -> float | None:
         """Return a score in percent of the score without masks (`unmasked`), from 0 to 100; None if
-        the latter is not above 0.
+        the score without masks is not above 0.
         """
         return utility_kept(score, self.unmasked, MEASURES.get(MEASURE))
 
     @property
     def finest(self) -> Choice:
-        """The choice `FINEST` for each attribute, in which no cells (sets of values) are merged. It
-        may be finer than every mask of the policy.
+        """The choice that merges no cells (sets of values) of any attribute. It may be finer than
+        every mask of the policy.
         """
         return (FINEST,) * len(self._attributes)
 
@@ -150,8 +149,8 @@ class ProtectedScorer:
 
     def masked(self, index: int, place: int) -> MaskedAttribute:
         """Return how strongly an attribute is associated with the label under one of its masks.
-        `index` is the attribute. `place` is the index of the candidate mask, or `FINEST` if no
-        cells are merged.
+        `index` is the index of the attribute, and `place` that of the mask, or `FINEST` if no
+        values are merged.
         """
         key = (index, place)
         if key not in self._known:
@@ -196,20 +195,20 @@ class ProtectedScorer:
         return held_out_reached(once * explained, once * freedom, classes, self.summary.rows)
 
     def alone(self, index: int, place: int) -> float:
-        """Return the contribution of the attribute with index `index` to a score under the
-        candidate mask `place`, as if attributes shared no information.
+        """Return what the attribute with index `index` adds to a score under the candidate mask
+        `place`, as if attributes shared no information.
 
-        It is a mean over ridge penalties of the strength that models explain, minus 2 (C - 1) / N
-        for each degree of freedom, for C classes and N rows.
+        It is a mean over ridge penalties of the association that models explain, minus 2 (C - 1) /
+        N for each degree of freedom, for C classes and N rows.
         """
         masked = self.masked(index, place)
         charge = 2 * (len(self.summary.classes) - 1) / self.summary.rows
         return float((masked.believed * masked.strength - charge * masked.freedom).mean())
 
     def _trace(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> float:
-        """For a configuration (`choice`), return Pillai's trace between the label classes and the
-        masked attributes, coded by their association with the label, minus the part that errors in
-        the counts are expected to add.
+        """Return Pillai's trace between the label classes and all attributes, masked as in
+        `choice`, less the part that errors in the counts are expected to add. `masked` has each
+        attribute's association with the label under its mask.
         """
         if len(self.summary.classes) == 2:
             return self._separated(choice, masked)
@@ -221,8 +220,9 @@ class ProtectedScorer:
         return min(trace, float(len(self.summary.classes) - 1))
 
     def _separated(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> float:
-        """For a configuration (`choice`), return Pillai's trace for two classes, computed from how
-        far the masked attributes' codes separate the classes.
+        """Return Pillai's trace for a label of two classes, from how far the masked attributes
+        separate the classes. `choice` has the index of each attribute's mask, and `masked` each
+        attribute's association with the label.
         """
         told = [m for m in masked if len(m.main)]
         if not told:
@@ -236,8 +236,8 @@ class ProtectedScorer:
         )
 
     def _correlations(self, choice: Choice) -> Floats:
-        """For a configuration (`choice`), return the correlations between the main directions of
-        association of all masked attributes with the label, made positive definite.
+        """Return the matrix of correlations between the main directions in which the attributes,
+        masked as in `choice`, are associated with the label. It is made positive definite.
         """
         keys = tuple(enumerate(choice))
         if not self._columns.keys() >= set(keys):
@@ -265,8 +265,9 @@ class ProtectedScorer:
         ]
 
     def _correlate(self, keys: Collection[tuple[int, int]]) -> None:
-        """Compute the correlations between the main directions of association with the label, for
-        all pairs of masked attributes together. `keys` has the attribute and the mask of each.
+        """Compute and store the correlations between the main directions of association with the
+        label, for all pairs of masked attributes. `keys` has the index of each attribute and of its
+        mask.
         """
         if self._moments is None:
             raise ValueError("A summary without moments has no correlations.")
@@ -284,17 +285,16 @@ class ProtectedScorer:
         self._columns = {key: np.arange(start, end) for key, start, end in spans}
 
     def attributes(self, choice: Choice) -> dict[str, float]:
-        """Return, for each attribute by itself, the mean square contingency of the label and the
-        values masked as in the configuration `choice`.
+        """Return, for each attribute by itself, its mean square contingency with the label if it is
+        masked as in the configuration `choice`.
         """
         return {a.name: self.masked(i, choice[i]).strength for i, a in enumerate(self._attributes)}
 
 
 def drawing_error(score: float, classes: int, rows: float) -> float:
-    """Return the standard error that a score has because the rows of the table are a random sample.
-    The score is the trace V.
+    """Return the standard error of a score that comes from sampling the rows of the table.
 
-    For the trace V, C classes and N rows, it is
+    For a score V (a trace), C classes and N rows, it is
 
         (C - 1) sqrt(4 r (1 - r)^2 / N),  r = V / (C - 1).
 
@@ -307,8 +307,8 @@ def drawing_error(score: float, classes: int, rows: float) -> float:
 
 
 def replicated_scores(summary: ProtectedSummary, choices: Sequence[Choice]) -> Floats:
-    """Score n choices of masks again, each time with newly drawn noise; shape (R, n) for R
-    repetitions.
+    """Score n configurations R times, each time with newly drawn noise; return shape (R, n). A
+    choice has the index of each attribute's mask.
     """
     if not choices:
         return np.zeros((REPLICATES, 0))
@@ -318,11 +318,11 @@ def replicated_scores(summary: ProtectedSummary, choices: Sequence[Choice]) -> F
 
 
 def errors_of(replicated: Floats) -> tuple[Floats, Floats]:
-    """Return the standard errors that protection causes in n scores, from replicated scores, shape
-    (R, n).
+    """Return the standard errors that protection causes in n scores. `replicated` has the scores
+    with newly drawn noise, shape (R, n) for R repetitions.
 
-    The first result, shape (n,), is the standard error of each score. The second result, shape
-    (n,), is that of the difference between each score and the first one.
+    The first result has the standard error of each score, shape (n,). The second has the standard
+    error of the difference between each score and the first one, shape (n,).
     """
     apart: Floats = (replicated - replicated[:, :1]).std(axis=0, ddof=1)
     return replicated.std(axis=0, ddof=1), apart
@@ -330,15 +330,15 @@ def errors_of(replicated: Floats) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class ProtectedJoint:
-    """The estimated number of rows in each cell of one attribute and each label class, with
-    standard errors. A cell is a set of values that no candidate mask distinguishes.
+    """The estimated number of rows by cell of an attribute and label class, with standard errors. A
+    cell is a set of values that no candidate mask distinguishes.
 
     Attributes
     ----------
     attribute, label
         The attribute, and the label column.
     cells
-        Description of each cell: its masked value under every candidate mask, the finest first.
+        Description of each cell: its masked values under the candidate masks, the finest first.
     classes
         The text of each class.
     table
@@ -347,8 +347,8 @@ class ProtectedJoint:
     stderr
         Standard error of each estimate due to protection only, shape (K, C).
     contingency, contingency_stderr
-        Mean square contingency of the cells and the label, minus the contribution that protection
-        is expected to make; and its standard error due to protection.
+        Mean square contingency of the cells and the label, less the part that protection is
+        expected to add; and its standard error due to protection.
     """
 
     attribute: str
@@ -369,7 +369,7 @@ class ProtectedJoint:
 
 @one_blas_thread
 def reconstruct_protected(summary: ProtectedSummary, attribute: str) -> ProtectedJoint:
-    """Return the estimated joint counts of an attribute and the label.
+    """Return the estimated number of rows by cell (set of values) of an attribute and label class.
 
     Raises
     ------
@@ -405,8 +405,8 @@ def reconstruct_protected(summary: ProtectedSummary, attribute: str) -> Protecte
 
 
 def consistent(table: Floats, summary: ProtectedSummary, weight: Floats) -> Floats:
-    """Return the label table (rows by cell, a set of values, and class) without negative counts
-    that has the summary's class totals and is nearest to `table`, by least squares. `weight` is
+    """Return the table of rows by cell (set of values) and class that is nearest to `table` by
+    least squares, has no negative counts, and has the summary's class totals. `weight` is
     proportional to the variance of each cell's counts.
     """
     columns = [
@@ -419,8 +419,7 @@ def consistent(table: Floats, summary: ProtectedSummary, weight: Floats) -> Floa
 def nearest_with_sum(counts: Floats, weight: Floats, total: float) -> Floats:
     """Return x >= 0 with the sum `total` that minimises the sum of (x - counts)^2 / weight.
 
-    By the Karush-Kuhn-Tucker conditions, x = max(counts + s * weight, 0) for a number s that grows
-    with the sum. s lies between two neighbouring breakpoints -counts / weight.
+    The solution is x = max(counts + s * weight, 0) for a number s.
 
     Parameters
     ----------
@@ -440,7 +439,9 @@ def nearest_with_sum(counts: Floats, weight: Floats, total: float) -> Floats:
 
 
 def cell_names(attribute: ProtectedAttribute) -> list[str]:
-    """Return a unique name for each cell: its masked value under one mask, or under several."""
+    """Return a unique name for each cell (set of values): its masked value under one or several
+    masks.
+    """
     finest_first = sorted(attribute.candidates, key=lambda c: -c.size)
     finest = finest_first[0].groups
     names = []

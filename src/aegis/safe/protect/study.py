@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def protect_table(
     study: Study, output: str | Path | None, *, progress: Progress, **options: Any
 ) -> ProtectedSummary:
-    """Protect a study's table (its summary, if there is no table), and write the result to the file
-    `output` if given; `options` are those of `aegis.safe.protect.protect`.
+    """Protect a study's table, or its summary if there is no table. Write the result to the file
+    `output`, if given. `options` are those of `aegis.safe.protect.protect`.
     """
     subject = study.summary if study.source is None else study.source
     if output is None:

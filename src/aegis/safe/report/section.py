@@ -39,7 +39,7 @@ def summary_section(summary: Summary, advice: Advice) -> ReportSection:  # noqa:
 
 
 def protected_sections(summary: ProtectedSummary) -> Sequence[ReportSection]:
-    """Return the section on how a summary was protected, and what it still reveals."""
+    """Return the report section on how a summary was protected, and what it still reveals."""
     from aegis.safe.protect import audit_leak
 
     protection = summary.protection
@@ -66,8 +66,8 @@ def _promise(said: Protection) -> str:
 
 
 def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert `figures`, the audit of what a file reveals in its JSON form, to the values that
-    templates use.
+    """Convert `figures`, the audit of what a file reveals as JSON, to the values that templates
+    use.
     """
     return {
         "held": figures.get("held", figures.get("clean")),
@@ -100,8 +100,8 @@ def _told(value: int | None) -> str:
 
 
 def render_leak(figures: Mapping[str, Any], name: str) -> str:
-    """Return the HTML report on what the file `name` reveals, from `figures`, the JSON form of its
-    audit; equal audits give equal bytes.
+    """Return the HTML report on what the file `name` reveals. `figures` is the audit as JSON; the
+    same audit gives the same bytes.
     """
     context = {
         "title": "What the file gives away",

@@ -26,7 +26,7 @@ def set_cookie(
     *,
     samesite: Literal["lax", "strict"] = "strict",
 ) -> None:
-    """Set a cookie of this `kind` with the value `secret` in the browser; no script can read it,
+    """Set a cookie of this `kind` with the value `secret` in the browser. Scripts cannot read it,
     and it ends after the time `lasts`.
     """
     response.set_cookie(

@@ -72,7 +72,7 @@ def export(identifier: str, kind: ExportKind, call: CallOf) -> Response:
 
 
 def exported(told: exports.Described, kind: ExportKind) -> Response:
-    """Return a description in the format `kind` as a file download."""
+    """Return the description of a data set or release in the format `kind` as a file download."""
     write, media, name = exports.FORMATS[kind]
     headers = {"Content-Disposition": f'attachment; filename="{told.identifier}-{name}"'}
     text = json.dumps(write(told), ensure_ascii=False, indent=2)

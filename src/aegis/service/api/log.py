@@ -18,7 +18,7 @@ routes = Routes(tags=["log"])
 
 
 def _in_utc(given: datetime) -> datetime:
-    """Return a time in UTC; raise an error if it is then outside the years that Python knows."""
+    """Return a time in UTC; raise an error if the year in UTC is outside Python's range."""
     try:
         return given.astimezone(UTC)
     except OverflowError as error:

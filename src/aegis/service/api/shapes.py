@@ -39,16 +39,17 @@ Protection = Literal["counts", "noise"]
 
 
 class Sent(BaseModel):
-    """A request body that rejects unknown fields, and values that JSON cannot represent."""
+    """Base class of request bodies. It rejects unknown fields and values that JSON cannot
+    represent.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
     def _plain(cls, given: Any) -> Any:
-        """Refuse NaN, infinite numbers, half characters, NUL characters and deep nesting.
-
-        Python reads them from a body, but cannot write them to a database or an answer.
+        """Refuse NaN, infinite numbers, half characters, NUL characters and deep nesting, which
+        Python reads but cannot write to a database or an answer.
         """
         level: list[Any] = [[given]]
         for _ in range(_DEEPEST):
@@ -69,7 +70,9 @@ class Sent(BaseModel):
 
 
 class OfProgram(Sent):
-    """A request body from a program: values with another type than their field are refused."""
+    """Base class of request bodies from programs: values of another type than their field are
+    refused.
+    """
 
     model_config = ConfigDict(strict=True)
 
@@ -356,7 +359,9 @@ def data_set(given: DataSet, version: Version | None = None) -> dict[str, Any]:
 
 
 def json_object(text: str, what: str, hint: str) -> dict[str, Any]:
-    """Parse a text as a JSON object; error messages call the text `what`."""
+    """Parse a text as a JSON object. `what` is what error messages call the text, and `hint` their
+    advice.
+    """
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -74,9 +74,8 @@ def checked(job_id: str, given: shapes.Checked, call: CallOf) -> dict[str, Any]:
 
 
 async def _form(job_id: str, call: CallOf) -> AsyncIterator[FormData]:
-    """Read the form of an upload, after checking that the caller's agent may work on the job.
-
-    FastAPI would read the whole body before it asks who sends it.
+    """Read the form of an upload, but only after checking that the caller's agent may work on the
+    job.
     """
     await run_in_threadpool(call.read, deliveries.require_agent, job_id)
     # UTF-8 takes up to four bytes for a character.

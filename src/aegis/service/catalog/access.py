@@ -23,8 +23,8 @@ class AccountRole(StrEnum):
 
 
 class Tie(StrEnum):
-    """The relation that an account must have to an object, so that a role of the account applies.
-    For example, the account must own the object.
+    """The relation to an object that an account must have, in addition to a role, to do an action.
+    For example, it must own the object.
     """
 
     ANY = "any"
@@ -38,7 +38,9 @@ class Tie(StrEnum):
 
 
 class Action(StrEnum):
-    """Everything that an actor can do; routes, commands and methods of `Catalog` share these names."""
+    """Everything that an actor can do. Routes, commands and methods of `Catalog` have the same
+    names.
+    """
 
     REGISTER = "register"
     EDIT_DATA_SET = "edit-data-set"
@@ -133,7 +135,7 @@ class Actor:
 
 @dataclass(frozen=True)
 class ActedOn:
-    """The properties of a data set or request that decide who may act on it.
+    """The properties of a data set or request that decide whether the actor may act on it.
 
     Attributes
     ----------
@@ -183,7 +185,9 @@ def authorise(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> None:
 
 
 def scopes_of(actor: Actor) -> list[str]:
-    """Return the actions that the actor's roles allow on some object: the possible scopes of a token."""
+    """Return the actions that the actor's roles allow on some object; a token of the actor can have
+    them as scopes.
+    """
     return [
         str(action) for action in Action if any(role in actor.roles for role in PERMISSIONS[action])
     ]

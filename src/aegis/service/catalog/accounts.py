@@ -48,7 +48,7 @@ _ALIKE = str.maketrans({pair[0]: pair[1] for pair in _PAIRS.split()})
 
 @dataclass(frozen=True)
 class OpenSession:
-    """A new session; its secret is sent to the browser and not stored.
+    """A new browser session. Its secret is sent to the browser and not stored.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ def create(
 
 
 def change_roles(session: Session, by: Actor, name: str, roles: Iterable[str]) -> Account:
-    """Change the roles of an account; they apply to its open sessions from the next call.
+    """Replace the roles of an account. The new roles apply to its open sessions from the next call.
 
     Raises
     ------
@@ -200,7 +200,8 @@ def end_sessions(session: Session, by: Actor, name: str, *, tokens: bool = False
 def end_own_sessions(
     session: Session, by: Actor, *, keep: str = "", tokens: bool = False
 ) -> dict[str, int]:
-    """End the actor's other sessions, and on request the tokens; return how many of each ended.
+    """End the actor's sessions except one, and on request the actor's tokens. Return how many of
+    each ended.
 
     `keep` is the secret of the session that stays open.
     """
@@ -411,7 +412,9 @@ def change_password(
 
 
 def _knows(database: Database, name: str, password: str, address: str) -> bool:
-    """Return whether name and password match; count a failed attempt for this name and address."""
+    """Return whether name and password match. If not, count a failed attempt for this name and
+    address.
+    """
     key = guessing.key_of(address, name)
     with database.writing() as session:
         account = session.scalar(select(Account).where(Account.name == name))
@@ -465,7 +468,9 @@ def sign_in_elsewhere(
 
 
 def _claim(session: Session, account: Account, roles: Iterable[str] | None) -> None:
-    """Set an account's roles to those that its identity provider states; None leaves them unchanged."""
+    """Set an account's roles to those that its identity provider states (`roles`); None leaves them
+    unchanged.
+    """
     account.roles_claimed = roles is not None
     if roles is None:
         return
@@ -514,7 +519,7 @@ def _new_name(session: Session, name: str) -> str:
 
 
 def _is_free(session: Session, name: str) -> bool:
-    """Return whether an account may get this name: no other looks like it but for capitals and width."""
+    """Return whether no account has a name that looks like this one, apart from case and width."""
     taken = [*_OF_LOG, *session.scalars(select(Account.name))]
     return all(looks(name) not in map(looks, taken) for looks in (_folded, _skeleton))
 
@@ -524,15 +529,16 @@ def _folded(name: str) -> str:
 
 
 def _skeleton(name: str) -> str:
-    """Return a text that is the same for all names that look the same, in whatever alphabet."""
+    """Return a text that is the same for all names that look alike, in whatever alphabet."""
     return unicodedata.normalize("NFKD", name).translate(_ALIKE).casefold()
 
 
 def _may_deceive(name: str) -> bool:
-    """Return whether a name mixes alphabets or has invisible characters, so that it can look like another.
+    """Return whether a name mixes alphabets or has invisible characters, so that it can look like
+    another.
 
-    Only alphabets with capitals count, because their letters look alike. Names in Japanese, for
-    example, mix scripts. Python knows no scripts, but a letter's Unicode name begins with its script.
+    Only alphabets with capitals count, because their letters look alike; names in Japanese, for
+    example, mix scripts.
     """
     shown = unicodedata.normalize("NFKC", name)
     alphabets = {unicodedata.name(c).split()[0] for c in shown if c.lower() != c.upper()}
@@ -571,10 +577,8 @@ def session_of(session: Session, secret: str) -> SignIn:
 
 
 def is_stale(opened: SignIn) -> bool:
-    """Return whether the last recorded use of a session is so old that `touch` should record a new
-    one.
-
-    To save writes, the use is recorded at intervals, not at each call.
+    """Return whether the last recorded use of a session is so old that `touch` should be called.
+    The use is not recorded at each call, to save writes.
     """
     return now() - opened.seen > _SEEN_EVERY
 

@@ -19,15 +19,14 @@ _PRIVATE = 0o600
 
 
 def backup(database: str, objects: str, folder: Path) -> int:
-    """Copy a catalog into a new folder; return the number of its objects.
+    """Copy a catalog into a new folder; return the number of copied files.
 
-    The database is copied first. Objects never change, so the copy has every object to which the
-    database refers.
+    The catalog may be in use: the copy has every file to which the copied database refers.
 
     Parameters
     ----------
     database, objects
-        The SQLite file, and the folder of objects.
+        The SQLite file, and the folder of the catalog's files.
     folder
         The target folder, which must not exist.
 
@@ -61,7 +60,7 @@ def backup(database: str, objects: str, folder: Path) -> int:
 
 
 def restore(folder: Path, database: str, objects: str) -> int:
-    """Restore a catalog from a backup; return the number of its objects.
+    """Restore a catalog from a backup; return the number of restored files.
 
     Raises
     ------

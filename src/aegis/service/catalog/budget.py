@@ -33,9 +33,8 @@ class BudgetLeft:
     spent, reserved
         Epsilon of all existing outputs, and epsilon of all work in progress.
     ceiling
-        The largest epsilon allowed: the lowest ceiling of all data sets of the population's owner
-        and, if the data set has another provider, of this provider. None if none of these data sets
-        has a ceiling.
+        The largest epsilon allowed: the lowest ceiling of the data sets that the population's owner
+        or the provider of this data set has. None if none of them has a ceiling.
     """
 
     population: str
@@ -50,9 +49,8 @@ class BudgetLeft:
 
 
 def balance(session: Session, data_set: DataSet) -> BudgetLeft:
-    """Return the remaining budget of the population of a data set.
-
-    The ceiling of a provider who has joined the population limits only that provider.
+    """Return the spent and remaining budget of the population that a data set describes. The
+    ceiling of a provider who is not the population's owner limits only that provider.
     """
     population = data_set.population
     summed = (
@@ -115,10 +113,10 @@ def give_back(session: Session, job_id: str) -> None:
 
 
 def entries(session: Session, data_set: DataSet) -> Sequence[SpendRecord]:
-    """Return the population's reservations and costs, oldest first.
+    """Return the reservations and costs in the budget of a data set's population, oldest first.
 
-    The owner of the population gets the entries of all data sets. A provider who has joined the
-    population gets only the entries of its own data sets.
+    If the data set's provider owns the population, these are the entries of all data sets of the
+    population, else only those of this provider's data sets.
     """
     query = select(SpendRecord).where(SpendRecord.population == data_set.population)
     if not _owns(session, data_set):
@@ -130,8 +128,9 @@ def entries(session: Session, data_set: DataSet) -> Sequence[SpendRecord]:
 
 
 def releases(session: Session, data_set: DataSet) -> Sequence[ReleaseRecord]:
-    """Return the releases that use a population's budget, oldest first. Each caller sees the
-    releases of the same data sets as in `entries`.
+    """Return the releases that use the budget of a data set's population, oldest first. If the data
+    set's provider does not own the population, only releases of this provider's data sets are
+    returned.
     """
     query = select(ReleaseRecord).where(ReleaseRecord.population == data_set.population)
     if not _owns(session, data_set):

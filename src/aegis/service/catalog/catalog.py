@@ -25,8 +25,8 @@ class UploadLimits:
     unpacked
         Largest unpacked size in bytes that a masked file may declare.
     work
-        Limits of a search, an audit or the check of an upload. None does this work without limits,
-        in the process of the service.
+        Time and memory limits of a search, an audit or the check of an upload. With None, this work
+        has no limits and runs in the process of the service.
     """
 
     summary: int = 64 << 20

@@ -51,7 +51,7 @@ def check(
     measure
         The measure of utility in the answer; by default the policy's measure.
     may_search
-        Whether to search all combinations if no listed configuration meets the rule.
+        Whether to search all combinations of masks if no listed configuration meets the rule.
     progress
         Receives one step per stage.
 
@@ -123,7 +123,9 @@ def _answer(
 def _together(
     study: Study, configuration: Configuration, earlier: Sequence[Configuration]
 ) -> dict[str, Any]:
-    """Return, as JSON values, whether the rule holds if somebody links this release to `earlier`."""
+    """Return, as JSON values, whether the rule holds if somebody links a release of this
+    configuration with releases of the `earlier` ones.
+    """
     composition = compose(
         study.summary,
         (*earlier, configuration),

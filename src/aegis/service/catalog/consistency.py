@@ -46,7 +46,7 @@ class LoggedState:
     Attributes
     ----------
     data_sets
-        The fields of each data set that are logged.
+        The logged fields of each data set.
     requests
         State of each request.
     grants
@@ -77,7 +77,7 @@ class LoggedState:
     populations: dict[str, str] = field(default_factory=dict)
 
     def add(self, entry: LogEntry) -> None:
-        """Change the state as the next entry says."""
+        """Change the state as the next log entry says."""
         detail, action = entry.detail, entry.action
         if entry.request_id is not None:
             self._add_request(entry.request_id, entry)

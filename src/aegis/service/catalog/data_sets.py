@@ -86,8 +86,8 @@ def register(
     public_key
         The Ed25519 public key, in hexadecimal, of the agent that signs uploads.
     title, population, about
-        Title and other fields that others see (`CHANGEABLE`), and the name of the population that
-        the data set is about; the default is the name of the data set.
+        The title, the name of the population that the data set is about (by default the name of the
+        data set), and other fields that can be changed later.
 
     Raises
     ------
@@ -143,7 +143,9 @@ def require_key(public_key: str) -> None:
 
 
 def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSet:
-    """Set the fields in `about` of a data set; only its provider may set its terms (`TERMS`)."""
+    """Set fields of a data set, which `about` has by name. Only the data set's provider may set its
+    terms (`TERMS`).
+    """
     data_set = seen(session, by, Action.EDIT_DATA_SET, identifier)
     terms = [name for name in TERMS if name in about and about[name] != getattr(data_set, name)]
     if terms and data_set.provider_id != by.account:
@@ -159,15 +161,13 @@ def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSe
 
 
 def terms_of(data_set: DataSet) -> dict[str, Any]:
-    """Return the current terms of a data set, and the digest of their text; each request stores a
-    copy of both.
-    """
+    """Return the current terms of a data set, and the digest of their text."""
     return {name: getattr(data_set, name) for name in TERMS} | {"terms": digest(data_set.terms)}
 
 
 def rotate(session: Session, by: Actor, given: Mapping[str, Any]) -> int:
-    """Replace the signing key of the actor's agent; return the number of data sets for which it
-    signs.
+    """Replace the signing key of the actor's agent; return the number of data sets with the new
+    key.
 
     Signatures by the old key can still be verified.
 
@@ -251,8 +251,8 @@ def publish(session: Session, by: Actor, identifier: str, *, published: bool = T
 def grant(
     session: Session, by: Actor, identifier: str, account: str, role: str, *, granted: bool = True
 ) -> None:
-    """Assign an operator or approver, or let a consumer see the data set; `granted=False` revokes
-    this.
+    """Give an account a role on a data set: operator, approver, or consumer who may see it.
+    `granted=False` revokes the role.
     """
     data_set = seen(session, by, Action.PUBLISH, identifier)
     if role not in _GRANTED:
@@ -308,10 +308,8 @@ def newest(session: Session, identifier: str) -> Version | None:
 
 
 def newest_of(session: Session, identifiers: Sequence[str]) -> dict[str, Version]:
-    """Return the newest versions of several data sets, by the data set's name, without the
-    policies.
-
-    Data sets without a version are left out.
+    """Return the newest version of each of several data sets, by the data set's name, without its
+    policy. Data sets without a version are left out.
     """
     newest = session.scalars(_NEWEST_OF, {"data_sets": list(identifiers)})
     return {version.data_set_id: version for version in newest}
@@ -383,7 +381,9 @@ def search(
 def subject_of(
     session: Session, by: Actor, data_set: DataSet, request: Request | None = None
 ) -> ActedOn:
-    """Return the properties of a data set and request that decide who may act on them."""
+    """Return the properties of a data set, and of a request for it, that decide whether the actor
+    may act on them.
+    """
     granted = _granted(session, by, [data_set.id]).get(data_set.id, frozenset())
     return _subject(data_set, granted, request)
 

@@ -35,7 +35,7 @@ class Database:
     Parameters
     ----------
     url
-        SQLAlchemy's URL, or the path of an SQLite file.
+        URL as SQLAlchemy reads it, or the path of an SQLite file.
     connections
         Number of connections that stay open: one for each thread that uses the database.
 
@@ -60,12 +60,9 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """Yield a session that may write; at any time, only one such session is open. Commit its
-        transaction at the end.
-
-        Writers wait for each other, so that the log is one chain and decisions use the current
-        state. Writers of one process wait in this method. If they waited in the database, each
-        writer would occupy a connection, and SQLite would have to poll.
+        """Yield a session that may write, and commit its transaction at the end. Only one such
+        session is open at any time: writers wait for each other, so that the log is one chain and
+        decisions use the current state.
         """
         if not self._writers.acquire(timeout=_PATIENCE):
             raise EngineError(
@@ -90,9 +87,8 @@ class Database:
         self.engine.dispose()
 
     def _migrate(self) -> None:
-        """Create the tables, or update them to this version of Aegis, in one transaction.
-
-        The records describe the tables of a new catalog. Migrations only change older catalogs.
+        """Create the tables, or update those of an older catalog to this version of Aegis, in one
+        transaction.
         """
         settings = Config()
         settings.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
@@ -134,7 +130,9 @@ def _open(url: str, connections: int) -> Engine:
 
 
 def _make_private(path: str | None) -> None:
-    """Create the database file so that only its owner can read it; SQLite's journals get the same mode."""
+    """Create the database file so that only its owner can read it. SQLite's further files get the
+    same permissions.
+    """
     if not path or path == ":memory:":
         return
     with suppress(OSError):  # where it cannot be made the engine says so, with the reason

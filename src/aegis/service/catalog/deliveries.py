@@ -40,8 +40,8 @@ _LOOKED_AT = 1 << 20
 
 
 def signed_part(kind: str, job: str, attempt: int, **digests: str) -> bytes:
-    """Return the bytes that an agent signs: the kind of upload, the job, the attempt, and the
-    digests of the uploaded files.
+    """Return the bytes that an agent signs for an upload: the kind of upload, the job, the attempt,
+    and the digests of the uploaded files, as text.
     """
     return canonical({"kind": kind, "job": job, "attempt": attempt, **digests})
 
@@ -123,7 +123,9 @@ def checked(
 
 
 def worded(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result of a check, with a headline and the reasons (`why`) in sentences."""
+    """Return the result of a check with two more entries: a headline, and the reasons (`why`) as
+    sentences.
+    """
     utility_kept, rows, left_out = (
         result.get(k) for k in ("utility_kept", "rows", "suppressed_rows")
     )
@@ -178,7 +180,7 @@ def release(
     CatalogError
         The signature, the certificate or the file does not match the approved release.
     WrongState
-        The job belongs to another attempt now.
+        Another attempt at the job has begun.
     """
     _check_upload(catalog, file_name, content, certificate)
     digest = sha256_of(content)
@@ -295,8 +297,8 @@ def _job(
 
 
 def _require_signature(data_set: DataSet, signed: bytes, given: Mapping[str, Any]) -> Signature:
-    """Return the signature of an upload, which `given` contains; raise an error unless the data
-    set's agent has signed the bytes `signed` with it.
+    """Return the signature in `given`, the fields of an upload. Raise an error unless it is a
+    signature of the bytes `signed` by the data set's agent.
     """
     signature = Signature.of(given.get("signature", given))
     if not verify_bytes(signed, signature, PublicKey(bytes.fromhex(data_set.public_key))):
@@ -308,8 +310,9 @@ def _require_signature(data_set: DataSet, signed: bytes, given: Mapping[str, Any
 
 
 def _require_certificate(text: str, digest: str, rows: int | None, request: Request) -> None:
-    """Raise an error unless the certificate `text` is about the file with this `digest` and number
-    of `rows` (None: unknown) and about the approved masks, and says that the rule is met.
+    """Raise an error unless a certificate says that the rule is met, and is about the approved
+    masks and the uploaded file. `digest` is the digest of this file, and `rows` its number of rows
+    (None: unknown).
     """
     try:
         document = json.loads(text)
@@ -368,8 +371,8 @@ def _require_file(catalog: Catalog, masked: MaskedFile) -> None:
 
 
 def rows_in(file_name: str, content: bytes, limits: UploadLimits) -> int | None:
-    """Return the number of rows that a masked file declares; None for text files, which declare
-    none.
+    """Return the number of rows that a masked file states about itself; None for text files, which
+    state none.
 
     Raises
     ------

@@ -56,14 +56,14 @@ class Described:
     Attributes
     ----------
     identifier, title, description, terms, version, created, publisher
-        As in the catalog.
+        The fields of the data set in the catalog.
     url
         URL of the page that shows the data set or the release.
     fields
         The columns of the data set or of the released file.
     file, media, download
-        The masked file, its media type and its download URL; None and empty for a data set, which is
-        released on request.
+        For a release: the masked file, its media type and its download URL. For a data set: None
+        and empty texts.
     """
 
     identifier: str
@@ -182,8 +182,8 @@ _CROISSANT_CONTEXT = {
 def croissant(told: Described) -> dict[str, Any]:
     """Write a description in Croissant 1.0.
 
-    Columns of a data set without a file go to `variableMeasured`, because a record set in Croissant
-    needs a file to read values from.
+    The columns of a data set without a file are in `variableMeasured`, because Croissant's record
+    sets need a file.
     """
     document: dict[str, Any] = {
         "@context": _CROISSANT_CONTEXT,

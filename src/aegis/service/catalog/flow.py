@@ -32,13 +32,12 @@ def ask_summary(
     """Create a job in which the agent summarises a data set under a policy and protects the
     summary: with noise (`epsilon`, `delta`), or by the `threshold` of its counts.
 
-    Comments are removed from the policy, because the comments of a proposed policy can contain
-    values of rows.
+    Comments are removed from the policy, because they can contain values of rows.
 
     Raises
     ------
     WrongState
-        The budget of the population is not sufficient.
+        The privacy budget of the data set's population is not sufficient.
     PolicyError
         The policy is not valid.
     """
@@ -65,9 +64,8 @@ def ask_search(session: Session, by: Actor, request_id: str) -> Job:
 
 
 def choose(session: Session, by: Actor, request_id: str, configuration: str) -> Request:
-    """Create a job in which the agent checks a configuration on the table.
-
-    The request gets the configuration when the check has succeeded.
+    """Create a job in which the agent checks a configuration on the table. If the check succeeds,
+    the configuration is stored with the request.
 
     Raises
     ------
@@ -91,10 +89,10 @@ def ask_check(
     may_search: bool,
 ) -> Job:
     """Create a job in which the agent looks for the first configuration in `listed` (YAML) that
-    meets the rule.
+    meets the rule, alone and together with all earlier releases.
 
-    The configuration must also meet the rule together with all earlier releases. `about` states how
-    the configurations were chosen; `may_search` lets the agent search if none meets the rule.
+    `about` states how the configurations were chosen. With `may_search`, the agent searches all
+    combinations of masks if none of them meets the rule.
 
     Raises
     ------
@@ -119,7 +117,7 @@ def ask_check(
 def _enqueue(
     session: Session, request: Request, kind: str, place: str, task: Mapping[str, Any]
 ) -> Job:
-    """Create a job of this `kind` for a request; `place` says who does it, agent or worker."""
+    """Create a job of this `kind` for a request. `place` says who does it: an agent or a worker."""
     return jobs.enqueue(session, kind, place, request.data_set_id, request_id=request.id, task=task)
 
 
@@ -161,8 +159,8 @@ def _stop(session: Session, by: Actor, job: Job) -> None:
 
 
 def claim(session: Session, owner: str, place: str, *, provider: str | None = None) -> Job | None:
-    """Mark the jobs that have used all attempts as failed, then assign the oldest waiting job to
-    the program `owner`; return None if no job waits.
+    """Assign the oldest waiting job to the program `owner`; return None if no job waits. Before,
+    mark the jobs that have used all their attempts as failed.
     """
     system = Actor("", owner, frozenset())
     for job in jobs.over(session):
@@ -174,8 +172,8 @@ def claim(session: Session, owner: str, place: str, *, provider: str | None = No
 def give_up(session: Session, by: Actor, job: Job, reason: str, *, spent: bool = False) -> None:
     """Record that a job failed, on the job and on its request.
 
-    The epsilon of the job is refunded, unless noise was drawn (`spent`): after noise was drawn, the
-    failure itself reveals something about the table.
+    The epsilon of the job is refunded, unless noise was drawn (`spent`): then the failure itself
+    reveals something about the table.
     """
     jobs.fail(session, job.id, job.attempt, reason)
     if spent:
@@ -184,8 +182,8 @@ def give_up(session: Session, by: Actor, job: Job, reason: str, *, spent: bool =
 
 
 def _make_nothing(session: Session, by: Actor, job: Job, reason: str) -> None:
-    """Refund the epsilon that was reserved for a job that ended without output, and mark the
-    release of its request as failed.
+    """For a job that ended without output, refund the epsilon that was reserved and, if it was to
+    make a release, mark the release as failed.
     """
     budget.give_back(session, job.id)
     request = None if job.request_id is None else session.get(Request, job.request_id)
@@ -218,8 +216,8 @@ def retry_job(session: Session, by: Actor, job_id: str) -> Job:
 
 
 def seen_job(session: Session, by: Actor, job_id: str, of_request: Action, other: Action) -> Job:
-    """Return a job if the actor may do `of_request` on its request or, if it has none, `other` on
-    its data set.
+    """Return a job if the actor may see it: may do the action `of_request` on the job's request or,
+    for a job without a request, the action `other` on its data set.
 
     Raises
     ------

@@ -25,16 +25,15 @@ _FORGOTTEN = timedelta(days=1)
 
 
 def key_of(address: str, name: str) -> str:
-    """Return the hash of network and name under which wrong passwords are counted.
-
-    Network and name themselves are not stored.
+    """Return a hash of the network of an address and of an account's name. Wrong passwords are
+    counted under this hash, so that network and name are not stored.
     """
     return hashlib.sha256(f"{_network(address)} {name.strip().casefold()}".encode()).hexdigest()
 
 
 def count(session: Session, key: str) -> bool:
-    """Count a wrong password for a name from a network (`key` identifies both); return whether it
-    is the first after which the caller must wait.
+    """Count a wrong password under `key`, the hash of network and name. Return whether it is the
+    first one after which the caller must wait.
 
     Raises
     ------
@@ -62,7 +61,9 @@ def count(session: Session, key: str) -> bool:
 
 
 def forget(session: Session, key: str) -> None:
-    """Delete the count of wrong passwords of a caller (`key`) who gave the right password."""
+    """Delete the count of wrong passwords under `key` (the hash of network and name) after a right
+    password.
+    """
     session.execute(delete(Guess).where(Guess.key == key))
 
 

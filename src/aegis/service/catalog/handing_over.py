@@ -20,9 +20,9 @@ def hand_over(
 ) -> DataSet:
     """Transfer a data set to another provider; the agent of that provider then does its jobs.
 
-    If the provider (not an admin) transfers the data set, the jobs of the data set are cancelled
-    and all roles on it are revoked. The receiver was not asked, and the receiver's agent must not
-    work for people whom another provider chose.
+    If the provider (not an admin) transfers the data set, its jobs are cancelled and all roles on
+    it are revoked, so that the receiver's agent does not work for people whom the receiver did not
+    choose.
 
     Parameters
     ----------
@@ -116,10 +116,8 @@ def _take_back(session: Session, by: Actor, grant: Grant) -> None:
 
 
 def _population(session: Session, by: Actor, name: str, giver: Account, receiver: Account) -> None:
-    """Give the receiver access to the population's budget.
-
-    The receiver becomes the owner if the giver owned the population and has no other data set of
-    it.
+    """Give the receiver access to the budget of the population `name`. The receiver becomes its
+    owner if the giver owned the population and has no other data set in it.
     """
     population = session.get(OwnedPopulation, name)
     if population is None or receiver.id == population.owner_id:

@@ -42,8 +42,8 @@ def enqueue(
     request_id: str | None = None,
     task: Mapping[str, Any] | None = None,
 ) -> Job:
-    """Add a job for a program at `place` ("agent" or "worker"); return it, or the same job if it
-    waits or runs.
+    """Add a job for an agent or a worker (`place`) and return it. If the same job waits or runs
+    already, return that one.
 
     Raises
     ------
@@ -158,8 +158,8 @@ def cancel(session: Session, job: Job, by: str) -> Job:
 
 
 def over(session: Session) -> Sequence[Job]:
-    """Return the jobs that failed silently: they have used all attempts, and the last program did
-    not renew the lease in time.
+    """Return the jobs that ended silently: they have used all attempts, and the program that worked
+    on the last one did not report in time.
     """
     lost = select(Job).where(
         Job.state == "running", Job.leased_until < now(), Job.attempt >= MOST_ATTEMPTS
@@ -202,7 +202,9 @@ def latest_of_data_set(session: Session, data_set_id: str, kind: str) -> Job | N
 
 
 def tell(session: Session, by: str, job: Job, what: str, **detail: Any) -> None:
-    """Log that `what` happened to a job."""
+    """Log that something (`what`, such as "cancelled") happened to a job. `by` is the name of the
+    actor.
+    """
     append(
         session,
         by,

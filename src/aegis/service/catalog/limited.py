@@ -99,7 +99,7 @@ def run(
         Function that is called once a second with the progress; if it raises an exception, the work
         ends.
     progress
-        Used instead of `alive` for work in this process.
+        Receives the progress if the work is done in this process; `alive` is then not used.
     say
         Receives each line of text that the task writes for people.
 
@@ -209,7 +209,7 @@ _OF_AGENT = ("job",)
 
 @dataclass
 class ToldStep:
-    """A step of a job; other programs read its progress as JSON values.
+    """A step of a job, with its progress as JSON values for other programs.
 
     Attributes
     ----------
@@ -234,15 +234,15 @@ class ToldStep:
 
 
 class SeldomTold(ABC):
-    """Sends the progress of a job as JSON values. It sends a new step at once, and the progress
-    within a step at most twice a second.
+    """Sends the progress of a job as JSON values: a new step at once, and the progress within a
+    step at most twice a second.
     """
 
     _next = 0.0
 
     @abstractmethod
     def send(self, told: dict[str, Any]) -> None:
-        """Send the name and the progress of the current step to the receiver; `told` has them."""
+        """Send the name and the progress of the current step, `told`, to the receiver."""
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
@@ -259,7 +259,7 @@ class SeldomTold(ABC):
 
 
 class Lines(SeldomTold):
-    """Writes the progress as lines of JSON to the parent process."""
+    """Writes the progress of a job as lines of JSON to the parent process."""
 
     def __init__(self, out: Any) -> None:
         self._out = out
@@ -329,7 +329,7 @@ def _taken() -> int:
 
 
 def _end_with_parent() -> None:
-    """End this process once the process that started it has ended, which closes the pipe between them."""
+    """Start a thread that ends this process once its parent process has ended."""
     while os.read(sys.stdin.fileno(), 1 << 10):
         continue
     os._exit(1)

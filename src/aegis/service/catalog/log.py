@@ -58,10 +58,8 @@ def append(
     request: str | None = None,
     **detail: Any,
 ) -> LogEntry:
-    """Add a log entry in the transaction of the change that it records.
-
-    The transaction must be the only writer (`Catalog.writing`). Otherwise two entries could chain
-    to the same entry.
+    """Add a log entry in the transaction of the change that it records. The session must be from
+    `Catalog.writing`, so that no two entries follow the same entry.
     """
     last = session.scalars(select(LogEntry).order_by(LogEntry.number.desc()).limit(1)).first()
     entry = LogEntry(

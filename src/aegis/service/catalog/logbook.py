@@ -71,8 +71,8 @@ def actions(session: Session, by: Actor) -> Sequence[str]:
 
 
 def verify(session: Session, by: Actor, noted: str | None = None) -> LogCheck:
-    """Check the whole chain of the log; everybody may do so, even those who may not read all
-    entries.
+    """Check the chain of hashes of the whole log. Everybody may do so, even without the right to
+    read all entries.
 
     `noted` is the hash of an entry that somebody stored elsewhere; it must still be in the chain.
     """

@@ -28,17 +28,17 @@ _CONSUMER: frozenset[AccountRole] = frozenset()
 
 @dataclass(frozen=True)
 class _Event:
-    """The recipients and the text of the notices that are sent for one kind of log entry.
+    """The recipients and the text of notices for one kind of log entry, such as an approval.
 
     Attributes
     ----------
     roles
-        Recipients: accounts with such a role on the data set; empty for the consumer of the
-        request.
+        Recipients: accounts with one of these roles on the data set. If empty, the recipient is the
+        consumer of the request.
     words
-        Text about the request.
+        Text of the notice, such as "waits for review".
     while_in
-        State in which the notice is still relevant; None for any state.
+        The notice is sent only while the request is in this state; None for any state.
     """
 
     roles: frozenset[AccountRole]
@@ -96,14 +96,18 @@ class Notice:
 
 
 def told_up_to(session: Session) -> int | None:
-    """Return the number of the last log entry that was processed; None if none was."""
+    """Return the number of the last log entry for which notices were sent; None if there is
+    none.
+    """
     last = select(LogEntry).where(LogEntry.action == TOLD).order_by(LogEntry.number.desc())
     entry = session.scalars(last.limit(1)).first()
     return None if entry is None else int(entry.detail["up_to"])
 
 
 def begin(session: Session) -> int:
-    """Record the newest log entry as processed, so that the first run sends no old notices."""
+    """Return the number of the log entry up to which notices were sent. At the first run, record
+    the newest entry as this one, so that no notices are sent for older entries.
+    """
     up_to = told_up_to(session)
     if up_to is None:
         up_to = session.scalar(select(func.max(LogEntry.number))) or 0
@@ -112,7 +116,9 @@ def begin(session: Session) -> int:
 
 
 def since(session: Session, up_to: int) -> list[tuple[int, Notice | None]]:
-    """Return the numbers of log entries after `up_to`, oldest first, each with its notice or None."""
+    """Return the log entries after number `up_to` that can need a notice, oldest first: the number
+    of each, and its notice (None if nobody is to receive one).
+    """
     query = select(LogEntry).where(LogEntry.number > up_to, LogEntry.action.in_(_EVENTS))
     entries = session.scalars(query.order_by(LogEntry.number).limit(_MOST)).all()
     return [(entry.number, _notice(session, entry)) for entry in entries]
@@ -128,7 +134,7 @@ def note(session: Session, notice: Notice, before: int, failed: Sequence[str]) -
     notice
         The sent notice.
     before
-        Number of the last processed entry when it was sent.
+        Number of the log entry up to which notices had been sent before this one.
     failed
         Channels on which sending failed.
     """

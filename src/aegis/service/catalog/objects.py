@@ -100,7 +100,9 @@ class Objects:
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Turn errors of the store into `NotThere` and `EngineError`."""
+    """Return a context manager that turns errors of the file store into `NotThere` and
+    `EngineError`.
+    """
     try:
         yield
     except FileNotFoundError as error:

@@ -64,7 +64,8 @@ def invite(session: Session, by: Actor, name: str, roles: Iterable[str]) -> Made
 
 
 def reset(session: Session, by: Actor, name: str) -> MadeLink:
-    """Create a link for setting a new password; an invited account gets a new invitation.
+    """Create a link for setting a new password. An account that has no password yet gets a new
+    invitation.
 
     The old password is valid until the link is used. The second factor is not changed.
 

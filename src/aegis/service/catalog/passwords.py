@@ -73,10 +73,8 @@ def _strong(password: str, name: str) -> str:
 
 
 def _is_made_of(text: str, words: Iterable[str]) -> bool:
-    """Return whether most of a text consists of these words.
-
-    Words shorter than three letters are ignored, and so are digits and signs at both ends of the
-    text.
+    """Return whether most of a text consists of these words. Words shorter than three letters are
+    ignored, and so are digits and signs at both ends of the text.
     """
     left = text
     for word in sorted(words, key=len, reverse=True):

@@ -45,7 +45,9 @@ def require_member(population: OwnedPopulation | None, account: str) -> None:
 def admit(
     session: Session, by: Actor, name: str, account: str, *, admitted: bool = True
 ) -> OwnedPopulation:
-    """Let data sets of another provider spend the population's budget, or (not `admitted`) stop it."""
+    """Let the data sets of the provider `account` spend the budget of the population `name`. With
+    `admitted=False`, stop this.
+    """
     authorise(by, Action.REGISTER)
     population = session.get(OwnedPopulation, name)
     if population is None or population.owner_id != by.account:

@@ -70,13 +70,13 @@ class Base(DeclarativeBase):
 
 
 class Numbered:
-    """A record with a random identifier."""
+    """Base class of records with a random identifier."""
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id, sort_order=-1)
 
 
 class Dated:
-    """A record with the time at which it was made."""
+    """Base class of records with the time at which they were made."""
 
     created: Mapped[datetime] = mapped_column(Utc, default=now, sort_order=1)
 
@@ -84,7 +84,7 @@ class Dated:
 class Account(Numbered, Dated, Base):
     """An account: a person, or the agent of a provider.
 
-    `roles` are global. A `Grant` states which data sets an operator or approver works on.
+    `roles` apply everywhere; a `Grant` says on which data sets an operator or approver works.
     """
 
     __tablename__ = "accounts"
@@ -263,7 +263,7 @@ class Request(Numbered, Dated, Base):
 
 class Approval(Numbered, Dated, Base):
     """A person's approval of the content of a release, or of a longer time for downloading it.
-    Agents verify the `signed` statement.
+    `signed` is the signed statement, which agents verify.
     """
 
     __tablename__ = "approvals"
@@ -278,8 +278,8 @@ class Approval(Numbered, Dated, Base):
 class Job(Numbered, Dated, Base):
     """A job for the agent at the data, or for the worker of the service.
 
-    The program with the lease does the job. `attempt` numbers the attempts: answers of earlier
-    attempts are refused.
+    The program that holds the lease does the job. Answers of earlier attempts than `attempt` are
+    refused.
     """
 
     __tablename__ = "jobs"

@@ -60,8 +60,8 @@ _IN_LISTS = (
 
 
 def draft(session: Session, by: Actor, /, data_set_id: str, **given: Any) -> Request:
-    """Create a draft of a request for the newest version of a data set; `given` has its purpose
-    and may have label, measure, models and terms_accepted.
+    """Create a draft of a request for the newest version of a data set. `given` has the request's
+    fields: purpose and, optionally, label, measure, models and terms_accepted.
     """
     data_set = data_sets.seen(session, by, Action.REQUEST, data_set_id)
     version = data_sets.newest(session, data_set_id)
@@ -147,10 +147,9 @@ def approve(
     session, by, request_id
         A database session that may write, the approver, and the request.
     signed
-        The statement from `statement`, signed on the approver's machine. An approval without a
-        signed statement counts in the service, but not for agents that require signatures. The
-        signed statement can be added later. A statement that has expired or was signed with another
-        key can be replaced.
+        The statement from `statement`, signed on the approver's machine. An approval without it
+        counts in the service, but not for agents that require signatures. It can be added later, or
+        replaced if it has expired or was signed with another key.
 
     Raises
     ------
@@ -179,7 +178,9 @@ def approve(
 
 
 def _digest_of(frozen: Mapping[str, Any]) -> str:
-    """Return the digest of the content of a release, which `frozen` states."""
+    """Return the digest of `frozen`, the digests of the policy, summary, configuration and terms of
+    a release.
+    """
     return statements.digest(json.dumps(frozen, sort_keys=True))
 
 
@@ -369,10 +370,11 @@ def _agreed(
     *,
     signed: dict[str, Any] | None = None,
 ) -> bool:
-    """Add the actor's approval of a step; return whether as many people as needed have approved it.
+    """Add the actor's approval of a step of a request; return whether enough people have approved
+    it.
 
-    Approvals of people who may not approve any more are deleted, so they block nobody. If the actor
-    has approved other content before, the new approval replaces the earlier one.
+    Approvals of people who may not approve any more are deleted. If the actor has approved other
+    content before, the new approval replaces the earlier one.
 
     Parameters
     ----------
@@ -429,7 +431,7 @@ def _own(
 def _standing(
     session: Session, request: Request, step: RequestStep = RequestStep.APPROVE
 ) -> list[Approval]:
-    """Return the approvals of people who may still approve the request."""
+    """Return the approvals of a step of the request by people who may still approve it."""
     standing = []
     for approval in _given(session, request, step):
         account = session.get(Account, approval.account_id)
@@ -458,10 +460,8 @@ def days_of(request: Request) -> int:
 
 
 def sees_masks(by: Actor, request: Request) -> bool:
-    """Return whether the actor may see the configuration of a request.
-
-    The consumer of the request may see it once the release exists. This must not depend on the
-    scopes of a token.
+    """Return whether the actor may see the configuration of a request. The request's consumer may
+    see it only once the release exists. The scopes of a token do not matter.
     """
     asked = ActedOn(consumer=request.consumer_id)
     waits = may(data_sets.unscoped(by), Action.DOWNLOAD, asked)
@@ -469,7 +469,9 @@ def sees_masks(by: Actor, request: Request) -> bool:
 
 
 def _held(request: Request, frozen: Mapping[str, Any], signed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `signed` statement; raise an error if it is not about the digests in `frozen`."""
+    """Return `signed`, a signed statement, after checking it. Raise an error if it is not about
+    `frozen`, the digests of the content to release.
+    """
     given = statements.SignedStatement.of(signed)
     other = statements.differences(given.statement, _statement_of(request, frozen))
     if other:
@@ -489,10 +491,8 @@ def _held(request: Request, frozen: Mapping[str, Any], signed: Mapping[str, Any]
 
 
 def _require_known(request: Request, given: statements.SignedStatement) -> None:
-    """Raise an error if the agent did not list the signer's key when it checked the configuration.
-
-    After the review, the agent decides alone: the provider may have listed another key meanwhile, and
-    nobody can have the configuration checked again.
+    """Raise an error if the signer's key was not among those that the agent listed when it checked
+    the configuration.
     """
     signers, key = (request.answer or {}).get("signers"), given.signature.key
     if signers and key not in signers and request.state == RequestState.IN_REVIEW:
@@ -506,8 +506,9 @@ def _require_known(request: Request, given: statements.SignedStatement) -> None:
 def _is_signed_anew(
     session: Session, request: Request, approval: Approval, signed: Mapping[str, Any]
 ) -> bool:
-    """Return whether `signed`, a signed statement, should be added to an approval: the approval is
-    of the present content, and has no signature yet, an expired one, or one by another key.
+    """Return whether the signed statement `signed` should be added to an approval. The approval
+    must be of the present content, and have no signature yet, an expired one, or one by another
+    key.
     """
     if request.frozen is None and approval.digest != _digest_of(_frozen(session, request)):
         return False
@@ -532,7 +533,7 @@ def _sign(
 
 
 def tell(session: Session, by: Actor, request: Request, action: str, **detail: Any) -> None:
-    """Log what an actor did to a request."""
+    """Log an action of an actor on a request, with the details."""
     append(session, by.name, action, data_set=request.data_set_id, request=request.id, **detail)
 
 
@@ -605,11 +606,8 @@ def visible(by: Actor) -> ColumnElement[bool]:
 def _require_possible(
     version: Version, predicted: str | None, label: str | None, measure: str | None
 ) -> None:
-    """Raise an error unless the label and the measure that a request names (or None) fit the data
-    set, whose label is `predicted`.
-
-    Without this check, the agent would fail at the review, or nobody would notice that the release
-    predicts another label.
+    """Raise an error unless the label and the measure that a request names (None: it names none)
+    fit the data set. `predicted` is the label of the data set.
     """
     if label is not None and label != predicted:
         raise CatalogError(
@@ -634,7 +632,9 @@ def _fill(
     models: Sequence[str] = (),
     terms_accepted: bool = False,
 ) -> None:
-    """Set the fields of a request for a version of a data set, whose label is `predicted`."""
+    """Set the fields of a request for a version of a data set. `predicted` is the label of the data
+    set.
+    """
     _require_possible(version, predicted, label, measure)
     if not purpose.strip():
         raise CatalogError("The request has no purpose.", hint="Say what the data is for.")
@@ -718,7 +718,7 @@ def _outdated(session: Session, request: Request) -> bool:
 def _other_terms(request: Request) -> bool:
     """Return whether the provider's terms have changed since the request was submitted.
 
-    For requests of earlier versions of Aegis, only the terms that they stored are compared.
+    Only terms that the request stored are compared; earlier versions of Aegis stored fewer.
     """
     terms = data_sets.terms_of(request.data_set)
     return any(terms.get(name) != value for name, value in request.asked.items())

@@ -63,11 +63,7 @@ def _sessions(catalog: Catalog) -> int:
 
 
 def _files(catalog: Catalog, keep: timedelta) -> int:
-    """Delete the files of releases that ended more than `keep` ago; return their number.
-
-    The key is deleted from the database first. If the process is killed in between, the next run
-    deletes the file as unused.
-    """
+    """Delete the files of releases that ended more than `keep` ago; return their number."""
     before = now() - keep
     over = or_(ReleaseRecord.revoked < before, ReleaseRecord.expires < before)
     keys = []

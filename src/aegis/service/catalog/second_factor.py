@@ -67,7 +67,7 @@ def is_on(session: Session, account: Account) -> bool:
 
 
 def left(session: Session, account: Account) -> int:
-    """Return how many recovery codes an account has not used yet."""
+    """Return the number of recovery codes that an account has not used yet."""
     factor = _confirmed(session, account)
     return 0 if factor is None else len(factor.recovery)
 
@@ -112,7 +112,7 @@ def confirm(session: Session, account: Account, code: str) -> list[str] | None:
     """Turn the second factor on with a code from the app; return the recovery codes.
 
     Return None if the code does not match the key. After five wrong codes the key is deleted, so
-    that nobody in a stolen session can guess a code.
+    that nobody can guess a code.
 
     Raises
     ------
@@ -159,8 +159,8 @@ def remove(session: Session, account: Account, by: str) -> None:
 def fits(session: Session, account: Account, code: str) -> bool:
     """Return whether a code is right, and record its use so that it is not accepted again.
 
-    After five wrong codes, no code is accepted for five minutes. The log records this, because the
-    caller knows the password. Recovery codes cannot be guessed, so they are accepted even then.
+    After five wrong codes, no one-time code is accepted for five minutes, and the log records this.
+    Recovery codes are accepted even then, because they cannot be guessed.
     """
     factor = _confirmed(session, account)
     if factor is None:
@@ -181,7 +181,9 @@ def fits(session: Session, account: Account, code: str) -> bool:
 
 
 def _step_of(factor: SecondFactor, code: str) -> int | None:
-    """Return the unused time step whose code this is; None if there is none."""
+    """Return the number of the half minute whose one-time code this is, if it was not used before;
+    else None.
+    """
     given = "".join(code.split())
     present = step_now()
     for step in range(present - _DRIFT, present + _DRIFT + 1):
@@ -205,9 +207,8 @@ def _recovers(session: Session, factor: SecondFactor, account: Account, code: st
 
 
 def _new_recovery(factor: SecondFactor) -> list[str]:
-    """Replace the recovery codes by new ones of 128 random bits.
-
-    Above 112 bits a fast hash is enough (OWASP ASVS 6.5.2).
+    """Replace the recovery codes by new ones of 128 random bits, which are stored as fast hashes
+    (allowed above 112 bits: OWASP ASVS 6.5.2).
     """
     drawn = (secrets.token_bytes(_RECOVERY_BYTES) for _ in range(_RECOVERY))
     texts = [base64.b32encode(random).decode().lower().rstrip("=") for random in drawn]

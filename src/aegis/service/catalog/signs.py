@@ -43,7 +43,7 @@ def note(session: Session, place: str, name: str, account: str | None = None) ->
 
 
 def leave(session: Session, place: str, name: str) -> None:
-    """Delete the record of a program that was shut down on purpose."""
+    """Delete the record of the last message from a program that was shut down on purpose."""
     session.execute(delete(Sign).where(Sign.place == place, Sign.name == name))
 
 
@@ -62,7 +62,9 @@ def programs(session: Session, account: str | None = None) -> Sequence[Sign]:
 
 
 def _make_room(session: Session, place: str, account: str | None, moment: datetime) -> None:
-    """Delete the records of programs silent for long, and the oldest of an account with many programs."""
+    """Delete the records of programs that have been silent for long and, for an account with too
+    many programs, the oldest records.
+    """
     session.execute(delete(Sign).where(Sign.seen < moment - _KEPT))
     own = Sign.account_id.is_(None) if account is None else Sign.account_id == account
     query = select(Sign).where(Sign.place == place, own).order_by(Sign.seen.desc(), Sign.name)

@@ -33,7 +33,7 @@ class SignedStatement:
     Attributes
     ----------
     statement
-        The digests of the approved content, as `statement_of` returns them.
+        The digests of the approved content with other fields, as `statement_of` returns them.
     signature
         Signature over the canonical bytes of the statement.
     """
@@ -109,7 +109,7 @@ def statement_of(
     Parameters
     ----------
     frozen
-        Digests of the content to release, which `requests.approve` stores at the last approval.
+        Digests of the policy, summary, configuration and terms of the release.
     request, source
         Number of the request, and name of the table in the agent's file.
     until

@@ -82,7 +82,7 @@ FINAL = frozenset({RequestState.REVOKED, RequestState.REJECTED, RequestState.WIT
 
 
 def starts_of(step: RequestStep) -> Set[RequestState]:
-    """Return the states in which a step can start."""
+    """Return the states of a request in which a step can start."""
     return _STEPS[step][0]
 
 

@@ -95,10 +95,8 @@ def make(
 
 @lru_cache(maxsize=1024)
 def costs(objects: Objects, key: str) -> tuple[dict[str, Any], ...]:
-    """Return the utility cost of each candidate mask, computed from the protected summary with this
-    `key` in the store.
-
-    Files in the store never change, so the result is cached.
+    """Return the utility cost of each candidate mask, computed from the protected summary that the
+    file store has under `key`. The result is cached.
     """
     return tuple(costs_in(read(objects.get(key))))
 
@@ -107,9 +105,9 @@ def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
     """Return, for each candidate mask of a protected summary, how many percent of the predictive
     utility are lost if only this mask is applied.
 
-    The percentage refers to the utility that the summary shows, not to that of the table. `hidden` is
-    the percent of the rows whose value of the attribute the summary does not name. The cost is None,
-    and `hidden` is 100, if all masks of an attribute show a single value: then the cost is not known.
+    The percentage refers to the utility that the summary shows. `hidden` is the percentage of rows
+    whose value of the attribute the summary does not name. If all masks of an attribute show a
+    single value, the cost is not known: it is None, and `hidden` is 100.
     """
     scorer = ProtectedScorer(summary)
     whole = scorer.score(scorer.finest)
@@ -132,7 +130,7 @@ def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
 
 
 def _hidden(attribute: ProtectedAttribute) -> float:
-    """Return the percent of the rows whose value of an attribute the summary does not name."""
+    """Return the percentage of rows whose value of an attribute the summary does not name."""
     if max(candidate.size for candidate in attribute.candidates) <= 1:
         return 100.0
     unnamed = attribute.table[attribute.units > 1].sum()
@@ -142,10 +140,11 @@ def _hidden(attribute: ProtectedAttribute) -> float:
 def candidates(
     bundle: bytes, *, seconds: float, progress: Progress = SILENT
 ) -> tuple[list[str], dict[str, Any]]:
-    """Search the protected summary in `bundle`; return the best configurations and search facts.
+    """Search for the best configurations by the protected summary in `bundle`. Return them, and
+    facts about the search.
 
-    Each configuration is YAML as `aegis advise -o` writes it. If the summary cannot show whether a
-    configuration meets the rule, the agent must check that on the table.
+    Each configuration is YAML as `aegis advise -o` writes it. The agent must check on the table
+    whether a configuration meets the rule, if the summary does not show it.
     """
     summary = read(bundle)
     advice = search_protected(summary, top=CANDIDATES, time_limit=seconds, progress=progress)
@@ -168,10 +167,8 @@ def leak(bundle: bytes, *, progress: Progress = SILENT) -> dict[str, Any]:
 
 
 def as_declared(summary: ProtectedSummary, configuration: Configuration) -> Configuration:
-    """Return a configuration with its masks as the policy declares them, before they are fitted.
-
-    In the catalog, masks that learn from data are fitted to protected counts. The agent fits the
-    declared masks to the table instead.
+    """Return a configuration with its masks as the policy declares them, not as they are fitted in
+    the protected summary. The agent fits the declared masks to the table.
     """
     masks = {
         name: summary.attributes[name].candidate(mask).declared

@@ -42,8 +42,8 @@ class MaskedFile:
     kinds
         Kinds of the columns of the unmasked table, by name.
     rows
-        Number of rows that the agent counted in the table, and number of rows that the agent
-        expected to suppress; None if unknown.
+        Number of rows of the table, and number of rows to suppress, as the agent stated them; None
+        if unknown.
     """
 
     content: bytes
@@ -58,9 +58,9 @@ class MaskedFile:
 def verify_file(masked: MaskedFile, *, progress: Progress = SILENT) -> list[str]:
     """Return one line for each difference between a masked file and the approved release.
 
-    Columns, types and values must fit the configuration. The number of rows must be the number of
-    rows of the table minus the suppressed rows. The policy's rule is checked over all
-    quasi-identifiers. Every figure of the certificate must be correct.
+    Columns, types and values must fit the configuration, the number of rows must be that of the
+    table minus the suppressed rows, the file must meet the policy's rule over all
+    quasi-identifiers, and every figure of the certificate must be correct.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def require_summary(
     summary, policy
         The uploaded summary, and the policy of the job.
     task
-        The job's task: the protection, with its epsilon and delta or its threshold.
+        The job's task, which states the protection with its epsilon and delta or its threshold.
     given
         The uploaded policy, as YAML.
 

@@ -67,9 +67,8 @@ def of(session: Session, by: Actor) -> list[Waiting]:
 
 
 def _why(session: Session, by: Actor, request: Request) -> str:
-    """Return the action that a request needs from this person, in words; empty if it needs none.
-
-    A request needs none while it waits for other people or for a job.
+    """Return the action that a request needs from this person, in words; empty if it waits for
+    other people or for a job.
     """
     subject = data_sets.subject_of(session, by, request.data_set, request)
     chosen = request.configuration is not None
@@ -84,9 +83,8 @@ def _why(session: Session, by: Actor, request: Request) -> str:
 
 
 def _answered(session: Session, by: Actor, request: Request, action: Action) -> bool:
-    """Return whether the person `by` need not do `action` for a request now. This is so while a job
-    for the request is queued or running, or if the action is an approval that the person already
-    gave.
+    """Return whether the person `by` has nothing to do about `action` for a request now: a job for
+    the request is queued or running, or the action is an approval that the person has given.
     """
     under_way = select(Job.id).where(
         Job.request_id == request.id, Job.state.in_(("queued", "running"))

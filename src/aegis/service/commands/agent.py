@@ -25,7 +25,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True, kw_only=True)
 class AgentCommand:
-    """All options of `aegis agent`."""
+    """Options and arguments of `aegis agent`."""
 
     settings: Annotated[
         Path,

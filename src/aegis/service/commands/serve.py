@@ -151,7 +151,7 @@ class OperationOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ServeCommand:
-    """All options of `aegis serve`."""
+    """Options and arguments of `aegis serve`."""
 
     local: Path | None = option(
         None,
@@ -215,8 +215,8 @@ def command(given: ServeCommand) -> None:
 
 
 def _check(local: Path | None, host: str) -> None:
-    """Raise an error for a workbench (`local`: its folder) that other machines could reach through
-    `host`, or whose folder does not exist.
+    """Raise an error for a workbench whose folder `local` does not exist, or that other machines
+    could reach through `host`. Without `local`, do nothing.
     """
     if local is not None and host not in _LOOPBACK:
         raise PolicyError(
@@ -228,7 +228,9 @@ def _check(local: Path | None, host: str) -> None:
 
 
 def _require_several(processes: int, local: Path | None, port: int) -> None:
-    """Raise an error for a workbench (`local`), Windows or port 0: they allow only one process."""
+    """Raise an error if one service cannot run in several processes: on Windows, on port 0, or as a
+    workbench (`local` is its folder).
+    """
     if local is not None:
         raise PolicyError(
             f"A workbench cannot run {processes} processes: its open tables are in the memory of one.",
@@ -257,7 +259,9 @@ def _proxies(given: list[str] | None) -> tuple[str, ...] | None:
 
 
 def _roles(text: str) -> dict[str, str]:
-    """Return the role for each value of an identity provider's claim, from `VALUE=ROLE,...`."""
+    """Return the role for each value of an identity provider's claim, from a text
+    `VALUE=ROLE,...`.
+    """
     pairs = [pair.rpartition("=") for pair in text.split(",") if pair.strip()]
     if not all(value.strip() and role.strip() for value, _, role in pairs):
         raise PolicyError(

@@ -61,15 +61,15 @@ KeepDays = Annotated[
 
 
 def kept_for(days: float | None) -> timedelta | None:
-    """Return how long the service keeps the files of ended releases; None if nobody gave a number
-    of days.
+    """Return how long the service keeps the files of ended releases, as a time span; None for
+    `days` = None.
     """
     return None if days is None else timedelta(days=days)
 
 
 def work_limits(seconds: float | None, gib: float | None) -> WorkLimits | None:
-    """Return the time and memory limits of one job, with the memory given in GiB. If both are None,
-    return None.
+    """Return the limits of one job: time in seconds and memory in GiB. If both are None, return
+    None.
     """
     from aegis.service.catalog.limited import WorkLimits
 

@@ -80,8 +80,8 @@ def remove_factor(call: FormCallOf, password: Text) -> Response:
 
 @routes.get("/set-password", PUBLIC)
 def ask_password(visit: VisitOf) -> Response:
-    """Show the page for a password link. Its secret comes after `#`, so the browser does not send
-    it.
+    """Show the page of a password link. The secret of the link follows `#` in the URL, so the
+    browser does not send it.
     """
     return page(visit, "set_password.html", message="", hint="")
 
@@ -123,6 +123,6 @@ def _account(
 
 
 def _picture(address: str) -> Markup:
-    """Return the QR code of the URL `address` as SVG; the URL appears in it only as dots."""
+    """Return a QR code of the URL `address` as SVG."""
     drawn = segno.make(address, error="m").svg_inline(scale=4, border=4, light="#fff", dark="#000")
     return Markup(drawn)

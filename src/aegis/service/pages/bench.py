@@ -43,12 +43,12 @@ class BenchPage:
     Attributes
     ----------
     advice, searched
-        Configurations, and whether a search found them to be the best.
+        Ranked configurations, and whether a search found them to be the best.
     costs
         Utility cost of each candidate mask.
     best, preview
-        The first configuration as YAML; and for each attribute the mask in this configuration, with
-        examples of masked values.
+        The first configuration as YAML; and for each attribute its mask, with examples of masked
+        values.
     changes, unknown
         Differences between the edited policy and the policy under which the summary was made, in
         words; and attributes and masks that the summary does not have.
@@ -146,7 +146,9 @@ def _unknown(summary: ProtectedSummary, policy: Policy) -> list[str]:
 
 @dataclass(frozen=True)
 class _Stood:
-    """A data set, its newest version with the summary, and whether the actor may propose a policy."""
+    """A data set, its newest version, its protected summary, and whether the actor may propose a
+    policy.
+    """
 
     data_set: DataSet
     version: Version
@@ -254,7 +256,9 @@ def _controls(stood: _Stood, policy: Policy) -> dict[str, Any]:
 
 
 def _taken(call: Call, identifier: str, form: FormData) -> tuple[_Stood, Policy, dict[str, Role]]:
-    """Return the data set, the policy that the form describes, and the roles that the form changes."""
+    """Return the data set, its policy with the changes of the form, and the new role of each
+    attribute whose role the form changes.
+    """
     call.require_form_key(str(form.get("form_key", "")))
     stood = _stood(call, identifier)
     base = policy_of(str(form.get("base", "")) or stood.version.policy)
@@ -269,10 +273,9 @@ def _taken(call: Call, identifier: str, form: FormData) -> tuple[_Stood, Policy,
 def _proposed(
     summary: ProtectedSummary, present: Sequence[Mask], name: str, role: Role
 ) -> list[Any]:
-    """Return proposed masks for a column in another role, as a policy has them.
-
-    If the summary lists no value of the column, the `present` masks stay. A quasi-identifier can
-    always be suppressed.
+    """Return proposed masks for a column in another `role`, as a policy has them. If the summary
+    lists no value of the column, these are its `present` masks. For a quasi-identifier, suppression
+    is always among them.
     """
     masks = proposed_masks(summary, name, role) or present
     specs = [mask.spec() for mask in masks] or ["identity"]

@@ -54,8 +54,8 @@ class RuleControl:
     suppression
         Largest percentage of rows that may be suppressed.
     sensitive
-        Attributes that l-diversity and t-closeness can protect, each with the required l and t;
-        None if the rule does not require l or t.
+        Sensitive attributes, each with the l of l-diversity and the t of t-closeness that the rule
+        requires; None where it requires none.
     """
 
     k: int
@@ -131,7 +131,9 @@ def changes(policy: Policy, form: FormData) -> FormChanges:
 
 
 def _fields(form: FormData, kind: str) -> list[tuple[str, str]]:
-    """Return the attributes and values of the fields that are named `kind:attribute`."""
+    """Return attributes and values from the form fields that are named `kind:attribute`, for this
+    `kind`.
+    """
     named = [(key.partition(":"), str(value)) for key, value in form.multi_items()]
     return [(name, value) for (prefix, colon, name), value in named if prefix == kind and colon]
 
@@ -144,7 +146,9 @@ def one_line(spec: Any) -> str:
 
 
 def _entries(given: Any) -> list[dict[str, Any]]:
-    """Return the entries of a criterion, which is one mapping or a list of mappings, as a list."""
+    """Return the entries of a privacy criterion as a list. In a policy, a criterion is one mapping
+    or a list of mappings.
+    """
     listed: Sequence[Any] = given if isinstance(given, list) else [given]
     return [dict(e) for e in listed if isinstance(e, Mapping) and "attribute" in e]
 

@@ -48,7 +48,7 @@ def registering(call: CallOf) -> Response:
 def _described(
     title: Text = "", description: Long = "", terms: Long = "", population: Text = ""
 ) -> dict[str, str]:
-    """Return the texts about the data set that the form has, by field."""
+    """Collect the fields of a form that describe a data set, by name."""
     return {"title": title, "description": description, "terms": terms, "population": population}
 
 
@@ -63,7 +63,9 @@ def register(
     public: Annotated[bool, Form()] = False,
     ceiling: Text = "",
 ) -> Response:
-    """Register a data set; `described` has its texts, `ceiling` the largest epsilon or nothing."""
+    """Register a data set. `described` has its descriptive fields, and `ceiling` the largest
+    epsilon, or is empty.
+    """
     made = call.write(
         data_sets.register,
         identifier,

@@ -242,8 +242,8 @@ def file(identifier: str, name: str, benches: BenchesOf) -> Response:
 
 
 def _taken(identifier: str, call: Call, benches: Benches, form: FormData) -> tuple[Bench, bool]:
-    """Apply the form to an open table of the workbench; return the table (a `Bench`), and whether a
-    role of a column changed.
+    """Apply a form to an open table of the workbench. Return the table, and whether a column has
+    another role now.
     """
     call.require_form_key(str(form.get("form_key", "")))
     bench = benches.get(identifier)

@@ -28,7 +28,7 @@ Day = Annotated[str, Query(pattern=r"^(\d{4}-\d{2}-\d{2})?$")]
 
 @dataclass(frozen=True)
 class _Chosen:
-    """The filter as the form of the page has it; days are texts."""
+    """The filter of log entries as texts from a form, with days such as 2026-12-31."""
 
     by: Word = ""
     action: Word = ""
@@ -38,7 +38,7 @@ class _Chosen:
 
     @property
     def filter(self) -> LogFilter:
-        """The filter of entries; raise `CatalogError` if a text is not a date."""
+        """The filter of log entries; raise `CatalogError` if a text is not a date."""
         last = _moment(self.until)
         end = None if last is None else last + timedelta(days=1, microseconds=-1)
         return LogFilter(self.by, self.action, self.data_set, _moment(self.since), end)
@@ -101,7 +101,9 @@ def _moment(day: str) -> datetime | None:
 
 
 def _details(detail: object) -> list[tuple[str, str]]:
-    """Return the details of a log entry as names and texts, the old value before the new one."""
+    """Return the details of a log entry as pairs of name and text. Where a value changed, the text
+    has the old and the new value.
+    """
     if not isinstance(detail, dict):
         return []
     new_key = next((key for key in ("new", "roles", "state") if key in detail), "new")

@@ -64,7 +64,7 @@ _TEMPLATES.globals.update(
 
 
 def page(visit: Visit, template: str, **more: Any) -> HTMLResponse:
-    """Render a page from its template and the values `more`, with the navigation for the caller."""
+    """Render a page from its template, with the values `more` and the navigation for the caller."""
     settings = visit.settings
     actor, form_key = (visit.actor, visit.form_key) if isinstance(visit, Call) else (None, "")
     text = _TEMPLATES.get_template(template).render(
@@ -80,12 +80,14 @@ def page(visit: Visit, template: str, **more: Any) -> HTMLResponse:
 
 
 def fragment(template: str, **more: Any) -> HTMLResponse:
-    """Render a part of a page with the values `more`; it replaces the old part in the browser."""
+    """Render a part of a page from its template and the values `more`. In the browser, it replaces
+    the old part.
+    """
     return HTMLResponse(_TEMPLATES.get_template(template).render(**more))
 
 
 def error_page(request: Request, status: int, message: str, hint: str) -> Response:
-    """Return the page of an error; callers who are not signed in get the sign-in form."""
+    """Return a page that shows an error; callers who are not signed in get the sign-in form."""
     path = request.url.path
     if status == NotSignedIn.status and request.method == "GET" and not path.startswith("/sign-in"):
         return RedirectResponse("/sign-in", status_code=303)
@@ -106,8 +108,8 @@ def see(path: str) -> RedirectResponse:
 
 
 def _navigation(actor: Actor | None, *, local: bool) -> list[tuple[str, str]]:
-    """Return titles and paths of the links at the top of the pages that this actor may use. `local`
-    says that the service is a workbench for one person.
+    """Return the titles and paths of the links at the top of each page: the pages that this actor
+    may use. `local` says that the service is a workbench for one person.
     """
     if actor is None:
         return []

@@ -48,8 +48,8 @@ class Range:
 
 @dataclass(frozen=True)
 class Derivable:
-    """An entry of a label table (rows by cell, a set of values, and by class) for which fewer
-    counts are possible than the threshold, so that a reader can derive its count approximately.
+    """An entry of a table of rows by cell (set of values) and label class, whose count a reader can
+    derive to a range that is too narrow.
 
     Attributes
     ----------
@@ -89,8 +89,8 @@ def ranges(
     asked
         Indices of the cells for which a range is returned; by default all.
     whole
-        Whether all cells must be whole numbers. This is slower. The ranges of a two-way table do
-        not become narrower, but other ranges can.
+        Whether only tables of whole numbers are possible. This is slower, and makes no difference
+        for a two-way table.
 
     Raises
     ------
@@ -114,8 +114,8 @@ def ranges(
 
 
 def known_bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> Ints:
-    """Return the smallest and the largest number of rows that each of the K cells and C classes can
-    have, given the published counts, shape (K, C, 2).
+    """Return the smallest and the largest true number of rows of each of the K cells (sets of
+    values) and C classes that agree with its published count, shape (K, C, 2).
     """
     said, step = protected.protection, protected.protection.step or 1
     counts, place = np.unique(attribute.table, return_inverse=True)
@@ -129,14 +129,12 @@ def known_bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> 
 
 
 def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) -> list[Derivable]:
-    """Return the entries of label tables (rows by cell, a set of values, and by class) for which
-    fewer counts are possible than the threshold.
+    """Return the entries of label tables (rows by cell, a set of values, and by class) that a
+    reader can derive to a range with fewer counts than the threshold.
 
-    A reader of the summary knows how it was protected, but not the key. So the reader knows three
-    things: the range of true counts for each published count; that every cell has at least
-    `threshold` rows; and that the tables of all attributes count the same rows of each class,
-    except for rows of unpublished cells. At level `noise` counts have no range, so nothing is
-    derivable.
+    The reader knows how the summary was protected, but not the key. So the reader knows the range
+    of true counts for each published count, that every cell has at least `threshold` rows, and that
+    all attributes count the same rows of each class. At level `noise`, nothing is derivable.
 
     Parameters
     ----------
@@ -168,7 +166,8 @@ def _narrow(
     than `narrower` possible counts.
 
     `name` is the attribute, `bounds` has the least and the most rows by cell and class, shape (K,
-    C, 2), `totals` the same by class. `threshold` is the smallest number of rows of a cell.
+    C, 2), and `totals` the least and the most rows by class. Each cell has at least `threshold`
+    rows.
     """
     classes = bounds.shape[1]
     low, high = bounds[..., 0], bounds[..., 1]
@@ -191,10 +190,11 @@ def _narrow(
 def _programmed(
     low: Ints, high: Ints, threshold: int, totals: tuple[Ints, Ints], asked: Sequence[int]
 ) -> list[Range]:
-    """Return the range of possible counts for the entries with the indices `asked` of a label table
-    (rows by cell, a set of values, and by class), by two linear programs for each. `low` and `high`
-    bound the counts by cell and class, `threshold` is the least number of rows of a cell, and
-    `totals` bounds the rows of each class.
+    """Return the range of possible counts for some entries of a table of rows by cell and class, by
+    two linear programs for each. `asked` has the indices of these entries.
+
+    `low` and `high` bound the entries, `totals` bounds the rows of each class, and each cell has at
+    least `threshold` rows.
     """
     cells, classes = low.shape
     return ranges(
@@ -210,8 +210,8 @@ def _programmed(
 def table_ranges(
     low: Ints, high: Ints, threshold: int, least: Ints, most: Ints
 ) -> tuple[Ints, Ints]:
-    """Return the smallest and the largest possible count of every entry of a label table (rows by
-    cell, a set of values, and by class), in closed form.
+    """Return the smallest and the largest possible count of every entry of a table of rows by cell
+    (set of values) and by class, in closed form.
 
     Parameters
     ----------
@@ -250,6 +250,6 @@ def table_ranges(
 
 
 def _sets(classes: int) -> Iterator[Flags]:
-    """Yield every subset of the classes as flags, shape (C,)."""
+    """Yield every subset of the classes, as an array of C flags."""
     for number in range(1 << classes):
         yield np.array([number >> place & 1 for place in range(classes)], dtype=bool)

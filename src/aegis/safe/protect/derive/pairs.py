@@ -50,8 +50,8 @@ NEARBY = (8, 32)
 
 @dataclass(frozen=True)
 class DerivablePair:
-    """A combination of two cells (sets of values of two attributes) whose number of rows is known
-    to lie in a range that is narrower than the threshold.
+    """A combination of two cells (sets of values of two attributes) whose number of rows a reader
+    can derive to a range that is too narrow.
 
     Attributes
     ----------
@@ -68,9 +68,8 @@ class DerivablePair:
 
 @dataclass(frozen=True)
 class PairAudit:
-    """The result of an audit: combinations of two cells (sets of values of two attributes) whose
-    number of rows can be derived from the published figures, and how many combinations were
-    examined.
+    """The combinations of two cells (sets of values of two attributes) whose number of rows can be
+    derived from published figures.
 
     Attributes
     ----------
@@ -86,14 +85,14 @@ class PairAudit:
 
 
 def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> PairAudit:
-    """Return the pairs of cells (of two attributes) whose number of rows can be derived from
-    moments (statistics of two attributes together) and label tables (rows by cell, a set of values,
-    and by class).
+    """Find the combinations of two cells (sets of values of two attributes) whose number of rows a
+    reader can derive from the published summary.
 
     Parameters
     ----------
     protected
-        The published summary. At level `noise`, or without moments, no pairs can be derived.
+        The published summary. At level `noise`, or without moments (statistics of two attributes
+        together), nothing can be derived.
     narrower
         The smallest number of possible counts with which a combination of two cells is safe; by
         default the threshold that the summary states.
@@ -117,21 +116,15 @@ def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> Pai
 
 
 def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
-    """Return the number of the first pair of attributes with a combination of two cells (sets of
-    values) whose number of rows can be derived.
+    """Return the number of the first pair of attributes for which a reader can derive the number of
+    rows of a combination of two cells (sets of values). Return None if there is no such pair.
 
     Parameters
     ----------
     protected
         The published summary of level `counts`.
     start
-        Number of the first pair to examine. The caller got this number for finer moments
-        (statistics of two attributes together), so these reveal nothing about earlier pairs.
-        Coarser moments reveal even less, so earlier pairs need no second examination.
-
-    Returns
-    -------
-    The number, or None if no combination can be derived.
+        Number of the first pair to examine.
     """
     threshold = protected.protection.threshold or 2
     for number, program in enumerate(_programs(protected, threshold)):
@@ -141,8 +134,8 @@ def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
 
 
 def _programs(protected: ProtectedSummary, threshold: int) -> Iterator[_Program]:
-    """Yield a linear program of each pair of attributes with moments (statistics of both together).
-    Its unknowns are the rows by pair of cells; every cell has at least `threshold` rows.
+    """Yield a linear program for each pair of attributes. Its unknowns are the rows by combination
+    of two cells (sets of values); every cell has at least `threshold` rows.
     """
     attributes = list(protected.attributes.values())
     bounds = [known_bounds(protected, a) for a in attributes]
@@ -153,9 +146,9 @@ def _programs(protected: ProtectedSummary, threshold: int) -> Iterator[_Program]
 
 
 class _Program:
-    """A linear program whose unknowns are the numbers of rows that have each combination of a cell
-    (set of values) of one attribute and a cell of another. It holds the known bounds on these
-    numbers and on their sums.
+    """A linear program for two attributes. Its unknowns are the numbers of rows that have a cell
+    (set of values) of one attribute and a cell of the other; its constraints are the bounds that a
+    reader knows.
     """
 
     def __init__(
@@ -192,9 +185,9 @@ class _Program:
         self.most = np.concatenate([most, centre + half])
 
     def asked(self) -> Ints:
-        """Return the indices of the combinations of two cells to examine: all that can have rows.
-        In large tables, only the `HEAVIEST` combinations are examined, in which one more row
-        changes the published moments (statistics of two attributes together) most.
+        """Return the indices of the combinations of two cells that may have rows. If there are
+        many, return only the `HEAVIEST` ones: those in which one more row changes published figures
+        most.
         """
         possible = np.flatnonzero(self.high > 0)
         if self.size <= MOST_CELLS:
@@ -203,8 +196,9 @@ class _Program:
         return possible[np.argsort(-weight, kind="stable")[:HEAVIEST]]
 
     def narrower_than(self, narrower: int, asked: Ints) -> Iterator[DerivablePair]:
-        """Yield the combinations of two cells in `asked` (indices) that have fewer than `narrower`
-        possible numbers of rows, one of which is above 0 and below `narrower`.
+        """Yield those of the combinations of two cells with the indices `asked` whose number of
+        rows a reader can derive: it has fewer than `narrower` possible values, and one of them is
+        above 0 and below `narrower`.
         """
         seen = Seen(self.size)
         left = self._aimed_at_together(seen, narrower, asked, -(-self.size // LOOKS))
@@ -223,11 +217,12 @@ class _Program:
                 yield DerivablePair(names, (int(cells[0]), int(cells[1])), own)
 
     def _aimed_at_together(self, seen: Seen, narrower: int, asked: Ints, worth: int) -> Ints:
-        """Solve programs for many combinations at once; return those of `asked` that are not proven
-        safe. A combination of two cells is safe if at least `narrower` numbers of rows are possible
-        for it. Possible tables that are found are added to `seen`.
+        """Solve linear programs for many combinations of two cells at once. Return those of `asked`
+        that are not proven safe. A combination is safe if at least `narrower` numbers of rows are
+        possible for it.
 
-        The programs end when one proves fewer than `worth` combinations safe.
+        The search ends when a program proves fewer than `worth` combinations safe. The tables that
+        it finds, which agree with all published figures, are added to `seen`.
         """
         random = np.random.default_rng(len(asked))
         left = asked

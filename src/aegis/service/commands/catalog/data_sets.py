@@ -189,7 +189,7 @@ def costs(client: Client, data_set: DataSet) -> Rows:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedSummary:
-    """Options for the protected summary that the agent makes."""
+    """Options for the protected summary that the agent is to make."""
 
     protect: Protect = "noise"
     epsilon: Epsilon = 1.0
@@ -213,7 +213,7 @@ class Description:
 
 @dataclass(frozen=True, kw_only=True)
 class RegisterCommand:
-    """All options of `aegis catalog register`."""
+    """Options and arguments of `aegis catalog register`."""
 
     data_set: DataSet
     source: Annotated[
@@ -400,7 +400,7 @@ class AskedEntries:
 
 @dataclass(frozen=True, kw_only=True)
 class LogCommand:
-    """All options of `aegis catalog log`."""
+    """Options and arguments of `aegis catalog log`."""
 
     check: bool = option(False, "Only check that nobody changed the log.", name="verify")
     head: str | None = option(

@@ -70,7 +70,8 @@ def connected(url: str, token: str, key: PrivateKey | None = None) -> Client:
 def asked_secret(
     prompt: str, variable: str, *, twice: bool = False
 ) -> Callable[[typer.Context, str], str]:
-    """Return a callback for an option with a secret that nobody gave: read a line of a pipe, or prompt.
+    """Return a callback for an option with a secret. If the option is not given, the callback reads
+    a line from a pipe, or prompts for it.
 
     Parameters
     ----------

@@ -311,8 +311,8 @@ def verify(client: Client, number: RequestId) -> None:
 
 
 def _mover(step: str, doing: str, done: str) -> Callable[..., None]:
-    """Return a command that takes the number of a request and moves the request on by `step`.
-    `doing` and `done` are the first and the last sentence of the command's help.
+    """Return a command that does the action `step` on a request, given its number. `doing` and
+    `done` are the first and the last sentence of the command's help.
     """
 
     def command(client: Client, number: RequestId) -> None:
@@ -324,7 +324,9 @@ def _mover(step: str, doing: str, done: str) -> Callable[..., None]:
 
 
 def _decider(step: str, doing: str, done: str) -> Callable[..., None]:
-    """Return the command of a step that also needs a reason; `doing` and `done` are its help."""
+    """Return a command that does the action `step` on a request, given its number and a reason.
+    `doing` and `done` are the first and the last sentence of the command's help.
+    """
 
     def command(client: Client, number: RequestId, message: Message) -> None:
         moved = client.step(number, step, message=message)
@@ -335,7 +337,7 @@ def _decider(step: str, doing: str, done: str) -> Callable[..., None]:
 
 
 def steps() -> dict[str, Verb]:
-    """Return the verbs that change the state of a request, by name."""
+    """Return the subcommands of `aegis catalog` that change the state of a request, by name."""
     words = {
         "submit": (
             "Hand in a request that is a draft or was returned.",

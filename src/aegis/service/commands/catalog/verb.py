@@ -18,13 +18,13 @@ Rows = Iterable[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Verb:
-    """One subcommand of `aegis catalog`, with what the command line needs to register it.
+    """A subcommand of `aegis catalog` (a verb).
 
     Attributes
     ----------
     work
-        The function of the verb. If its first parameter is `client`, the verb connects to a
-        service first, and prints what the function returns: `Facts` of one item, or `Rows`.
+        The function of the subcommand. If its first parameter is `client`, the subcommand connects
+        to a service before, and prints what the function returns: `Facts` of one item, or `Rows`.
     EXAMPLES
         The examples that `--help` shows.
     """
@@ -34,16 +34,16 @@ class Verb:
 
     @property
     def command(self) -> Callable[..., None]:
-        """The function that runs, with its options as typer reads them."""
+        """The function that the command line runs, with its options as annotations for typer."""
         if next(iter(inspect.signature(self.work).parameters)) == "client":
             return takes_records(_connecting(self.work))
         return self.work  # type: ignore[return-value]
 
 
 def _connecting(work: Callable[..., Rows | Facts | None]) -> Callable[..., None]:
-    """Return a command in which options replace the client and, if it returns values, their format.
-
-    A function with a parameter `format` prints its values itself.
+    """Return a command that connects to the service, calls `work` with the client, and prints what
+    it returns. Options of the command have the address, the token and the format. If `work` has a
+    parameter `format`, it prints its values itself.
     """
     hints = get_type_hints(work, localns={"Client": object}, include_extras=True)
 
