@@ -2,7 +2,8 @@
 
 Links between the files of the repository do not work on the page of a package. With `address` in
 `pyproject.toml`, they lead to the files of this version at that address, and the package names the
-address as its home. Without it, the README stays as it is.
+address as its home. Without it, the page of the package shows the text of these links, and no
+pictures of the repository, so that no link is broken.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _LINK = re.compile(r"(!?)(\[(?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*\])\((?![a-z]+:|#)([^)\s]+)\)")
 """Picture or not, text, and target of a link to a file of the repository."""
+_GALLERY = re.compile(r"^\|(?: *!\[[^\]]*\]\([^)]*\) *\|)+\n(?:\|.*\n)+", re.MULTILINE)
+"""A table whose first row has only pictures, with the row of their captions."""
 
 
 class PublicAddress(MetadataHookInterface):
@@ -36,6 +39,8 @@ class PublicAddress(MetadataHookInterface):
                 "Changelog": f"{files}/CHANGELOG.md",
                 "Issues": f"{address}/issues",
             }
+        else:
+            text = without_links(text)
         metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 
@@ -47,3 +52,15 @@ def absolute(text: str, address: str, version: str) -> str:
         return f"{link[1]}{_LINK.sub(led, link[2])}({address}/{kind}/{version}/{link[3]})"
 
     return _LINK.sub(led, text)
+
+
+def without_links(text: str) -> str:
+    """Return a page without pictures of the repository, and with the text of each link to a file of
+    the repository in place of the link.
+    """
+
+    def shown(link: re.Match[str]) -> str:
+        return "" if link[1] else _LINK.sub(shown, link[2])[1:-1]
+
+    lines = _LINK.sub(shown, _GALLERY.sub("", text))
+    return re.sub(r"\n[ \n]*\n", "\n\n", lines)

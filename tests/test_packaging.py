@@ -73,7 +73,7 @@ def test_the_source_archive_makes_the_same_package(built: Path) -> None:
 def test_the_page_of_the_package_links_to_files_of_its_version(
     address: str, tmp_path: Path
 ) -> None:
-    """Only with an address, because links to files do not work there."""
+    """Without an address, it has no link to a file and no picture, because they do not work there."""
     project = (ROOT / "pyproject.toml").read_text()
     assert '\naddress = ""\n' in project
     kept = ["README.md", "LICENSE", "NOTICE", "hatch_build.py", "src/aegis/__init__.py"]
@@ -97,8 +97,15 @@ def test_the_page_of_the_package_links_to_files_of_its_version(
     text = page.get_payload(decode=True).decode()
     urls = dict(line.split(", ") for line in page.get_all("Project-URL", []))
     if not address:
-        assert text == (ROOT / "README.md").read_text()
         assert not urls
+        assert not re.findall(r"!\[|\]\((?![a-z]+:)", text)
+        readme = (ROOT / "README.md").read_text()
+        linked = re.findall(r"(?<!!)\[([^\[\]]+)\]\((?![a-z]+:)", readme)
+        code = re.findall(r"```.*?```", readme, re.DOTALL)
+        assert len(linked) > 40
+        assert len(code) > 9
+        assert all(said in text for said in [*linked, *code])
+        assert len(text.split()) > 0.9 * len(readme.split())
         return
     assert urls.keys() == {"Homepage", "Documentation", "Changelog", "Issues"}
     targets = re.findall(r"\]\(([^)]*)\)", text)
