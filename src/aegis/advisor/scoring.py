@@ -662,8 +662,8 @@ class Scorer:
         label: Candidate | None,
         measure: Measure,
     ) -> float:
-        """Return the value of a measure for one attribute that measures of whole configurations
-        leave out, because it has too many values.
+        """Return the score of a single attribute under a candidate mask, from all its values. The
+        attribute has so many values that scores of whole configurations leave it out.
         """
         scorer, full = self._in_full(attribute)
         ways = (*attribute.candidates, attribute.unmasked)

@@ -80,8 +80,9 @@ class Sieve(BranchAndBound):
     """A search that lists the configurations with a small loss, and strikes from the list those
     that the rule refuses, with all finer ones. The loss must be a sum over attributes.
 
-    It takes the parameters of `BranchAndBound`, and the loss as a sum (`separable`). Branch and
-    bound runs until it has `top` configurations; then the list is made.
+    The search first runs branch and bound until it has found `top` configurations, and then makes
+    the list. `separable` has the terms of the sum for each attribute and candidate mask. All other
+    parameters are those of `BranchAndBound`.
     """
 
     def __init__(
