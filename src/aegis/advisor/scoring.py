@@ -376,8 +376,8 @@ class Scorer:
         """Return the number of rows by masked value of an attribute and class of the label. `label`
         is the mask of the label, if it has one.
 
-        For a noise mask, the counts are expected counts, in a form from which `measure` can be
-        computed (see `aegis.advisor.scores`). If `measure` is None, they are rounded to integers.
+        For a noise mask, the counts are expected counts. They are rounded to integers, unless
+        `measure` can be computed from fractions (see `aegis.advisor.scores`).
         """
         if candidate.noise is not None:
             return scores.contingency(self._reports(attribute, candidate, label), measure)

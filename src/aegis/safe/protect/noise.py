@@ -550,8 +550,8 @@ def _with_rest(
     `tables`. The noise has the scale `sigma`.
 
     Each attribute gets one more cell for all values whose names are not published, if they have
-    enough rows to matter. Its counts are the class totals minus the counts of the other cells, so
-    the errors of all other cells add up in them.
+    enough rows to matter. The counts of this cell are the class totals minus the counts of the
+    attribute's other cells, so they have the errors of all other cells together.
     """
     protection = Protection(ProtectionLevel.NOISE)
     protected = assembled(table.summary, table.classes, cells, tables, sigma, protection)
