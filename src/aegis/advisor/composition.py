@@ -450,21 +450,21 @@ class _Joint:
         leave_out: str | None = None,
         as_made: bool = False,
     ) -> Ints:
-        """Return, for each cell of the frequency table (a combination of values that occurs), a
-        number for the values that all releases together show of its rows, shape (cells,). Cells
-        with the same number look the same. Absence from a release counts as a value.
+        """Number the cells of the frequency table (combinations of values that occur) by what the
+        releases show of them, shape (cells,): two cells have the same number if every release shows
+        them in the same way, or suppresses both. A cell that no release shows has the number 0.
 
         Parameters
         ----------
         releases
             The releases, in the order in which they were made.
         start
-            For each cell, such a number for releases that were made still earlier, shape (cells,).
+            The numbers of the cells in releases that were made still earlier, shape (cells,).
         leave_out
             Name of an attribute that is ignored in every release.
         as_made
-            Whether the rule suppresses cells in the releases as they were made (True), or in
-            releases without the attribute `leave_out` (False).
+            Whether to suppress the cells that the real releases suppressed (True), or those that
+            they would suppress without the attribute `leave_out` (False).
         """
         shown = [self.codes(release, leave_out) for release in releases]
         before = np.zeros(self.frequency.cells, dtype=np.int64) if start is None else start

@@ -378,12 +378,12 @@ def stacked_levels(levels: Sequence[Integers]) -> tuple[Ints, Ints]:
 
 
 def stacked_grouping(levels: Sequence[Integers]) -> tuple[sparse.csr_array, Ints]:
-    """Return the level of each atom as a sparse 0/1 matrix, shape (D, d), for D atoms and d levels
-    of all m attributes together. Also return the index of the first level of each attribute,
-    followed by d, shape (m + 1,).
+    """Return a sparse 0/1 matrix that says which level each atom belongs to, shape (D, d), for the
+    D atoms and d levels of all m attributes together. An atom is a set of values that all
+    candidates treat in the same way, and a level is a masked value.
 
-    `levels` has the level of each atom, for each attribute. An atom is a set of values that all
-    candidates treat in the same way; a level is a masked value.
+    Also return where the levels of each attribute begin, and d as the last entry, shape (m + 1,).
+    `levels` has, for each attribute, the level of each of its atoms, numbered from 0.
     """
     stacked, offsets = stacked_levels(levels)
     return _indicators_of(stacked, int(offsets[-1])), offsets

@@ -417,12 +417,13 @@ class FoldBlocks:
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
-        """Return the counts of pairs of columns that encode two attributes, by fold and class,
-        shape (K, c, d_j, d_i), for K folds and a range of c label classes. `own` has d_i columns
-        and `other` has d_j.
+        """Return how many rows have both columns of each pair, by fold and class, shape (K, c, d_j,
+        d_i), for K folds and c classes. A pair has one of the d_i columns (indicators or
+        thresholds) that encode the attribute `own`, and one of the d_j columns that encode `other`.
 
-        If `some` is None, all classes are counted together (c = 1). For an attribute with itself,
-        only the lower triangle is returned.
+        `some` is the range of the c classes; if it is None, all classes are counted together (c =
+        1). `label` is the mask of the label, if it has one. If `own` is `other`, only the lower
+        triangle is returned.
         """
         if own is other:
             return own.square(some)

@@ -295,8 +295,8 @@ class ReleasedRows:
         self._stored = stored
 
     def under(self, plan: PrivacyPlan) -> ReleasedRows:
-        """Return an object that counts the rows of the same table that releases under another rule
-        keep.
+        """Return a counter of released rows for the same table, but under the privacy rule of
+        `plan`.
         """
         return ReleasedRows(plan, self.source, self.policy, self.seed, self.known)
 

@@ -376,8 +376,8 @@ class Scorer:
         """Return the number of rows by masked value of an attribute and class of the label. `label`
         is the mask of the label, if it has one.
 
-        For a noise mask, the counts are expected counts, in a form from which `measure` can be
-        computed (see `aegis.advisor.scores`). If `measure` is None, they are rounded to integers.
+        For a noise mask, the counts are expected counts. They are rounded to integers, unless
+        `measure` can be computed from fractions (see `aegis.advisor.scores`).
         """
         if candidate.noise is not None:
             return scores.contingency(self._reports(attribute, candidate, label), measure)
@@ -662,8 +662,8 @@ class Scorer:
         label: Candidate | None,
         measure: Measure,
     ) -> float:
-        """Return the value of a measure for one attribute that measures of whole configurations
-        leave out, because it has too many values.
+        """Return the score of a single attribute under a candidate mask, from all its values. The
+        attribute has so many values that scores of whole configurations leave it out.
         """
         scorer, full = self._in_full(attribute)
         ways = (*attribute.candidates, attribute.unmasked)

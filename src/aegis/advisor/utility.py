@@ -493,11 +493,12 @@ class UtilityFigure:
 
     @property
     def plus_minus(self) -> str:
-        """The range in which about nine of ten trained models end, such as ", give or take 0.06".
+        """The range of the score as text, such as ", give or take 0.06"; empty if the score has no
+        standard error.
 
-        An R2 is seldom below its range, but about a quarter of trained models exceed it, because
-        they use interactions. For other metrics than these two, the range covers only the sampling
-        error. The text is empty if the score has no standard error.
+        If the score is an AUC, about nine of ten trained models are within the range. If it is an
+        R2, about seven of ten are, and most others are better, because they use interactions of
+        columns. For any other metric, the range covers only the sampling error.
         """
         if self.stderr is None:
             return ""

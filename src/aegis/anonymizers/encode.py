@@ -117,7 +117,7 @@ def encode_for(
 
     Columns that the policy does not name are left out of the release. The label is released
     unchanged, unless the policy gives it a role. `kinds` and `orders` override the kinds and orders
-    of the policy. They have the same form as in `encode`, which also lists the errors.
+    of the policy. They are written as in `encode`, which also lists the errors.
     """
     for name in policy.attributes:
         if name not in table.column_names:

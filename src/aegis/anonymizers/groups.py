@@ -23,7 +23,7 @@ SUPPRESSED = -1
 
 @dataclass(frozen=True, eq=False)
 class RecordGroups:
-    """A partition of records into groups 0..G-1.
+    """A partition of N records into G groups, numbered 0..G-1.
 
     Attributes
     ----------
@@ -36,8 +36,8 @@ class RecordGroups:
 
     @classmethod
     def number(cls, labels: Ints) -> RecordGroups:
-        """Return the groups of records with equal labels; `labels` has shape (N,); records with
-        negative labels are suppressed.
+        """Return the groups of N records with equal labels. `labels` has the label of each record,
+        shape (N,); records with negative labels are suppressed.
         """
         grouped = np.flatnonzero(labels >= 0)
         of = np.full(len(labels), SUPPRESSED, dtype=np.int64)

@@ -127,8 +127,8 @@ def fitting_groups(records: Records, of: Ints, options: Options) -> Flags:
 
 
 def _distinct_in(of: Ints, values: Array, groups: int) -> Ints:
-    """Return the number of distinct values in each of the groups, shape (G,); `of` is the group of
-    each value.
+    """Return the number of distinct values in each of G groups, shape (G,). `of` has the group of
+    each value, and `groups` is G.
     """
     span = int(values.max(initial=0)) + 1
     pairs = np.unique(of * span + values)

@@ -30,7 +30,9 @@ class _Partitions:
 
     @property
     def of(self) -> Ints:
-        """The partition of each record, in the sorted order, shape (N,)."""
+        """The partition of each of N records, in the order of `rows` (sorted by partition), shape
+        (N,).
+        """
         return np.repeat(np.arange(len(self.sizes), dtype=np.int64), self.sizes)
 
     def widths(self) -> Floats:
@@ -176,9 +178,9 @@ def _cut(
 
 
 def _strict_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
-    """Return which records go to the left side, shape (N,), if each partition is cut below or above
-    its median value, whichever cut is more even. `codes` has the value of each record, and `size`
-    the number of values.
+    """Return which of N records go to the left side, shape (N,), if each partition is cut below or
+    above its median value, whichever cut is more even. `codes` has the value of each record, and
+    `size` the number of values.
     """
     of = part.of
     key = np.sort(of * size + codes)
@@ -192,7 +194,7 @@ def _strict_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
 
 
 def _relaxed_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
-    """Return which records go to the left side, shape (N,): the lower half of each partition,
+    """Return which of N records go to the left side, shape (N,): the lower half of each partition,
     sorted by value; equal values keep their order. `codes` has the value of each record, and `size`
     the number of values.
     """

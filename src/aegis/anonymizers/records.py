@@ -66,8 +66,8 @@ class ValueTree:
 
     @cached_property
     def shares(self) -> Floats:
-        """For each value and each height, which share of all values belongs to the value's group,
-        shape (V, L).
+        """For each of V values and each of L heights of the hierarchy, which share of all values
+        belongs to the value's group, shape (V, L).
         """
         shares = np.empty(self.levels.shape)
         for height in range(self.levels.shape[1]):
@@ -200,7 +200,7 @@ class RecordAttribute:
 
 @dataclass(frozen=True, eq=False)
 class SensitiveAttribute:
-    """One sensitive attribute of the table: its codes, shape (N,), int32, are indices into its domain."""
+    """One sensitive attribute of N records: its codes, shape (N,), int32, index its domain."""
 
     name: str
     codes: Codes
@@ -298,8 +298,8 @@ class Records:
 
 
 def distinct_rows(columns: list[Codes]) -> tuple[Ints, Ints]:
-    """Number the distinct rows of several columns of codes, each of shape (N,), in the order in
-    which they first occur.
+    """Number the distinct rows of several columns of codes, each of shape (N,) for N rows, in the
+    order in which they first occur.
 
     Return the index of the first row with each of the D combinations, shape (D,), and the number of
     each row's combination, shape (N,).
@@ -333,7 +333,7 @@ class RecordTable:
     carried
         Mask of each column that is not a quasi-identifier, as text; `identity` if it is unchanged.
     persons
-        The person of each row, shape (N,), numbered from 0; None if the policy does not count
+        The person of each of N rows, shape (N,), numbered from 0; None if the policy does not count
         persons.
     shown
         Mask of each masked quasi-identifier, as text.

@@ -45,8 +45,8 @@ class Anonymized:
     rows
         Number of rows of the original table.
     persons
-        The person of each row of the original table, shape (N,), numbered from 0; None if rows are
-        counted.
+        The person of each of the N rows of the original table, shape (N,), numbered from 0; None if
+        rows are counted.
     shown
         Mask, as text, of each quasi-identifier that was masked before the method.
     """

@@ -99,7 +99,9 @@ def command(
 
 
 def _print(shell: Output, proposed: ProposedPolicy, output: Path, read: Sequence[str]) -> None:
-    """Print the proposed roles, and the next step on the same table, which the words `read` open."""
+    """Print the proposed roles, and the next command to run. `read` has the arguments with which
+    this command opens the table: its path, and the options that the user gave for opening it.
+    """
     shell.say(*_roles(proposed))
     shell.say(*written([output]))
     shell.suggest(

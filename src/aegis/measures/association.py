@@ -460,7 +460,7 @@ def mutual_information(table: Contingency) -> float:
 
 def corrected_mutual_information(table: Contingency) -> float:
     """Return the corrected mutual information max(0, MI - (K_x - 1)(K_y - 1) / (2 N ln 2)), in
-    bits.
+    bits, for N rows in which K_x values and K_y classes occur.
 
     This is plug-in MI minus its first-order bias under independence (`first_order_bias`), so that a
     column of many values does not score high by chance. It is not monotone under masks. It is 0 for
@@ -496,7 +496,7 @@ def label_entropy(table: Contingency) -> float:
 
 def reliable_information(table: Contingency) -> float:
     """Return the reliable fraction of information (MI - E0[MI]) / H(Y), for the label's entropy
-    H(Y).
+    H(Y) in bits.
 
     MI is the plug-in mutual information, and E0[MI] its exact mean over all permutations of the
     label (`expected_mutual_information`). The value is at most 1. Its average is 0 if attribute and
@@ -514,8 +514,9 @@ def pair_information(block: Array) -> float:
     """Return the corrected information I(A, B; Y) that two attributes together have about the
     label, in bits.
 
-    It is computed like `corrected_mutual_information`, but each pair of values that occurs counts
-    as one value. It is 0 if only one pair or one class occurs.
+    A and B are the attributes, and Y is the label. It is computed like
+    `corrected_mutual_information`, but each pair of values that occurs counts as one value. It is 0
+    if only one pair or one class occurs.
 
     Parameters
     ----------

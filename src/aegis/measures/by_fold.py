@@ -34,9 +34,9 @@ class ClassCounts:
     Parameters
     ----------
     count
-        Function that counts, for c consecutive classes (a slice), the rows that have both one of q
-        levels and one of d levels, by fold: shape (K, c, q, d), for K folds. For None, it adds up
-        all classes, so that c = 1.
+        Function that counts, for c consecutive classes (a slice), the rows that have both levels of
+        a pair, by fold: shape (K, c, q, d), for K folds, all d levels, and the q levels that are
+        counted with them. For None, it adds up all classes, so that c = 1.
     classes
         The number of classes, C.
     at_once
@@ -51,8 +51,9 @@ class ClassCounts:
 
     @classmethod
     def of(cls, total: Floats) -> ClassCounts:
-        """Return `ClassCounts` for counts in memory: `total` has the rows that have both one of q
-        levels (masked values) and one of d levels, for K folds and C classes, shape (K, C, q, d).
+        """Return `ClassCounts` for counts in memory. `total` has the rows that have both levels
+        (masked values) of a pair, shape (K, C, q, d), for K folds, C classes, all d levels, and the
+        q levels that are counted with them.
         """
 
         def count(some: slice | None) -> Floats:
@@ -61,9 +62,10 @@ class ClassCounts:
         return cls(count, total.shape[1], max(total.shape[1], 1))
 
     def of_class(self, own: int) -> Floats:
-        """Return how many rows of the class with index `own` have both one of q levels (masked
-        values) and one of d levels, in each of K folds, shape (K, q, d). Calls are fastest in
-        ascending order of classes.
+        """Return how many rows of the class with index `own` have both levels of a pair, in each of
+        K folds, shape (K, q, d). A level is a masked value of any attribute. All d levels are on
+        the last axis, and the q levels that are counted with them on the axis before. Calls are
+        fastest in ascending order of classes.
         """
         start = own - own % self._at_once
         if self._known is None or self._known[0] != start:
@@ -73,15 +75,15 @@ class ClassCounts:
 
     @cached_property
     def every(self) -> Floats:
-        """How many rows of all classes together have both one of q levels (masked values) and one
-        of d levels, in each of K folds, shape (K, q, d).
+        """How many rows of all classes together have both levels (masked values) of a pair, in each
+        of K folds, shape (K, q, d), for all d levels and the q levels that are counted with them.
         """
         return self._count(None)[:, 0]
 
     @property
     def whole(self) -> Floats:
         """How many rows have both levels (masked values) of a pair, in each of K folds and C
-        classes, shape (K, C, q, d). A pair consists of one of q levels and one of d levels.
+        classes, shape (K, C, q, d), for all d levels and the q levels that are counted with them.
         """
         return np.stack([self.of_class(own) for own in range(self.classes)], axis=1)
 
@@ -128,7 +130,7 @@ class Square(NamedTuple):
     def of_fold(self, fold: int, *, below: bool) -> Floats:
         """Return the counts of the fold with index `fold` as a symmetric matrix, shape (d, d), for
         d levels (masked values). `below` says that only the entries on and below the diagonal are
-        stored; the others are then copied from them.
+        stored; the entries above it are then copied from them.
         """
         first, levels = self.corner.shape[-1], self.border.shape[-1]
         total = np.zeros((levels, levels))

@@ -288,9 +288,9 @@ def pair_contingency(block: Array, told_apart: tuple[float, float] | None = None
 
         phi^2 = sum_ab n_ab^2 / (n_a n_b) - 1,
 
-    where n_ab rows have the values a and b. If one column is permuted at random, the mean of phi^2
-    is (K_a - 1) (K_b - 1) / (N - 1), where K_a and K_b are the numbers of values (Bartlett, 1937).
-    Let x be phi^2 minus this mean. The result is x / (1 + |x|). Without the correction, this is
+    where n_ab of N rows have the values a and b. If one column is permuted at random, the mean of
+    phi^2 is (K_a - 1) (K_b - 1) / (N - 1), where K_a and K_b are the numbers of values (Bartlett,
+    1937). Let x be phi^2 minus this mean. The result is x / (1 + |x|). Without the correction, this is
     Pearson's C^2 = phi^2 / (1 + phi^2), which no coarsening of either column can raise. C^2 has no
     divisor that depends on the number of values, so tables under different masks can be compared.
     The result is below 1, and below 0 only by chance. It is 0 if a column has only one value, or if

@@ -134,12 +134,20 @@ def strongest(gains: Floats) -> Floats:
 
 
 def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
-    """Return how much better the joint table of two attributes distinguishes one class from all
-    other rows than the sum of their effects, for each of M pairs. The shape is (M, 1 + K): for all
-    K folds (entry 0) and without each single fold. `pair_gains` has the formula. `tables` has the
-    rows by pair, fold, class (C classes) and the A and B values of both attributes, shape (M, K, C,
-    A, B). `target` is the index of the class, and `scored` says which folds can be scored, shape
-    (K,).
+    """Return, for each of M pairs of attributes, how well their interaction helps to distinguish
+    one class from all other rows: the gain of the joint table of both attributes over the sum of
+    their effects (see the formula in `pair_gains`). The shape is (M, 1 + K): first the gain on all
+    K folds together, then the gain without each fold.
+
+    Parameters
+    ----------
+    tables
+        For each pair, the number of rows by fold, class (C classes) and the A and B values of both
+        attributes, shape (M, K, C, A, B).
+    target
+        Index of the class.
+    scored
+        Whether each fold can be scored, shape (K,).
     """
     own = tables[:, :, target]
     inside = np.stack([tables.sum(axis=2) - own, own], axis=2)  # (M, K, 2, A, B)

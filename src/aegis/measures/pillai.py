@@ -160,8 +160,8 @@ def kept_levels(levels: Floats, n: float, offsets: Ints) -> npt.NDArray[np.intp]
 def factorised(correlation: Floats, noise: float) -> tuple[Floats, npt.NDArray[np.intp], int]:
     """Return the Cholesky factor of a correlation matrix, the order of its rows, and its rank.
 
-    The matrix is overwritten. A pivot counts as 0 if it is smaller than `noise` times the rounding
-    error of the indicator of a level (masked value).
+    The matrix is overwritten. A pivot counts as 0 if it is at most `noise` times 128 eps, where eps
+    is the machine precision.
     """
     # SciPy's LAPACK takes longer to import than most of what a command does without it.
     from scipy.linalg.lapack import dpstrf
@@ -178,7 +178,8 @@ def factorised(correlation: Floats, noise: float) -> tuple[Floats, npt.NDArray[n
 def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple[int, Floats]:
     """Return the rank r of `correlation`, and the columns of `label` after whitening, shape (r,
     columns): L^-1 P `label`, if `correlation` = P' L L' P with a permutation P and a lower triangle
-    L. A pivot counts as 0 if it is smaller than `noise` times the rounding error of an indicator.
+    L. A pivot counts as 0 if it is at most 128 eps times `noise` or, if this is larger, times the
+    number of rows of `correlation`; eps is the machine precision.
     """
     factor, order, rank = factorised(correlation, max(noise, len(correlation)))
     right = label[order]

@@ -520,7 +520,7 @@ class ClassTable:
         """Return a table in which all classes that earlier releases show in the same way are merged
         into one class.
 
-        Its `ids` are the numbers in `earlier`.
+        In the returned table, `ids` has the number by which `earlier` identifies each merged class.
 
         Raises
         ------

@@ -128,8 +128,9 @@ def equal_distance(table: Histograms) -> Floats:
 
 
 def ordered_distance(table: Histograms) -> Floats:
-    """Return, for each class, the earth mover's distance between its values and those of the whole
-    table, from 0 to 1, if the distance of two values is the difference of their ranks. Shape (n,).
+    """Return, for each of n classes, the earth mover's distance between its values and those of the
+    whole table, from 0 to 1, if the distance of two values is the difference of their ranks. The
+    result has the shape (n,).
     """
     present = table.totals > 0
     steps = int(np.count_nonzero(present)) - 1
@@ -326,10 +327,11 @@ class ShareCaps:
         """Return, for each class, an upper bound on the number of its rows that can be kept, if
         each part of the class is kept or dropped as a whole.
 
-        The kept rows times (sum_g min(q_g, caps_g) - demand) must not be negative. This is a
-        concave function of the kept counts, so its tangent at the whole class is an upper bound. In
-        the bound, parts with a positive tangent are kept, and other parts as long as the sum stays
-        at least 0: first those that cost least per row, and a fraction of the last one.
+        The kept rows times (sum_g min(q_g, caps_g) - demand) must not be negative, where q_g is the
+        share of the group g of sensitive values among the kept rows of the class. This is a concave
+        function of the kept counts, so its tangent at the whole class is an upper bound. In the
+        bound, parts with a positive tangent are kept, and other parts as long as the sum stays at
+        least 0: first those that cost least per row, and a fraction of the last one.
 
         Parameters
         ----------

@@ -145,17 +145,18 @@ class SchemeCells:
     Attributes
     ----------
     codes
-        For each attribute, the value of each cell, shape (cells,).
+        For each attribute, the index of each cell's value, shape (cells,).
     counts
         Number of rows of each cell, shape (cells,).
     groups
-        For each attribute and mask, the group of each of the V values, shape (V,).
+        For each attribute and mask, the group of each of the V values in the table, shape (V,).
     shares
-        For each attribute and mask, and each value, the number of original values in the value's
-        group, as a share of all original values, shape (V,). It must not depend on the data.
+        For each attribute and mask, the size of each value's group, shape (V,), as a share of all
+        values in the attribute's hierarchy. The hierarchy is public: sizes count its values, not
+        values or rows of the table.
     hidden
-        For each attribute and mask, whether the mask hides the attribute completely. It must not
-        depend on the data.
+        For each attribute and mask, whether the mask turns all possible values, not only those in
+        the table, into the same output.
     least
         The smallest number of rows of a class that is kept; smaller classes are suppressed.
     beyond

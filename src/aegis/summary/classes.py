@@ -399,12 +399,22 @@ class CountedClasses:
         sensitive: Mapping[str, tuple[Ints, tuple[str, ...]]],
         levels: Mapping[str, Ints],
     ) -> ClassTable:
-        """Return the equivalence classes with their numbers of people in the population.
+        """Return the equivalence classes of the table, with their numbers of rows and of people in
+        the population.
 
-        The people of the population are added as combinations of values without rows of the table.
-        All people of a class are counted in one of its combinations, so that nobody counts twice.
-        `counts` has the rows of each combination, `sensitive` the codes of its sensitive values,
-        and `levels` the group of each sensitive value on each level of a hierarchy.
+        Parameters
+        ----------
+        population
+            The combinations of quasi-identifiers in the population, with the number of people of
+            each in the column `n`. Combinations of the population count as having no rows, and
+            those of the table as having no people, so that nobody counts twice.
+        counts
+            Number of rows of each combination of values in the table.
+        sensitive
+            For each sensitive attribute, the code of the value in each combination of the table,
+            and the text of each code.
+        levels
+            For each sensitive attribute, the group of each value on each level of a hierarchy.
         """
         known, others = self.cells.num_rows, population.num_rows
         padding = np.zeros(others, dtype=np.int64)
@@ -420,8 +430,8 @@ class CountedClasses:
         )
 
     def _ids_beside(self, population: pa.Table) -> Ints:
-        """Return the number of the class of each cell (combination of values), followed by the
-        class of each row of the `population`. Equal quasi-identifiers have the same number.
+        """Return the class of each cell (combination of values), followed by the class of each row
+        of the `population`. Cells and rows with equal quasi-identifiers are in the same class.
         """
         columns = []
         for i, name in enumerate(self.quasi):

@@ -172,8 +172,9 @@ class PairCounts:
         return replace(self, **self._weighted(self.weights))
 
     def _weighted(self, weights: WeightSums) -> dict[str, Any]:
-        """Return the fields of these counts that change if sums of weights w are scaled to
-        effective rows, (sum of w)^2 / (sum of w^2) in total, with their new values.
+        """Convert these counts, which are sums of row weights w, to effective rows: all rows
+        together then count as (sum of w)^2 / (sum of w^2). Return the new values of all fields that
+        change, by the name of the field. `weights` has the sums of the weights.
         """
         folds, responses = self.folds, self.responses
         if responses is not None:

@@ -187,12 +187,12 @@ def _wide(rank: ir.IntegerValue) -> ir.IntegerValue:
 def _coded(
     source: Source, table: ir.Table, code: str, column: str, values: pa.Array, codes: Array
 ) -> tuple[ir.Table, Callable[[ir.Table], ir.Value]]:
-    """Return a table with the rows of `table`, and a function that computes, from this table or a
-    join with it, the code of each row's value of `column`. `values` and `codes` list the values and
-    the code of each.
+    """Replace the values of `column` by codes. Return a table, and a function that computes each
+    row's code from this table or from any table with all its columns. `values` has the distinct
+    values, and `codes` the code of each.
 
-    The result may be joined with a small table of values and codes, whose columns are named after
-    `code`.
+    If there are few values, the returned table is `table`. If there are many, it is `table` joined
+    with an uploaded table of values and codes, whose column names end in `code`.
     """
     dtype = table[column].type()
     present = values.is_valid().to_numpy(zero_copy_only=False)

@@ -311,8 +311,8 @@ class InMemory:
         of each attribute.
 
         A box has a set of candidate masks for each attribute, as bit masks. If a set has no
-        coarsest candidate, the key has the inverted bit mask instead. `instead` has the index of an
-        attribute and a set that replaces its set in the box.
+        coarsest candidate, the key has the set's inverted bit mask in place of an index. `instead`
+        replaces one of the sets: it has the index of the attribute, and the new set.
         """
         if self._corner[0] != box:  # a box is asked about once for each of its candidates
             own = [self._coarsest(i, box[i]) if v.quasi else 0 for i, v in self._numbered]

@@ -234,8 +234,9 @@ class SharesKept(Objective):
         `value`.
 
         A box has a set of candidate masks for each attribute, and `within` is a larger box that
-        contains `box`. Bounds are computed one after the other, those of labels with few classes
-        first. A label whose bound is not yet computed has the bound of the larger box.
+        contains `box`. The search begins with the labels' bounds for `within`. It replaces one after
+        the other by the bound for `box`, first for labels with few classes, until the result is
+        clear.
         """
         shares = [label.known_share(within) for label in self.labels]
         for place in self._quickest:

@@ -91,17 +91,18 @@ class Shortlist:
         this list.
 
         In the result, `proven` has the part of the list that is proven to be complete. It is None
-        if there is no such part, or if the best configuration is proven to be the best of all
-        combinations, which is a stronger statement. `bound` is infinite if the objective has no
-        bound and some admissible configurations were not scored. `complete` is True if the search
-        ran to its end.
+        if no part is complete. It is also None if the search proves more: that no combination is
+        better than the best configuration. `bound` is infinite if the objective has no bound and
+        some admissible configurations were not scored. `complete` is True if the search ran to its
+        end.
 
         Parameters
         ----------
         start
-            Configurations that are scored in any case, as boxes of single candidates.
+            Configurations that are scored in any case, as boxes with one candidate mask for each
+            attribute.
         most_splits
-            Largest number of boxes (sets of configurations) that are split for the list.
+            Largest number of boxes (sets of configurations) to split while the list is made.
         resumed
             The unsearched boxes of an earlier search; None to begin with all combinations.
         """

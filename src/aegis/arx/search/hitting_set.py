@@ -80,8 +80,9 @@ class Sieve(BranchAndBound):
     """A search that lists the configurations with a small loss, and strikes from the list those
     that the rule refuses, with all finer ones. The loss must be a sum over attributes.
 
-    It takes the parameters of `BranchAndBound`, and the loss as a sum (`separable`). Branch and
-    bound runs until it has `top` configurations; then the list is made.
+    The search first runs branch and bound until it has found `top` configurations, and then makes
+    the list. `separable` has the terms of the sum for each attribute and candidate mask. All other
+    parameters are those of `BranchAndBound`.
     """
 
     def __init__(
@@ -281,12 +282,13 @@ class Sieve(BranchAndBound):
     def _coarsened(
         self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]
     ) -> tuple[Node, list[Floats] | None] | None:
-        """Return a configuration, as coarse as possible, that is `node` or coarser, and whose check
-        shows that `node` is not among the best. Return None if none is found.
+        """Look for a configuration, as coarse as possible, that is `node` or coarser, and whose
+        check shows that `node` is not among the best. Return None if none is found.
 
-        With it, return lower bounds of each candidate's part of the loss by attribute, given that
-        at least the rows that it suppresses are suppressed; None instead of the bounds if the rule
-        refuses it. `steps` has steps from each candidate to coarser ones.
+        Otherwise return the configuration, and for each attribute a lower bound of each candidate
+        mask's part of the loss, if at least the rows that the configuration suppresses are
+        suppressed. The bounds are None if the rule refuses the configuration. `steps` has, for each
+        attribute and candidate, steps to coarser candidates.
         """
         way = self._way(node, steps)
         after = [_after(node, way[:count]) for count in range(len(way) + 1)]

@@ -130,8 +130,8 @@ class Listing:
         self, refused: Sequence[Sequence[int]], limit: float
     ) -> Iterator[tuple[Chosen, Floats]]:
         """Yield the configurations that refine (equal, or are finer than) no refused one and whose
-        loss, a sum over attributes, is below `limit`, in several parts. A part has the candidate of
-        each of m attributes, shape (n, m), and the losses, shape (n,).
+        loss, a sum over attributes, is below `limit`, in several parts. For n configurations of m
+        attributes, a part has the candidate masks, shape (n, m), and the losses, shape (n,).
         """
         for words in self._words(refused, limit):
             part = np.cumsum(np.bitwise_count(words[2]), dtype=np.int64) // _LARGEST
@@ -140,7 +140,7 @@ class Listing:
                 yield self._unpacked([(words[0][some], words[1][some], words[2][some])])
 
     def _unpacked(self, held: Sequence[Words]) -> tuple[Chosen, Floats]:
-        """Return the configurations whose bits are set in the words `held` (rows, columns and
+        """Return the n configurations whose bits are set in the words `held` (rows, columns and
         bits): the candidate of each of m attributes, shape (n, m), and their losses, shape (n,), in
         ascending order.
         """
@@ -199,7 +199,7 @@ def halves(domains: Sequence[Sequence[int]]) -> int:
 
 
 def _listed(figures: Sequence[Floats]) -> tuple[Chosen, Floats]:
-    """Return all combinations of candidates of m attributes, shape (n, m), and their sums, shape
+    """Return all n combinations of candidates of m attributes, shape (n, m), and their sums, shape
     (n,). `figures` has the term that each candidate adds to the sum, for each attribute.
 
     The last attribute changes fastest.
@@ -350,7 +350,7 @@ class OpenList:
 
     def sort(self, limit: float) -> None:
         """Drop removed configurations, and those whose lower bound of the loss is `limit` or more.
-        Sort the others by this bound.
+        Sort all other configurations by their lower bound.
         """
         alive = np.unpackbits(self._alive.view(np.uint8), bitorder="little")[: self.size] > 0
         places = np.flatnonzero(alive & (self._sums < limit))

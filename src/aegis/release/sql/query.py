@@ -307,8 +307,9 @@ def _check_lines(column: str, dialect: Dialect) -> None:
 def _target(
     into: str | None, place: tuple[str, ...], form: Form, dialect: Dialect
 ) -> tuple[str, ...]:
-    """Return the name of the view or table: `into`, or that of the input (`place`) with `_masked`.
-    Raise an error if `into` would name a plain query, or is the input's name.
+    """Return the parts of the new view's or table's name, such as schema and table: those of
+    `into`, or by default those of the input (`place`) with `_masked` at the end. Raise
+    `PolicyError` if `into` is the input, or is given although `form` is a query, which has no name.
     """
     if into is None:
         return (*place[:-1], f"{place[-1]}_masked")

@@ -300,8 +300,8 @@ def _perturbed(cells: Cells, classes: Sequence[str], asked: Perturbation) -> Int
 def _small(
     derivables: Sequence[Derivable], cells: Sequence[Cells], threshold: int
 ) -> list[Derivable]:
-    """Return those of the `derivables` (cells whose count a reader can derive) that really have
-    fewer rows than the threshold. `cells` has the exact counts.
+    """Return which of the cells whose count a reader can derive (`derivables`) really have fewer
+    rows than the threshold. `cells` has the exact counts.
     """
     exact = {c.name: c.joint for c in cells}
     return [d for d in derivables if 0 < int(exact[d.attribute][d.cell, d.label]) < threshold]

@@ -1,9 +1,10 @@
 """Compute second moments of clipped codes over the rows of a table, with bounded sensitivity.
 
-Codes are numbers that describe how a value is associated with the label. They are clipped (the
-vector of codes is shortened) before their products are added up. So the effect of a single row on
-the moments is bounded. If the rows are available, all codes of a row are shortened together. If
-only co-occurrence counts are available, the codes of each attribute are shortened separately.
+Codes are numbers that describe how a value is associated with the label. They are clipped (a vector
+of codes that is too long is scaled down) before their products are added up. So the effect of a
+single row on the moments is bounded. If the rows are available, all codes of a row are scaled down
+together. If only co-occurrence counts are available, the codes of each attribute are scaled down
+separately.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ class MomentSums:
 
 def offsets_of(codes: Sequence[Ints]) -> Ints:
     """Return the index at which the codes of each of the m attributes begin in the list of all
-    codes, and the number of all codes, shape (m + 1,). `codes` has the codes of each attribute's K
-    cells, shape (K, q).
+    codes, and the number of all codes, shape (m + 1,). `codes` has, for each attribute i, q_i codes
+    of each of its K_i cells, shape (K_i, q_i).
     """
     return np.concatenate([[0], np.cumsum([c.shape[1] for c in codes])]).astype(np.int64)
 
@@ -79,8 +80,8 @@ def between_attributes(offsets: Ints) -> Flags:
 
 
 def clipped_rows(rows: Ints, longest: int) -> Ints:
-    """Scale down the rows of a matrix whose squared length is above `longest`. `rows` has whole
-    numbers, shape (n, p), and so has the result, which is rounded towards zero.
+    """Scale down those rows of a matrix whose squared length is above `longest`. `rows` has whole
+    numbers, shape (n, p) for n rows of p numbers. Scaled numbers are rounded towards zero.
     """
     squares = (rows * rows).sum(axis=1)
     over = squares > longest
@@ -125,7 +126,7 @@ def moments_of_rows(
     progress: Progress = SILENT,
 ) -> MomentSums:
     """Return the moments of the labelled rows of a table: sums over rows of products of two codes
-    of different attributes. The vector of all codes of a row is shortened before.
+    of different attributes. If the vector of a row's codes is too long, it is scaled down before.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ def moments_of_rows(
         For each attribute i, the q_i codes of each of its K_i cells (whole numbers that describe
         the cell), shape (K_i, q_i).
     longest
-        Largest squared length of a row's vector of codes; longer vectors are shortened.
+        Largest squared length of the vector of a row's codes; longer vectors are scaled down.
     """
     offsets = offsets_of(codes)
     size = int(offsets[-1])
@@ -179,14 +180,14 @@ def _counted_rows(source: Source, table: ir.Table, names: Sequence[str]) -> ir.T
 
 class _Adder:
     """Adds up, over rows, the products of each two codes (whole numbers that describe a row's
-    values). The vector of a row's codes is shortened before.
+    values). If the vector of a row's codes is too long, it is scaled down before.
 
     Parameters
     ----------
     tables
         For each attribute i, q_i codes of each of its V_i distinct values, shape (V_i, q_i).
     longest
-        Largest squared length of a row's vector of codes; longer vectors are shortened.
+        Largest squared length of the vector of a row's codes; longer vectors are scaled down.
     """
 
     def __init__(self, tables: Sequence[Ints], longest: int) -> None:
@@ -199,8 +200,8 @@ class _Adder:
         self._most = sum(float(own.max(initial=0)) for own in self._squares)
 
     def products(self, places: Sequence[Ints], alike: Ints) -> Ints:
-        """Return the sum of x x' over n rows, shape (p, p), where x is the shortened vector of a
-        row's p codes.
+        """Return the sum of x x' over n rows, shape (p, p), where x is the vector of a row's p
+        codes, scaled down if it is too long.
 
         Parameters
         ----------
@@ -233,8 +234,8 @@ class _Adder:
 
 
 def _products(rows: Ints, alike: Ints) -> Ints:
-    """Return the exact sum of x x' over the rows x of a matrix of whole numbers, shape (n, p), each
-    multiplied by its number in `alike`, shape (n,).
+    """Return the exact sum of x x' over the n rows x of a matrix of whole numbers, shape (n, p). The
+    product x x' of each row is multiplied by the row's number in `alike`, shape (n,).
     """
     return rows.T @ (rows * alike[:, None])
 
@@ -259,9 +260,20 @@ def moments_of_pairs(
     """Return the moments (sums over rows of products of two codes of different attributes) from the
     co-occurrence counts of a summary.
 
-    `codes` has numbers that describe each of the attribute's `cells` (sets of values). The vector
-    of the codes of attribute i is shortened to a squared length of at most `longest[i]`. All
-    labelled rows count; if `classes` is given, only those whose label class is True.
+    Parameters
+    ----------
+    summary
+        The summary.
+    cells
+        The cells (sets of values) of each attribute.
+    codes
+        For each attribute i, q_i whole numbers that describe each of its K_i cells, shape (K_i,
+        q_i).
+    longest
+        For each attribute, the largest squared length of the vector of a row's codes. A longer
+        vector is scaled down before the products are added up.
+    classes
+        For each label class, whether its rows count; None if all labelled rows count.
 
     Raises
     ------
@@ -287,7 +299,7 @@ def atoms_coded(
 ) -> list[Ints]:
     """Return, for each attribute i, q_i codes for each of its A_i groups of values that the
     co-occurrence counts distinguish, shape (A_i, q_i). `codes` has the codes of the attribute's
-    `cells` (sets of values). Vectors longer than the squared length `longest[i]` are shortened.
+    `cells` (sets of values). Vectors longer than the squared length `longest[i]` are scaled down.
     """
     if summary.sampled:
         raise PolicyError(

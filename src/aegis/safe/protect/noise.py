@@ -181,7 +181,7 @@ def _positive(matrix: Floats) -> Floats:
 
 def weights_of(table: Floats, rows: float) -> Floats:
     """Return each of K cells' share of all rows, shape (K,), at least 0. `table` has the rows by
-    cell and class, shape (K, C).
+    cell and class (C classes), shape (K, C).
     """
     shares: Floats = np.maximum(table.sum(axis=1), 0.0) / rows
     return shares
@@ -397,13 +397,22 @@ class ExactTable:
     def sums(
         self, cells: Sequence[Cells], codes: Sequence[Ints], each: Sequence[int], whole: int
     ) -> MomentSums:
-        """Return the moments (sums over rows of products of two codes of different attributes),
-        after the vector of each row's codes is shortened. `codes` has numbers that describe the
-        `cells` (sets of values).
+        """Return the moments: sums over rows of the products of two codes of different attributes.
+        If the codes of a row are too long a vector, they are scaled down before.
 
-        If the table is available, all codes of a row together are shortened to the squared length
-        `whole`. Otherwise the codes of each attribute are shortened separately, to the squared
-        length in `each`.
+        Parameters
+        ----------
+        cells
+            The cells (sets of values) of each attribute.
+        codes
+            For each attribute i, q_i whole numbers that describe each of its K_i cells, shape (K_i,
+            q_i).
+        each
+            If the table is not available: for each attribute, the largest squared length of the
+            vector of a row's codes of this attribute.
+        whole
+            If the table is available: the largest squared length of the vector of all codes of a
+            row.
         """
         if self.source is None:
             chosen = self.classes.place >= 0
@@ -541,8 +550,8 @@ def _with_rest(
     `tables`. The noise has the scale `sigma`.
 
     Each attribute gets one more cell for all values whose names are not published, if they have
-    enough rows to matter. Its counts are the class totals minus the counts of the other cells, so
-    the errors of all other cells add up in them.
+    enough rows to matter. The counts of this cell are the class totals minus the counts of the
+    attribute's other cells, so they have the errors of all other cells together.
     """
     protection = Protection(ProtectionLevel.NOISE)
     protected = assembled(table.summary, table.classes, cells, tables, sigma, protection)
@@ -613,9 +622,9 @@ def _expected_error(longest: float, width: int, rows: float, rho: float, unit_ro
     """Return the standard error that noise of cost `rho` would add to a correlation between two
     attributes' association with the label; infinite for fewer than two attributes.
 
-    `longest` is the squared length to which the vector of a row's codes is shortened, `width` the
-    number of attributes with codes, and `unit_rows` the largest number of rows of one unit (a row
-    or a person).
+    `longest` is the largest squared length of the vector of a row's codes (longer vectors are scaled
+    down), `width` the number of attributes with codes, and `unit_rows` the largest number of rows
+    of one unit (a row or a person).
     """
     if width < 2 or longest <= 0:
         return math.inf

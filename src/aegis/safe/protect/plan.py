@@ -48,9 +48,19 @@ CLASSES = 0.1
 
 @dataclass(frozen=True, eq=False)
 class _Planned:
-    """The types that an attribute may have. `kind`, values and bounds say where its type, its
-    values and its bounds (parameters that masks learn) come from, such as the policy or noisy
-    counts.
+    """Where the type, the values and the bounds of an attribute come from, such as the policy or
+    noisy counts.
+
+    Attributes
+    ----------
+    attribute, declared
+        The attribute in the summary, and its entry in the policy.
+    types
+        The types that the column may have; empty if the values in the table are public.
+    kind, values
+        Where the column's type and its values come from.
+    bounds
+        Where the parameters come from that masks learn; None if no mask learns any.
     """
 
     attribute: AttributeSummary

@@ -261,7 +261,7 @@ def _changes(
     errors: Floats,
 ) -> tuple[MaskChange, ...]:
     """Return how the score of the best configuration, `score`, changes if one of its masks is
-    replaced. `others` has each replacement: attribute, mask, and the resulting choice of masks.
+    replaced. `others` has n replacements: attribute, mask, and the resulting choice of masks.
     `errors` has the standard error of each change, shape (n,).
     """
     changes = []

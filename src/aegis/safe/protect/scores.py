@@ -424,7 +424,7 @@ def nearest_with_sum(counts: Floats, weight: Floats, total: float) -> Floats:
     Parameters
     ----------
     counts, weight
-        Counts and weights, shape (K,). Weights are above 0 and proportional to the variances of the
+        K counts and their weights, each of shape (K,). Weights are above 0 and proportional to the variances of the
         counts.
     total
         The sum, at least 0.

@@ -148,7 +148,9 @@ def show(identifier: str, call: CallOf, benches: BenchesOf) -> Response:
 
 @routes.post("/bench/{identifier}/draw", Action.STUDY)
 def draw(identifier: str, call: CallOf, benches: BenchesOf, form: FormOf) -> Response:
-    """Apply the settings of the controls, and show the results."""
+    """Change the policy of the open table `identifier` as the submitted form says, and return the
+    HTML of the new results. The browser loads the whole page again if a column has a new role.
+    """
     bench, role_changed = _taken(identifier, call, benches, form)
     shown = fragment("bench_view.html", view=bench.view(), yaml=bench.yaml(), swapped=True)
     if role_changed:  # the column's line, the rule and the candidates are others now

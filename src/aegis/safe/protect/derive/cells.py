@@ -165,9 +165,9 @@ def _narrow(
     """Return the entries of one attribute's label table (rows by cell and class) that have fewer
     than `narrower` possible counts.
 
-    `name` is the attribute, `bounds` has the least and the most rows by cell and class, shape (K,
-    C, 2), and `totals` the least and the most rows by class. Each cell has at least `threshold`
-    rows.
+    `name` is the attribute. `bounds` has the least and the most rows of each of K cells in each of C
+    classes, shape (K, C, 2), and `totals` has the least and the most rows of each class. Each cell
+    has at least `threshold` rows.
     """
     classes = bounds.shape[1]
     low, high = bounds[..., 0], bounds[..., 1]
