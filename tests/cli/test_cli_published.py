@@ -212,6 +212,21 @@ def test_histograms_are_written_and_read_again(shell, held):
     assert shell("publish", *MASKED, *known, "-p", "held.yaml", "-o", "held.published").code == 0
 
 
+def test_a_table_is_read_as_its_policy_says(shell, folder):
+    """A policy may name the texts that mean a missing value; without it, `age` is a column of texts."""
+    written = folder.joinpath("table.csv").read_text().splitlines()
+    age = written[0].split(",").index("age")
+    rows = [line.split(",") for line in written]
+    rows[1][age] = rows[2][age] = "unknown"
+    folder.joinpath("gaps.csv").write_text("\n".join(map(",".join, rows)) + "\n")
+    attributes = "attributes:\n  age: {role: quasi-identifier, masks: [{bucketize: {width: 10}}]}\n"
+    head = POLICY.partition("attributes:")[0] + "reading: {null: [unknown]}\n"
+    folder.joinpath("gaps.yaml").write_text(head + attributes)
+    shell("histograms", "gaps.csv", "-p", "gaps.yaml", "-o", "gaps.json")
+    assert "unknown" not in json.loads(folder.joinpath("gaps.json").read_text())["age"]
+    shell("reconstruct", "gaps.csv", "--attribute", "age", "-p", "gaps.yaml")
+
+
 def test_histograms_of_a_summary_are_those_of_its_table(shell, held):
     assert shell("summarize", "table.csv", "-p", "held.yaml", "-o", "s.aegis").code == 0
     assert shell("histograms", "s.aegis", "-o", "out.json").code == 0

@@ -42,6 +42,7 @@ def command(
     the summary has no histogram."""
     from aegis.files import write_text
     from aegis.papers.published import histograms_of, write_histograms
+    from aegis.policy import load_policy
     from aegis.study import Study
     from aegis.summary import Summary
 
@@ -55,9 +56,10 @@ def command(
             )
     else:
         check_outputs([(output, JSON)], force=force, inputs=(table, policy))
-    subject = opening.subject(table, quiet=quiet, verify_key=verify_key)
+    declared = None if policy is None else load_policy(policy)
+    subject = opening.subject(table, declared, quiet=quiet, verify_key=verify_key)
     with reporting(quiet=quiet) as progress:
-        given = None if isinstance(subject, Summary) else policy
+        given = None if isinstance(subject, Summary) else declared
         histograms = histograms_of(Study(subject, given, progress=progress).summary)
     if folder:
         write_histograms(histograms, output)

@@ -95,6 +95,7 @@ def command(asked: ReconstructCommand) -> None:
     numbers, each with its error."""
     from aegis.files import write_text
     from aegis.papers.estimates.deviation import measure_of_attributes
+    from aegis.policy import load_policy
     from aegis.study import Study
     from aegis.summary import Information, Summary
 
@@ -113,9 +114,12 @@ def command(asked: ReconstructCommand) -> None:
         exact = {"--plot": plot, "--verify-key": asked.verify_key} | given_options(evidence)
         added.reconstruct(table, asked.attribute, exact, shell)
         return
-    subject = asked.opening.subject(table, quiet=asked.running.quiet, verify_key=asked.verify_key)
+    declared = None if asked.policy is None else load_policy(asked.policy)
+    subject = asked.opening.subject(
+        table, declared, quiet=asked.running.quiet, verify_key=asked.verify_key
+    )
     with reporting(quiet=asked.running.quiet) as progress:
-        policy = None if isinstance(subject, Summary) else asked.policy  # a summary has its masks
+        policy = None if isinstance(subject, Summary) else declared  # a summary has its masks
         study = Study(subject, policy, seed=asked.running.seed, progress=progress)
         estimate = study.reconstruct(
             asked.attribute,
