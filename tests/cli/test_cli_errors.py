@@ -456,6 +456,20 @@ def test_options_that_exclude_each_other(shell):
     assert "quasi-identifiers" in error_of(shell("audit", "table.csv"))
 
 
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("sql",), "Also missing: --dialect, --table, --schema-from."),
+        (("sql", "-pp.yaml", "--dialect=duckdb"), "'--table'. Also missing: --schema-from."),
+        (("protect", "table.csv", "-p", "policy.yaml"), "Missing option '--output' / '-o'. `"),
+        (("protect",), "Missing argument 'TABLE|SUMMARY'. Also missing: --policy, --output."),
+        (("merge", "-o", "all.aegis"), "Missing argument 'SUMMARY...'. `"),
+    ],
+)
+def test_all_that_is_missing_is_named_at_once(shell, words, named):
+    assert named in error_of(shell(*words))
+
+
 def test_usage_errors(shell):
     assert "--policy" in error_of(shell("advise", "table.csv"))
     assert "'advize'" in error_of(shell("advize"))

@@ -54,7 +54,12 @@ class Failure:
             return cls(_kind(error), error.message, hint, error.exit_code)
         if hasattr(error, "format_message"):  # an error of the command line's own parser
             _suggest_format(error)
-            return cls("usage", _sentence(error.format_message()), _usage_hint(error, arguments), 2)
+            return cls(
+                "usage",
+                _sentence(_usage_message(error, arguments)),
+                _usage_hint(error, arguments),
+                2,
+            )
         if is_of_memory(error):
             return cls(
                 "engine",
@@ -199,6 +204,24 @@ def _sentence(text: str) -> str:
     """
     text = text.replace("\n\t", " ").replace(": Value error, ", ": ")
     return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def _usage_message(error: Any, arguments: Sequence[str]) -> str:
+    """Return the message of an error of the command line's parser. If several required options are
+    missing, it names all of them, because the parser stops at the first one.
+    """
+    message: str = error.format_message()
+    if not hasattr(error, "param_type") or None in (error.ctx, error.param):  # nothing is missing
+        return message
+    others = [
+        max(option.opts, key=len)
+        for option in error.ctx.command.params
+        if option.required
+        and option is not error.param
+        and option.param_type_name == "option"
+        and not any(word.startswith(tuple(option.opts)) for word in arguments)
+    ]
+    return f"{_sentence(message)} Also missing: {', '.join(others)}." if others else message
 
 
 def _suggest_format(error: Any) -> None:
