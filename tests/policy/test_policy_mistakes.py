@@ -49,7 +49,7 @@ MISTAKES = {
     "mask type": (HEAD + "  a: {role: feature, masks: [5]}", r"masks\.0 is 5", 4),
     "kind": (
         HEAD + "  a:\n    role: quasi-identifier\n    kind: ordnal\n",
-        r"kind is 'ordnal'.*'numeric', 'ordinal' or 'categorical'",
+        r"kind is 'ordnal'.*mean 'ordinal'.*numeric, ordinal, categorical",
         6,
     ),
     "kind of a feature": (
