@@ -262,8 +262,8 @@ def allowed_value(wrong: Mapping[str, Any]) -> str:
     if f"string_{kind}" in _LENGTHS and isinstance(wrong.get("input"), str):
         kind = f"string_{kind}"
     if kind in _LENGTHS:
-        start, bound, one, many = _LENGTHS[kind]
-        return f"{start}{counted(bounds[bound], one, many)}"
+        start, bound, *noun = _LENGTHS[kind]
+        return f"{start}{counted(bounds[bound], *noun)}"
     if kind == "string_pattern_mismatch":
         return _FORMS.get(bounds["pattern"], f"a text of the form {bounds['pattern']}")
     if kind in ("enum", "literal_error"):

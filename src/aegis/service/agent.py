@@ -233,9 +233,10 @@ class Agent:
 
     def _do(self, job: dict[str, Any], life: Progress) -> None:
         """Do a job, reporting to `life`, after checking it against the settings in the agent's own
-        file; record a refusal in the agent's ledger.
+        file, as it is now; record a refusal in the agent's ledger.
         """
         require_shape(job)
+        self.settings = self.settings.renewed()
         name = job["task"]["source"]
         source, policy = self._source(name), policy_of(job["task"]["policy"])
         try:
