@@ -8,7 +8,8 @@ different for each. `exit_code` is the exit code of the command line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from enum import StrEnum
 from types import MappingProxyType
@@ -32,9 +33,12 @@ class AegisError(Exception):
     noise_drawn
         Whether the error was raised after noise was drawn on a privacy budget. Then the error
         itself reveals something about the table, so the budget is not refunded.
+    entry
+        Path of the wrong entry in the mapping that was read; empty if the whole mapping is wrong.
     """
 
     noise_drawn = False
+    entry: tuple[str | int, ...] = ()
     exit_code: ClassVar[int] = 2
 
     def __init__(self, message: str, *, hint: str = "") -> None:
@@ -120,6 +124,24 @@ class InternalError(AegisError):
     """
 
     exit_code = 70
+
+
+@contextmanager
+def at_entry(*path: str | int) -> Iterator[None]:
+    """Note the path of the entry that is read in this context on an error, so that it can name the line.
+
+    >>> try:
+    ...     with at_entry("privacy"), at_entry("k"):
+    ...         raise PolicyError("k is 0.")
+    ... except PolicyError as error:
+    ...     error.entry
+    ('privacy', 'k')
+    """
+    try:
+        yield
+    except AegisError as error:
+        error.entry = (*path, *error.entry)
+        raise
 
 
 Member = TypeVar("Member", bound=StrEnum)

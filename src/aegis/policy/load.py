@@ -426,12 +426,16 @@ def measure_of_choice(source: str | Path | Located) -> str | None:
 
 
 @contextmanager
-def _at(located: Located, *path: str | int) -> Iterator[None]:
-    """Add "file, line n: " of the entry at `path` to the message of an error in the context."""
+def _at(located: Located, *path: str | int, usual: tuple[str | int, ...] = ()) -> Iterator[None]:
+    """Add "file, line n: " of the entry at `path` to the message of an error in the context.
+
+    The line is that of an entry below it if the error names one, else that of the entry `usual`.
+    """
     try:
         yield
     except (PolicyError, DataError) as error:
-        raise type(error)(f"{located.where(*path)}: {error.message}", hint=error.hint) from error
+        where = located.where(*path, *(error.entry or usual))
+        raise type(error)(f"{where}: {error.message}", hint=error.hint) from error
 
 
 class _Loader:
@@ -457,7 +461,7 @@ class _Loader:
         }
         methods = self._methods(shape.anonymizers)
         label = self._label(shape)
-        with _at(self.located, "attributes"):
+        with _at(self.located, usual=("attributes",)):
             return Policy(
                 label=label,
                 attributes=attributes,
