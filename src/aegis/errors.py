@@ -220,6 +220,7 @@ def _listed(names: Sequence[str], limit: int) -> str:
     return ", ".join([*shown, *more])
 
 
+_BOUNDS = ("gt", "ge", "lt", "le")
 _MAPPING = "a mapping: {{key: value, ...}}"
 _WHOLE = "a whole number"
 _FLAG = "true or false"
@@ -236,15 +237,15 @@ _ALLOWED: Mapping[str, str] = MappingProxyType(
         "finite_number": "a finite number",
         "float_parsing": "a number",
         "float_type": "a number",
-        "greater_than": "a number above {gt:,}",
-        "greater_than_equal": "a number of {ge:,} or more",
+        "greater_than": "a number above {gt}",
+        "greater_than_equal": "a number of {ge} or more",
         "int_from_float": _WHOLE,
         "int_parsing": _WHOLE,
         "int_parsing_size": "a whole number of fewer digits",
         "int_type": _WHOLE,
         "is_instance_of": "a file",
-        "less_than": "a number below {lt:,}",
-        "less_than_equal": "a number of {le:,} or less",
+        "less_than": "a number below {lt}",
+        "less_than_equal": "a number of {le} or less",
         "list_type": "a list: [one, two]",
         "model_attributes_type": _MAPPING,
         "model_type": _MAPPING,
@@ -292,7 +293,10 @@ def allowed_value(wrong: Mapping[str, Any]) -> str:
         return f"one of: {', '.join(allowed_names(wrong))}"
     if kind == "value_error":
         return str(bounds["error"])
-    return _ALLOWED.get(kind, "another value").format(**bounds)
+    shown = {
+        k: f"{v:,}" if isinstance(v, int) else f"{v:g}" for k, v in bounds.items() if k in _BOUNDS
+    }
+    return _ALLOWED.get(kind, "another value").format(**shown)
 
 
 def allowed_names(wrong: Mapping[str, Any]) -> list[str]:

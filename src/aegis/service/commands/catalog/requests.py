@@ -13,7 +13,7 @@ from aegis.cli.files import next_step, written
 from aegis.cli.output import Output, clean
 from aegis.cli.parameters import Force, Format, FormatOption, file_option, output_file
 from aegis.errors import PolicyError
-from aegis.files import check_output, write_text
+from aegis.files import check_output, read_text, write_text
 from aegis.service.commands.catalog.options import (
     SHORT,
     DataSet,
@@ -205,7 +205,7 @@ def choose(
     You give a request in review. The agent checks the choice on the data, and Aegis
     then prints the result.
     """
-    text = None if configuration is None else configuration.read_text(encoding="utf-8")
+    text = None if configuration is None else read_text(configuration, "configuration", PolicyError)
     client.step(number, "choose", **({} if text is None else {"configuration": text}))
     waited = client.wait(number)
     answer = waited["answer"]
@@ -257,7 +257,6 @@ def sign(
     You give your key and the statement, which you can download from the page of the
     request. Paste the signed approval into that page.
     """
-    from aegis.files import read_text
     from aegis.service.client import sign_approval
     from aegis.signing import load_private_key
 
