@@ -7,11 +7,15 @@ different for each. `exit_code` is the exit code of the command line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from enum import StrEnum
 from types import MappingProxyType
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
+
+from aegis.words import brief, counted
 
 
 class AegisError(Exception):
@@ -29,9 +33,12 @@ class AegisError(Exception):
     noise_drawn
         Whether the error was raised after noise was drawn on a privacy budget. Then the error
         itself reveals something about the table, so the budget is not refunded.
+    entry
+        Path of the wrong entry in the mapping that was read; empty if the whole mapping is wrong.
     """
 
     noise_drawn = False
+    entry: tuple[str | int, ...] = ()
     exit_code: ClassVar[int] = 2
 
     def __init__(self, message: str, *, hint: str = "") -> None:
@@ -119,6 +126,24 @@ class InternalError(AegisError):
     exit_code = 70
 
 
+@contextmanager
+def at_entry(*path: str | int) -> Iterator[None]:
+    """Note the path of the entry that is read in this context on an error, so that it can name the line.
+
+    >>> try:
+    ...     with at_entry("privacy"), at_entry("k"):
+    ...         raise PolicyError("k is 0.")
+    ... except PolicyError as error:
+    ...     error.entry
+    ('privacy', 'k')
+    """
+    try:
+        yield
+    except AegisError as error:
+        error.entry = (*path, *error.entry)
+        raise
+
+
 Member = TypeVar("Member", bound=StrEnum)
 
 
@@ -193,6 +218,114 @@ def _listed(names: Sequence[str], limit: int) -> str:
     shown = [repr(n) if "," in n or n != n.strip() else n for n in names[:limit]]
     more = [f"... ({len(names)} in all)"] if len(names) > limit else []
     return ", ".join([*shown, *more])
+
+
+_BOUNDS = ("gt", "ge", "lt", "le")
+_MAPPING = "a mapping: {{key: value, ...}}"
+_WHOLE = "a whole number"
+_FLAG = "true or false"
+_TIME = "a time with its time zone, such as 2026-11-30T12:00:00Z"
+_ALLOWED: Mapping[str, str] = MappingProxyType(
+    {
+        "bool_parsing": _FLAG,
+        "bool_type": _FLAG,
+        "datetime_from_date_parsing": _TIME,
+        "datetime_object_invalid": _TIME,
+        "datetime_parsing": _TIME,
+        "datetime_type": _TIME,
+        "dict_type": _MAPPING,
+        "finite_number": "a finite number",
+        "float_parsing": "a number",
+        "float_type": "a number",
+        "greater_than": "a number above {gt}",
+        "greater_than_equal": "a number of {ge} or more",
+        "int_from_float": _WHOLE,
+        "int_parsing": _WHOLE,
+        "int_parsing_size": "a whole number of fewer digits",
+        "int_type": _WHOLE,
+        "is_instance_of": "a file",
+        "less_than": "a number below {lt}",
+        "less_than_equal": "a number of {le} or less",
+        "list_type": "a list: [one, two]",
+        "model_attributes_type": _MAPPING,
+        "model_type": _MAPPING,
+        "string_type": "a text",
+        "string_unicode": "a text in Unicode",
+        "timezone_aware": _TIME,
+    }
+)
+"""The values that a field allows, by the type of pydantic's error; `{...}` is a bound of the field."""
+_FORMS: Mapping[str, str] = MappingProxyType(
+    {
+        r"^[0-9a-f]{64}$": "64 characters from 0 to 9 and from a to f",
+        r"^[^\x00]*$": "a text without NUL characters",
+        r"^(\d{4}-\d{2}-\d{2})?$": "a day such as 2026-11-30",
+        r"^[0-9]{1,60}$": "a text of at most 60 digits",
+    }
+)
+"""The meaning of each regular expression that a field can require."""
+_LENGTHS: Mapping[str, tuple[str, str, str, str]] = MappingProxyType(
+    {
+        "string_too_short": ("a text of at least ", "min_length", "character", "characters"),
+        "string_too_long": ("a text of at most ", "max_length", "character", "characters"),
+        "too_short": ("at least ", "min_length", "entry", "entries"),
+        "too_long": ("at most ", "max_length", "entry", "entries"),
+    }
+)
+
+
+def allowed_value(wrong: Mapping[str, Any]) -> str:
+    """Return in plain words what a field allows, for one of the errors that pydantic lists, such as
+    "a whole number".
+
+    >>> allowed_value({"type": "greater_than_equal", "ctx": {"ge": 2}})
+    'a number of 2 or more'
+    """
+    kind, bounds = wrong["type"], wrong.get("ctx", {})
+    if f"string_{kind}" in _LENGTHS and isinstance(wrong.get("input"), str):
+        kind = f"string_{kind}"
+    if kind in _LENGTHS:
+        start, bound, *noun = _LENGTHS[kind]
+        return f"{start}{counted(bounds[bound], *noun)}"
+    if kind == "string_pattern_mismatch":
+        return _FORMS.get(bounds["pattern"], f"a text of the form {bounds['pattern']}")
+    if kind in ("enum", "literal_error"):
+        return f"one of: {', '.join(allowed_names(wrong))}"
+    if kind == "value_error":
+        return str(bounds["error"])
+    shown = {
+        k: f"{v:,}" if isinstance(v, int) else f"{v:g}" for k, v in bounds.items() if k in _BOUNDS
+    }
+    return _ALLOWED.get(kind, "another value").format(**shown)
+
+
+def allowed_names(wrong: Mapping[str, Any]) -> list[str]:
+    """Return the names that a field allows, for an error of pydantic; empty if it allows others."""
+    expected = str(wrong.get("ctx", {}).get("expected", ""))
+    return re.findall(r"'([^']*)'", expected) or re.findall(r"\d+", expected)
+
+
+def wrong_value(wrong: Mapping[str, Any]) -> str:
+    """Return which value a field has and which it allows, for one of the errors that pydantic lists.
+
+    A text is not repeated, because it can be a password.
+
+    >>> wrong_value({"type": "int_type", "input": 1.5})
+    'is 1.5, not a whole number'
+    """
+    kind, value = wrong["type"], wrong.get("input")
+    if kind in ("missing", "extra_forbidden"):
+        return "is missing" if kind == "missing" else "is unknown"
+    if kind == "value_error":
+        return f"is not allowed: {allowed_value(wrong)}"
+    if kind == "json_invalid":
+        return f"is not JSON: {wrong['ctx']['error']}"
+    shown = brief(value)
+    if isinstance(value, str):
+        shown = f"a text of {counted(len(value), 'character')}"
+    elif isinstance(value, list | tuple | dict):
+        shown = f"a {'mapping' if isinstance(value, dict) else 'list'} of {counted(len(value), 'entry', 'entries')}"
+    return f"is {shown}, not {allowed_value(wrong)}"
 
 
 class RenamedWarning(FutureWarning):

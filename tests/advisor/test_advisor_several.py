@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 import aegis
 from aegis.advisor.scores import utility_kept
+from aegis.advisor.search import search
 from aegis.advisor.search.objectives import SharesKept
+from aegis.advisor.search.problem import Clock
 from aegis.advisor.search.searcher import Searcher
 from aegis.advisor.several import SeveralScorer, scorer_of
 from aegis.measures import MEASURES
@@ -331,3 +333,30 @@ def test_a_label_cut_into_ranges_scores_as_it_does_alone(
     }
     for ranked in advice.ranking:
         assert ranked.labels["n"] == pytest.approx(kept[ranked.name], abs=1e-9)
+
+
+@pytest.mark.parametrize("front", [None, "k=2,5"])
+def test_labels_leave_time_for_the_explanation(
+    monkeypatch: pytest.MonkeyPatch, front: str | None
+) -> None:
+    """Each search takes all its time, and the rest is for standard errors."""
+    begun: list[float] = []
+    run = Searcher.run
+
+    def slow(self: Searcher, *given: Any, time_limit: Clock, **more: Any) -> Any:
+        begun.append(time_limit.left() or 0.0)
+        found = run(self, *given, time_limit=time_limit, **more)
+        self.problem.work.add(time_limit.left() or 0.0)
+        return found
+
+    def explained(*given: Any) -> None:
+        begun.append(given[-1].left())
+
+    monkeypatch.setattr(Searcher, "run", slow)
+    monkeypatch.setattr(search, "explain", explained)
+    study = aegis.Study(table(7), policy())
+    study.search(prefer="score", top=1, work=60, explain_best=True, front=front)
+    shares = begun[1:5]
+    assert len(shares) == 4
+    assert shares[0] == pytest.approx(shares[2], rel=0.05)
+    assert shares[3] == pytest.approx(shares[0] * (1 if front is None else 2), rel=0.05)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 
@@ -81,5 +82,10 @@ def test_the_figure_of_a_class_of_few_rows_is_doubted_where_it_stands(shell, fol
     rows = [f"{20 + i % 9},{i % 4},{'yes' if i < 9 else 'no'}" for i in range(400)]
     (folder / "few.csv").write_text("\n".join(["age,ward,back", *rows]) + "\n")
     assert shell("init", "few.csv", "--label", "back", "-o", "few.yaml").code == 0
-    said = plain(shell("advise", "few.csv", "-p", "few.yaml").out)
-    assert "back = yes has 9 rows only, so this may be chance." in said.replace("\n", " ")
+    for more in ((), ("--explain", "--report", "few.html")):
+        said = plain(shell("advise", "few.csv", "-p", "few.yaml", *more).out)
+        doubt = "back = yes has 9 rows only, so this may be chance."
+        assert said.replace("\n", " ").count(doubt) == 1
+    page = (folder / "few.html").read_text()
+    [figure] = re.findall(r"<dt>Expected AUC</dt>.*?</div>", page, re.DOTALL)[:1]
+    assert "back = yes has 9 rows only, so this may be chance" in html.unescape(figure)

@@ -87,7 +87,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "none": ({"labels": []}, "names no column"),
     "neither list nor any": ({"labels": "y"}, "labels is 'y'.*list"),
     "key": ({"labels": [{"colum": "y"}, "z"]}, "'colum'.*mean 'column'"),
-    "serve": ({"labels": ["y", "z"], "serve": "best"}, "'mean' or 'worst'"),
+    "serve": ({"labels": ["y", "z"], "serve": "best"}, "serve is 'best'. Allowed: mean, worst"),
     "serve of one": ({"label": "y", "serve": "worst"}, "'serve' is given without `labels`"),
     "known of none": ({"labels_known": True}, "'labels_known' is given without `labels`"),
     "measure of none": (

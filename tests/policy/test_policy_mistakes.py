@@ -49,7 +49,7 @@ MISTAKES = {
     "mask type": (HEAD + "  a: {role: feature, masks: [5]}", r"masks\.0 is 5", 4),
     "kind": (
         HEAD + "  a:\n    role: quasi-identifier\n    kind: ordnal\n",
-        r"kind is 'ordnal'.*'numeric', 'ordinal' or 'categorical'",
+        r"kind is 'ordnal'.*mean 'ordinal'.*numeric, ordinal, categorical",
         6,
     ),
     "kind of a feature": (
@@ -137,12 +137,55 @@ MISTAKES = {
     "protected": (
         HEAD + A + "privacy: {l_diversity: {attribute: b, l: 2}}",
         r"privacy rule 'b'",
-        None,
+        5,
     ),
     "protected role": (
         HEAD + A + "privacy: {l_diversity: {attribute: a, l: 2}}",
         r"role sensitive",
-        None,
+        5,
+    ),
+    "key of a rule": (HEAD + A + "privacy:\n  k: 5\n  supression: 0.1\n", r"'supression'", 7),
+    "k of a rule": (HEAD + A + "privacy:\n  suppression: 0.1\n  k: 0\n", r"'k' of", 7),
+    "suppression of a rule": (
+        HEAD + A + "privacy:\n  k: 5\n  suppression: 2\n",
+        r"'suppression'.* is 2",
+        7,
+    ),
+    "preset of a rule": (HEAD + A + "privacy:\n  k: 5\n  preset: emma\n", r"'emma'", 7),
+    "second entry of a model": (
+        HEAD
+        + A
+        + "privacy:\n  k: 5\n  l_diversity:\n    - {attribute: a, l: 2}\n"
+        + "    - attribute: b\n      l: two\n",
+        r"'l' of .* is 'two'",
+        10,
+    ),
+    "kind of a model": (
+        HEAD + A + "privacy:\n  l_diversity:\n    attribute: a\n    kind: entropic\n    l: 2\n",
+        r"'entropic'",
+        8,
+    ),
+    "parameter of a model": (
+        HEAD + A + "privacy:\n  t_closeness:\n    attribute: a\n    tt: 0.2\n",
+        r"'tt'",
+        8,
+    ),
+    "attribute of a model": (
+        HEAD + A + "privacy:\n  t_closeness:\n    t: 0.2\n    attribute: 5\n",
+        r"lacks the sensitive attribute",
+        8,
+    ),
+    "what a model compares with": (
+        HEAD
+        + A
+        + "privacy:\n  t_closeness:\n    attribute: a\n    t: 0.2\n    reference: output\n",
+        r"'output'",
+        9,
+    ),
+    "attribute that a rule does not know": (
+        HEAD + A + "privacy:\n  k: 5\n  l_diversity:\n    l: 2\n    attribute: bb\n",
+        r"privacy rule 'bb'",
+        9,
     ),
     "identifier": (
         HEAD + A + "  b: {role: identifier, masks: [identity]}",

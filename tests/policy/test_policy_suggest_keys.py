@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from aegis.policy.model import Role
 from aegis.policy.suggest import init_policy
-from aegis.policy.suggest.names import FINER, FIXED, Trait, find_fixed
+from aegis.policy.suggest.names import FINER, FIXED, VARIED, Trait, find_fixed
 from aegis.sources import open_table
 
 PERSONS, VISITS = 120, 25
@@ -157,6 +157,19 @@ def test_the_column_that_says_so_numbers_the_persons_not_a_code_with_more_values
     assert "# Name another column if it numbers the persons: AEHLT\n" in proposed.yaml
 
 
+def test_codes_that_persons_of_both_sexes_share_do_not_identify_persons() -> None:
+    """In the adverse events of a trial, AEHLT has codes of medical terms."""
+    codes = lambda person, random: [  # noqa: E731
+        f"HLT_{number:04d}" for number in random.integers(0, 230, len(person))
+    ]
+    table = panel(USUBJID=lambda person, _: [f"01-{n}" for n in person], AEHLT=codes)
+    proposed = init_policy(table, label="better")
+    assert proposed.policy.attributes["AEHLT"].role is Role.QUASI_IDENTIFIER
+    assert any("make it an identifier if" in text for text in proposed.warnings)
+    assert proposed.person == "USUBJID"
+    assert "if it numbers the persons" not in proposed.yaml
+
+
 def test_a_count_of_persons_is_no_key() -> None:
     random = np.random.default_rng(3)
     table = pd.DataFrame(
@@ -188,15 +201,12 @@ def small_tables(draw: st.DrawFn) -> pd.DataFrame:
 def test_what_is_fixed_is_what_pandas_counts(table: pd.DataFrame, peak: float) -> None:
     source = open_table(table)
     distinct = int(table["key"].nunique())
-    fixed = find_fixed(source, source.table, {"key": distinct}, [Trait("sex", 2, peak)])
+    fixed, varied = find_fixed(source, source.table, {"key": distinct}, [Trait("sex", 2, peak)])
 
     known = table.dropna()
     groups = known.groupby("key")["sex"].agg(["size", "nunique"])
     groups = groups[groups["size"] > 1]
-    wanted = (
-        distinct >= 2 * FINER
-        and len(groups) > 0
-        and (groups["nunique"] == 1).mean() >= FIXED
-        and peak ** len(groups) <= 1e-3
-    )
-    assert fixed == ({"key": ("sex",)} if wanted else {})
+    tested = distinct >= 2 * FINER and len(groups) > 0 and peak ** len(groups) <= 1e-3
+    share = (groups["nunique"] == 1).mean()
+    assert fixed == ({"key": ("sex",)} if tested and share >= FIXED else {})
+    assert varied == ({"key": ("sex",)} if tested and share < VARIED else {})

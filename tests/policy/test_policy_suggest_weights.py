@@ -29,7 +29,11 @@ def table(**more: Any) -> pa.Table:
         ("sampling_weight", 3, True),
         ("weight", 50, False),  # of bodies
         ("weight", 5_000, True),
+        ("birth_weight", 2_500, False),  # in grams
+        ("Birth weight (g)", 2_500, False),
+        ("person_weight", 2_500, True),
         ("price", 5_000, False),
+        ("pw", 0, True),  # some persons of the sample did not take part
         ("pw", -3, False),
     ],
 )
@@ -40,6 +44,14 @@ def test_weights_are_recognised(name: str, least: float, likely: bool) -> None:
     assert (f"# weight: {name}" in proposed.yaml) == likely
     asked = f"{name!r}: does this column say how many people a row represents"
     assert any(text.startswith(asked) for text in proposed.warnings) == likely
+
+
+def test_weights_of_bodies_differ_less_than_weights_of_a_survey() -> None:
+    """In the accidents of nassCDS, they are from 0 to 57,872 with a median of 87."""
+    of_survey = aegis.init_policy(table(weight=np.geomspace(1, 6_000, ROWS)), label="y")
+    assert "# weight: weight" in of_survey.yaml
+    of_bodies = aegis.init_policy(table(weight=np.geomspace(1, 300, ROWS)), label="y")
+    assert "# weight: weight" not in of_bodies.yaml
 
 
 def test_named_weights_are_in_the_policy_and_not_released() -> None:

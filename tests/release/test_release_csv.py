@@ -164,3 +164,38 @@ def test_codes_that_look_like_numbers_in_the_release_are_checked_as_texts(
     check = aegis.check_certificate(output, certificate)
     assert check.passed, list(map(str, check.mismatches))
     assert json.loads(certificate.read_text())["output"]["text"] == ["zip", "label"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz"])
+def test_rows_of_a_text_file_have_the_types_of_the_release(tmp_path: Path, suffix: str) -> None:
+    rows = 40
+    table = pa.table(
+        {
+            "postcode": ["10115", "20095"] * (rows // 2),
+            "code": pa.array(["7", "08", None, "9"] * (rows // 4)),
+            "number": [1.0, 2.0] * (rows // 2),
+            "whole": [1, 2] * (rows // 2),
+            "flag": [True, False] * (rows // 2),
+            "answer": ["true", "false"] * (rows // 2),
+            "day": pa.array(["2020-01-02", "2020-01-03"] * (rows // 2)),
+            "label": ["yes", "no"] * (rows // 2),
+        }
+    )
+    policy = {
+        "version": 1,
+        "label": "label",
+        "privacy": {"k": 2},
+        "attributes": {
+            name: {"role": "quasi-identifier", "masks": ["identity"]}
+            for name in table.column_names
+            if name != "label"
+        },
+        "configurations": {"plain": {"postcode": "identity"}},
+    }
+    study = aegis.Study(table, policy)
+    chosen = study.policy.configurations["plain"]
+    release = study.apply(chosen, tmp_path / f"out{suffix}")
+    stored = study.apply(chosen, tmp_path / "out.parquet")
+    assert release.to_arrow().schema.types == stored.to_arrow().schema.types
+    assert set(release.to_pandas()["postcode"]) == {"10115", "20095"}
+    assert set(release.to_pandas()["code"].dropna()) == {"7", "08", "9"}

@@ -12,7 +12,7 @@ import pytest
 from service_support import CANARY, POLICY, house, released
 from sqlalchemy import select
 
-from aegis.errors import AegisError, EngineError
+from aegis.errors import AegisError, EngineError, PolicyError
 from aegis.service.catalog import (
     CatalogError,
     NotAllowed,
@@ -42,6 +42,25 @@ def test_a_request_becomes_a_verified_release(place, tmp_path):
     assert "canary" not in table.columns
     assert certificate["output"]["rows"] == len(table)
     assert certificate["input"]["origin"] == "census", "no path of the provider's machine"
+
+
+@pytest.mark.parametrize(
+    ("path", "certificate", "said"),
+    [
+        ("m.csv", None, "The release is a file of the format .parquet"),
+        ("m.csv", "c.json", "The release is a file of the format .parquet"),
+        ("m.parquet", "m.parquet", "named for two outputs"),
+        ("m.parquet", "missing/c.json", "its folder does not exist"),
+        ("m.parquet", "there.json", "there.json exists"),
+    ],
+)
+def test_a_download_that_is_refused_writes_nothing(place, tmp_path, path, certificate, said):
+    number = released(place)
+    tmp_path.joinpath("there.json").write_text("{}")
+    written = None if certificate is None else tmp_path / certificate
+    with place.client("clara") as clara, pytest.raises(PolicyError, match=said):
+        clara.download(number, tmp_path / path, certificate=written)
+    assert [each.name for each in tmp_path.iterdir()] == ["there.json"]
 
 
 def test_no_byte_of_an_identifier_is_at_the_service(place):

@@ -120,7 +120,7 @@ def signed_in(place, caller: httpx.Client, name: str) -> str:
     [
         ("ceiling", "much", 400, "is not a number"),
         ("ceiling", "nan", 400, "The budget cannot be nan"),
-        ("approvals", "x", 422, "approvals: Input should be a valid integer"),
+        ("approvals", "x", 422, "approvals is a text of 1 character, not a whole number"),
         ("source", "http://169.254.169.254/", 400, "is not a name"),
         ("identifier", "Census 2", 400, "cannot be a data set"),
         ("public_key", "ab", 400, "not an Ed25519 key"),

@@ -230,7 +230,14 @@ def worked(shell: Shell):
 
 
 def read(shell: Shell, number: str) -> None:
-    shell("clara", "download", number, "-o", "masked.parquet")
+    shown = shell(
+        "clara", "download", number, "-o", "masked.parquet", "--certificate", "of_download.json"
+    )
+    assert "aegis audit masked.parquet --certificate of_download.json" in shown
+    assert run(["audit", "masked.parquet", "--certificate", "of_download.json"]) == 0
+    text = shell.folder.joinpath("of_download.json").read_text()
+    shell.folder.joinpath("of_download.json").write_text(text.replace('"census"', '"another"'))
+    assert run(["audit", "masked.parquet", "--certificate", "of_download.json"]) == 1
     shell("clara", "verify", number)
     assert "sha256" in shell("clara", "release", number, "--certificate", "certificate.json")
     assert json.loads((shell.folder / "certificate.json").read_text())["output"]["rows"] > 0

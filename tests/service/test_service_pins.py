@@ -21,6 +21,7 @@ from aegis.safe.ledger import Ledger
 from aegis.service.agent import Agent
 from aegis.service.agent_settings import AgentSettings
 from aegis.service.catalog.flow import policy_of
+from aegis.service.catalog.limited import WorkLimits
 from aegis.service.catalog.statements import digest, sign_statement, statement_of
 from aegis.signing import PrivateKey
 
@@ -425,8 +426,6 @@ def test_a_policy_is_pinned_by_its_digest(scene):
 
 def test_limits_of_a_job_keep_the_pins(scene):
     """The process of a job gets the same pins as the agent."""
-    from aegis.service.catalog.limited import WorkLimits
-
     scene.fake.serve("release", policy=WEAK, configuration=RAW, approvals=[])
     settings = replace(AgentSettings.load(scene.file, "t"), work=WorkLimits(300, None))
     agent = Agent(settings)
@@ -434,3 +433,30 @@ def test_limits_of_a_job_keep_the_pins(scene):
         assert agent.once()
     assert not scene.fake.answered("/uploads/")
     assert "its k is 1, below 3" in scene.fake.reasons()
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_running_agent_reads_its_file_and_policies_when_a_job_starts(scene, apart):
+    limits = WorkLimits(300, None) if apart else None
+    agent = Agent(AgentSettings.load(scene.file, "t", limits))
+    other = POLICY.replace("k: 3", "k: 4")
+    assert other != POLICY
+    asked = {"configurations": [GOOD], "certificates": [], "may_search": False}
+
+    def checked(policy: str) -> tuple[int, str]:
+        scene.fake.serve("check", policy=policy, **asked)
+        assert agent.once()
+        return len(scene.fake.answered("/checked")), scene.fake.reasons()
+
+    with agent.client:
+        done, reasons = checked(other)
+        assert (done, "the pinned one" in reasons) == (0, True)
+        scene.folder.joinpath("policy.yaml").write_text(other)
+        assert checked(other)[0] == 1
+        scene.folder.joinpath("policy.yaml").write_text("version: 2")
+        done, reasons = checked(other)
+        assert (done, "The agent could not do this" in reasons) == (1, True)
+        scene.folder.joinpath("policy.yaml").write_text(other)
+        scene.write(url=agent.settings.url, floor=", roles: {age: sensitive}")
+        done, reasons = checked(other)
+        assert (done, "age is quasi-identifier, not sensitive" in reasons) == (1, True)

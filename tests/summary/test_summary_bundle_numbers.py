@@ -248,4 +248,4 @@ def test_withheld_summaries(folder: Path, information: Information) -> None:
 
 def test_errors_name_the_entry(folder: Path, bundle: bytes) -> None:
     said = refused(folder, rewritten(bundle, change=lambda m: m["summary"].update(rows="six")))
-    assert "rows of its manifest: input should be a valid integer" in said
+    assert "rows of its manifest is a text of 3 characters, not a whole number" in said

@@ -514,7 +514,7 @@ def caveats_of(advice: Advice) -> tuple[str, ...]:
     """Return the reasons why the best release may be less useful than its score suggests, as
     sentences.
     """
-    return (*_worthless(advice), *_rare_class(advice), *few_rows(advice))
+    return (*_worthless(advice), *_rare_class(advice), *_few_rows(advice))
 
 
 def _rarest(advice: Advice) -> tuple[str, float, float]:
@@ -528,14 +528,23 @@ def _rarest(advice: Advice) -> tuple[str, float, float]:
     return name, rows[name], rows[name] / sum(rows.values())
 
 
-def few_rows(advice: Advice) -> tuple[str, ...]:
-    """Return a warning if a label class has too few rows to predict the metric of trained models."""
+def class_of_few_rows(advice: Advice) -> str | None:
+    """Return how few rows a label class has, if they are too few to predict the metric of trained
+    models; else None.
+    """
     name, rows, _ = _rarest(advice)
     if advice.expectation is None or rows >= FEWEST:
+        return None
+    noun = "row" if rows == 1 else "rows"
+    return f"{advice.summary['label']} = {in_sentence(name)} has {rows:,.0f} {noun} only"
+
+
+def _few_rows(advice: Advice) -> tuple[str, ...]:
+    few = class_of_few_rows(advice)
+    if few is None:
         return ()
     return (
-        f"{advice.summary['label']} = {in_sentence(name)} has {rows:,.0f} {'row' if rows == 1 else 'rows'} only: "
-        "the expected metric of models may be chance, even if its standard error is small. "
+        f"{few}: the expected metric of models may be chance, even if its standard error is small. "
         "Merge this class with another one, or leave out its rows",
     )
 

@@ -604,7 +604,8 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     if expected is None or expected.measure != figure.measure:
         yield line(f"{score_words(advice.summary, figure)}, measured on {figure.on}.")
     if expected is not None:
-        yield line(f"{advice.headline}, measured on {expected.on}. {expected.range_words}".rstrip())
+        said = (f"{advice.headline}, measured on {expected.on}.", expected.range_words, words.doubt)
+        yield line(" ".join(filter(None, said)))
     if advice.proxy is not None:
         yield line(advice.proxy.words())
     yield line("")

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, requires
 from typing import Any
 
 from aegis.cli.output import LOG, clean, print_error, print_note, write, write_json
+from aegis.cli.parameters import in_plain_words
 from aegis.errors import AegisError, InternalError, is_of_memory
 
 INTERRUPTED = 130
@@ -54,6 +55,7 @@ class Failure:
             return cls(_kind(error), error.message, hint, error.exit_code)
         if hasattr(error, "format_message"):  # an error of the command line's own parser
             _suggest_format(error)
+            in_plain_words(error)
             return cls(
                 "usage",
                 _sentence(_usage_message(error, arguments)),
@@ -202,7 +204,7 @@ def _sentence(text: str) -> str:
     """Return an error message of the command line's parser as one line, without the name of the
     exception.
     """
-    text = text.replace("\n\t", " ").replace(": Value error, ", ": ")
+    text = text.replace("\n\t", " ")
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 

@@ -23,7 +23,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from aegis.cli import completion
-from aegis.errors import PolicyError, choices
+from aegis.errors import PolicyError, allowed_value, choices
 from aegis.files import read_text
 from aegis.options import Option, group_of, option, own_options
 from aegis.words import brief
@@ -351,8 +351,23 @@ def _checked(command: Any, option: Any, value: Any, where: str) -> Any:
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
+        in_plain_words(error)
         raise PolicyError(f"{where} is {value!r}: {error.message}", hint="Correct it.") from error  # type: ignore[attr-defined]
     return value
+
+
+def in_plain_words(error: Any) -> None:
+    """Let the error of an option state its value and the allowed values, instead of the text of the
+    library that checks them.
+    """
+    if not hasattr(error.__cause__, "errors"):
+        return
+    said = []
+    for wrong in error.__cause__.errors():
+        allowed = allowed_value(wrong)
+        by_us = wrong["type"] == "value_error"
+        said.append(allowed if by_us else f"{brief(wrong['input'])} is not {allowed}")
+    error.message = "; ".join(said)
 
 
 def file_option(*names: str, text: str) -> Any:
@@ -488,6 +503,7 @@ Generate = Annotated[
     typer.Option(
         "--generate",
         metavar="N",
+        min=1,
         help="Rank N random combinations of the candidate masks, for experiments.",
     ),
 ]

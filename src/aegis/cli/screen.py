@@ -82,11 +82,8 @@ class ShortPage:
 
 
 def _head(advice: Advice, best: Ranked, origin: str, policy: Policy) -> tuple[str, ...]:
-    from aegis.advisor.advice import few_rows
-
     label, rows = predicted(advice.summary), advice.summary["rows"]
     words, several = Finding.of(advice, best), "s" * bool(advice.labels)
-    few = "".join(f" {said}, so this may be chance." for said in short_cautions(few_rows(advice)))
     weights, more = advice.summary.get("weights"), ""
     if weights is not None:
         worth = counted(round(weights["effective_rows"]), "row")
@@ -96,7 +93,7 @@ def _head(advice: Advice, best: Ranked, origin: str, policy: Policy) -> tuple[st
         f"Rule: {policy.privacy}",
         words.title,
         words.released,
-        words.figure + few,
+        words.figure,
         words.proof,
     )
 

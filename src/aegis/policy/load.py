@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from aegis.errors import DataError, PolicyError, choices
+from aegis.errors import DataError, PolicyError, allowed_names, allowed_value, choices
 from aegis.files import TABLE_FORMATS, read_text
 from aegis.masks import Hierarchy, Identity, Mask, Suppress, parse_mask
 from aegis.measures import MEASURES, LabelKind
@@ -37,6 +37,7 @@ from aegis.policy.lines import (
     PolicyMapping,
     PolicyShape,
     ReadingShape,
+    ReleaseShape,
     TaskEntry,
     read_yaml,
     write_yaml,
@@ -53,6 +54,9 @@ from aegis.policy.model import (
 from aegis.privacy import PrivacyRule
 from aegis.sources.dialect import Reading
 from aegis.words import brief
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 VERSION = 1
 
@@ -175,15 +179,41 @@ _WRITERS = {
 }
 """Advice for an empty file, by the kind of file."""
 _START = f"A policy starts with `version: {VERSION}`."
-_HINTS = {
-    "model_type": "Write a mapping: {key: value, ...}.",
-    "dict_type": "Write a mapping: {key: value, ...}.",
-    "list_type": "Write a list: [one, two].",
-    "string_type": "Write {text}, in quotes where it looks like something else.",
-    "too_short": "Give at least one, or leave the key out.",
+_SHAPES: Mapping[object, type[PolicyMapping]] = {
+    "attributes": AttributeEntry,
+    "label": LabelEntry,
+    "labels": TaskEntry,
+    "reading": ReadingShape,
+    "release": ReleaseShape,
 }
+"""The keys that entries of a policy allow, by the key at the top."""
 _TEXTS = {"population": "the path of a table with the rows of the population"}
 """Meaning of a text in a policy, by its key."""
+
+
+def _hint(path: Sequence[str | int], forms: Sequence[ErrorDetails]) -> str:
+    """Return a sentence that says what to write for a wrong entry of a policy. `forms` are the errors
+    of the schema check for each form that the entry may have.
+    """
+    first, key = forms[0], str(path[-1])
+    if len(forms) > 1:
+        shapes = [
+            allowed_value(form).partition(":")[0] for form in forms if not allowed_names(form)
+        ]
+        if "a number" in shapes:
+            shapes = [shape for shape in shapes if shape != "a whole number"]
+        names = [name for form in forms for name in allowed_names(form)]
+        return f"Write {' or '.join(dict.fromkeys((*shapes, *names)))}."
+    if key == "version":
+        return _START
+    if names := allowed_names(first):
+        return choices(str(first["input"]), names)
+    if first["type"] == "string_type":
+        text = _TEXTS.get(key, allowed_value(first))
+        return f"Write {text}, in quotes where it looks like something else."
+    if first["type"] == "too_short" and first["input"] == []:
+        return f"Write {allowed_value(first)}, or leave the key out."
+    return f"Write {allowed_value(first)}."
 
 
 def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
@@ -398,14 +428,15 @@ def measure_of_choice(source: str | Path | Located) -> str | None:
 
 
 @contextmanager
-def _at(located: Located, *path: str | int) -> Iterator[None]:
+def _at(located: Located, *path: str | int, usual: tuple[str | int, ...] = ()) -> Iterator[None]:
     """Return a context that adds the file and the line of the entry at `path` to the message of an
-    error.
+    error: the line of an entry below it if the error names one, else that of the entry `usual`.
     """
     try:
         yield
     except (PolicyError, DataError) as error:
-        raise type(error)(f"{located.where(*path)}: {error.message}", hint=error.hint) from error
+        where = located.where(*path, *(error.entry or usual))
+        raise type(error)(f"{where}: {error.message}", hint=error.hint) from error
 
 
 class _Loader:
@@ -431,7 +462,7 @@ class _Loader:
         }
         methods = self._methods(shape.anonymizers)
         label = self._label(shape)
-        with _at(self.located, "attributes"):
+        with _at(self.located, usual=("attributes",)):
             return Policy(
                 label=label,
                 attributes=attributes,
@@ -539,22 +570,12 @@ class _Loader:
         file. For an unknown key, it also suggests the known key with the most similar name.
         """
         # A misspelt key also makes the right one missing: it is the better thing to say.
-        first = min(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
-        # From the fourth part on, what is not an index says which side of "text or mapping" failed.
-        loc = first["loc"]
-        if loc[0] == "labels":
-            loc = (loc[0], *loc[2:])  # the second part says which of list and `any` failed
-        path = tuple(p for i, p in enumerate(loc) if i < 3 or isinstance(p, int))
-        name = ".".join(map(str, path))
-        where = self.located.where(*path)
+        details = error.errors()
+        first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")
+        path = self._path(first)
+        name, where = ".".join(map(str, path)), self.located.where(*path)
         if first["type"] == "extra_forbidden":
-            shapes: dict[object, type[PolicyMapping]] = {
-                "attributes": AttributeEntry,
-                "label": LabelEntry,
-                "labels": TaskEntry,
-                "reading": ReadingShape,
-            }
-            shape = shapes.get(path[0], PolicyShape) if len(path) > 1 else PolicyShape
+            shape = _SHAPES.get(path[0], PolicyShape) if len(path) > 1 else PolicyShape
             return PolicyError(
                 f"{where}: unknown key {path[-1]!r}.",
                 hint=choices(str(path[-1]), shape.model_fields),
@@ -563,14 +584,23 @@ class _Loader:
             due = {"role": f"Add one of: {', '.join(Role)}.", "version": _START}
             hint = due.get(str(path[-1]), "Add it.")
             return PolicyError(f"{where}: {name!r} is missing.", hint=hint)
-        hint = _HINTS.get(first["type"], f"{first['msg']}.")
-        hint = hint.replace("{text}", _TEXTS.get(str(path[-1]), "a text"))
-        if first["type"] in ("enum", "literal_error") and path[2:] == ("role",):
-            hint = choices(str(first["input"]), map(str, Role))
-        if len(path) < len(loc):
-            allowed = "number" if path[2] == "order" else "mapping"
-            hint = f"Write a text or a {allowed}."
-        return PolicyError(f"{where}: {name} is {first.get('input')!r}.", hint=hint)
+        # Each form that a value may have, such as text or mapping, is an error of its own.
+        forms = [detail for detail in details if self._path(detail) == path]
+        return PolicyError(f"{where}: {name} is {brief(first['input'])}.", hint=_hint(path, forms))
+
+    def _path(self, detail: ErrorDetails) -> tuple[str | int, ...]:
+        """Return the path of a wrong entry in the file, from the path in an error of the schema check.
+
+        That path also has parts that name one of several forms of an entry, such as text or mapping.
+        """
+        data, path = self.located.data, []
+        *parts, last = detail["loc"]
+        for part in (*parts, last):
+            inside = part in data if isinstance(data, dict) else isinstance(data, list)
+            if inside and isinstance(part, int if isinstance(data, list) else str):
+                data = data[part]
+                path.append(part)
+        return (*path, last) if detail["type"] == "missing" else tuple(path)
 
     def _attribute(self, name: str, entry: AttributeEntry) -> Attribute:
         role, path = entry.role, ("attributes", name)

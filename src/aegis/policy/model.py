@@ -11,7 +11,7 @@ from enum import StrEnum
 from html import escape
 from typing import Any
 
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, at_entry
 from aegis.masks import SHARED_ROWS, Hierarchy, Kind, Mask, Suppress, Tokenise
 from aegis.measures import MEASURES, Measure, chosen_measure
 from aegis.policy.labels import Label, LabelTask
@@ -600,21 +600,23 @@ class Policy:
                 )
 
     def _check_sensitive(self) -> None:
-        for name in self.privacy.sensitive:
-            attribute = self.attributes.get(name)
-            if attribute is None and name != self.label.column:
-                raise PolicyError.unknown(
-                    "attribute in the privacy rule",
-                    name,
-                    [*self.attributes, *([self.label.column] if self.label else [])],
-                )
-            if attribute is not None and attribute.role is not Role.SENSITIVE:
-                if name == self.label.column and attribute.role is not Role.QUASI_IDENTIFIER:
-                    continue
-                raise PolicyError(
-                    f"The privacy rule protects {name!r}, whose role is {attribute.role}.",
-                    hint="Give it the role sensitive.",
-                )
+        for criterion in self.privacy.criteria:
+            if criterion.attribute is not None:
+                with at_entry("privacy", criterion.model.key, "attribute"):
+                    self._check_protected(criterion.attribute)
+
+    def _check_protected(self, name: str) -> None:
+        attribute = self.attributes.get(name)
+        if attribute is None and name != self.label.column:
+            names = [*self.attributes, *([self.label.column] if self.label else [])]
+            raise PolicyError.unknown("attribute in the privacy rule", name, names)
+        if attribute is None or attribute.role is Role.SENSITIVE:
+            return
+        if name != self.label.column or attribute.role is Role.QUASI_IDENTIFIER:
+            raise PolicyError(
+                f"The privacy rule protects {name!r}, whose role is {attribute.role}.",
+                hint="Give it the role sensitive.",
+            )
 
     def __repr__(self) -> str:
         roles = [f"{len(named):,} {role}" for role in Role if (named := self.with_role(role))]

@@ -196,7 +196,9 @@ class Finding:
     ----------
     title, figure
         The configuration with its utility, and its score with the score of the table to which it is
-        compared.
+        compared, and the doubt.
+    doubt
+        Why an expected metric may be chance; empty if it is not.
     released
         The number of released rows, and the smallest class size.
     proof
@@ -211,6 +213,7 @@ class Finding:
 
     title: str
     figure: str
+    doubt: str
     released: str
     proof: str
     changed: tuple[tuple[str, str, float | None], ...]
@@ -221,9 +224,11 @@ class Finding:
     def of(cls, advice: Advice, best: Ranked) -> Finding:
         """Return the texts about one entry (`best`) of an advice, usually its first one."""
         figure, masks = advice.stated_utility(best), best.shown
+        doubt = _doubt(advice)
         return cls(
             title=f"{best.name}{_share(advice, figure.utility_kept)}",
-            figure=f"{_figure(advice, figure)}.{_least(figure)}",
+            figure=f"{_figure(advice, figure)}.{_least(figure)}{doubt and f' {doubt}'}",
+            doubt=doubt,
             released=f"{_released(best, advice.summary['rows'], persons='person' in advice.policy)}.",
             proof=_proof(advice),
             changed=tuple(
@@ -283,6 +288,13 @@ def _share(advice: Advice, percentage: float | None) -> str:
     if advice.labels and percentage is not None:
         return f" keeps {percent(percentage)} of {SERVED[advice.measure]}"
     return "" if percentage is None else f" keeps {percent(percentage)} of the {what}"
+
+
+def _doubt(advice: Advice) -> str:
+    from aegis.advisor.advice import class_of_few_rows  # loads NumPy, which no help needs
+
+    few = class_of_few_rows(advice)
+    return "" if few is None else f"{few}, so this may be chance."
 
 
 def _least(figure: UtilityFigure) -> str:
@@ -379,7 +391,7 @@ class ExpectedFigure:
         The name and the value of the metric.
     note
         A text: how far trained models usually deviate from the value, the metric of the unmasked
-        table, and for a numeric label the prediction errors.
+        table, for a numeric label the prediction errors, and why the value may be chance.
     """
 
     title: str
@@ -396,8 +408,9 @@ class ExpectedFigure:
         if figure is None or title is None:
             return None
         reference = f"{figure.reference:.{figure.digits}f} {figure.reference_name.short}"
+        stated = f"of models{figure.plus_minus}; {reference}{figure.errors}{figure.why_better}"
         return cls(
             title=title,
             value=f"{figure.value:.{figure.digits}f}",
-            note=f"of models{figure.plus_minus}; {reference}{figure.errors}{figure.why_better}",
+            note="; ".join(filter(None, (stated, _doubt(advice).removesuffix(".")))),
         )

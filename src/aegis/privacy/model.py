@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from aegis.arrays import Flags, Floats, Ints
-from aegis.errors import InternalError, PolicyError, member
+from aegis.errors import InternalError, PolicyError, at_entry, member
 from aegis.privacy.classes import ClassTable, SensitiveCounts
 from aegis.privacy.diversity import TOLERANCE
 from aegis.privacy.histograms import Bounds, Histograms, ShareCaps
@@ -490,7 +490,8 @@ class PrivacyModel:
             allowed.append("reference")
         for key in given:
             if key not in allowed:
-                raise PolicyError.unknown(f"parameter of {self.title}", key, allowed)
+                with at_entry(key):
+                    raise PolicyError.unknown(f"parameter of {self.title}", key, allowed)
         values = tuple(
             (parameter.name, self._value(parameter, given)) for parameter in self.parameters
         )
@@ -518,7 +519,8 @@ class PrivacyModel:
 
     def _reference(self, given: Mapping[str, object]) -> Compared:
         named = given.get("reference", str(Compared.RELEASED)) if self.compares else "released"
-        return member(Compared, str(named), f"reference of {self.title}")
+        with at_entry("reference"):
+            return member(Compared, str(named), f"reference of {self.title}")
 
     def _value(self, parameter: ModelParameter, given: Mapping[str, object]) -> float:
         value = given.get(parameter.name, parameter.default)
@@ -527,17 +529,19 @@ class PrivacyModel:
                 f"{self.title} lacks {parameter.name!r}.",
                 hint=f"Give {parameter.range}: {parameter.description}.",
             )
-        return parameter.check(value, self.title)
+        with at_entry(parameter.name):
+            return parameter.check(value, self.title)
 
     def _attribute(self, given: Mapping[str, object]) -> str | None:
         if ModelNeed.SENSITIVE not in self.needs:
             return None
         attribute = given.get("attribute")
         if not isinstance(attribute, str) or not attribute:
-            raise PolicyError(
-                f"{self.title} lacks the sensitive attribute that it protects (given: {attribute!r}).",
-                hint="Write attribute: and the name of a column.",
-            )
+            with at_entry("attribute"):
+                raise PolicyError(
+                    f"{self.title} lacks the sensitive attribute that it protects (given: {attribute!r}).",
+                    hint="Write attribute: and the name of a column.",
+                )
         return attribute
 
 

@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 
 from aegis.arrays import Flags
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, at_entry
 from aegis.privacy.classes import ClassTable
 from aegis.privacy.model import (
     MODELS,
@@ -175,16 +175,18 @@ class PrivacyRule:
             )
         criteria: list[Criterion] = []
         for key, value in mapping.items():
-            if key == "preset":
-                criteria.extend(_preset(value))
-            elif key != "suppression":
-                criteria.extend(_criteria(key, value))
+            with at_entry(key):
+                if key == "preset":
+                    criteria.extend(_preset(value))
+                elif key != "suppression":
+                    criteria.extend(_criteria(key, value))
         if not criteria:
             raise PolicyError(
                 "The privacy rule requires nothing.",
                 hint=f"Name a model, for example {{k: 5}}. Models: {', '.join(_keys())}.",
             )
-        return cls(_strictest(criteria), mapping.get("suppression", 0.0))  # type: ignore[arg-type]
+        with at_entry("suppression"):
+            return cls(_strictest(criteria), mapping.get("suppression", 0.0))  # type: ignore[arg-type]
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the rule as the mapping in a policy file, from which `parse` makes the same rule
@@ -529,10 +531,15 @@ def _meanings() -> dict[str, str]:
 
 def _criteria(key: str, value: object) -> list[Criterion]:
     variants = _variants(key)
-    entries = value if isinstance(value, list | tuple) else [value]
-    if not entries:
+    if not isinstance(value, list | tuple):
+        return [_criterion(key, variants, value)]
+    if not value:
         raise PolicyError(f"{key!r} of the privacy rule is an empty list.", hint="Remove the key.")
-    return [_criterion(key, variants, entry) for entry in entries]
+    criteria = []
+    for index, entry in enumerate(value):
+        with at_entry(index):
+            criteria.append(_criterion(key, variants, entry))
+    return criteria
 
 
 def _criterion(key: str, variants: list[PrivacyModel], entry: object) -> Criterion:
@@ -552,7 +559,8 @@ def _criterion(key: str, variants: list[PrivacyModel], entry: object) -> Criteri
         kinds = {model.variant[1]: model for model in variants if model.variant is not None}
         name = given.pop(option, chosen.variant[1])
         if not isinstance(name, str) or name not in kinds:
-            raise PolicyError.unknown(f"{option} of {key}", name, kinds)
+            with at_entry(option):
+                raise PolicyError.unknown(f"{option} of {key}", name, kinds)
         chosen = kinds[name]
     return chosen.criterion(given)
 

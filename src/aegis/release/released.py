@@ -180,6 +180,9 @@ class Released:
         Seconds that each step took.
     formulas
         Columns of a CSV file whose name or values a spreadsheet would interpret as formulas.
+    reading
+        How to read a CSV file so that its columns have the types of the released table; None if the
+        file states the types itself.
     """
 
     rows: int
@@ -196,6 +199,7 @@ class Released:
     certificate: Mapping[str, Any] | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
     formulas: tuple[str, ...] = ()
+    reading: Reading | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -238,6 +242,8 @@ class Released:
     def to_arrow(self) -> pa.Table:
         """Return the released rows as an Arrow table: from memory, from the file, or from the database.
 
+        Columns of a CSV file have the types of the released table, so codes such as 01234 stay texts.
+
         Examples
         --------
         >>> import aegis
@@ -253,7 +259,7 @@ class Released:
             return self.stored.collect(self.stored.table)
         if self.path is None:
             raise InternalError("A release has neither rows nor a file.")
-        written = open_table(self.path, reading=Reading(header=True))
+        written = open_table(self.path, reading=self.reading or Reading(header=True))
         return written.collect(written.table)
 
     def to_polars(self) -> polars.DataFrame:

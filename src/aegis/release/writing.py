@@ -309,6 +309,7 @@ def _release_file(plan: ReleasePlan[R], output: str | Path, request: ReleaseRequ
         plan.timings["write"] = time.perf_counter() - started
         with plan.progress.step(f"Verifying {name}"):
             release = plan.verified(made, path=_path(plan.engine, output))
+            release = replace(release, reading=made.reading)
             if is_text(output) and not request.safe_csv:
                 release = replace(release, formulas=tuple(formulas_in(made)))
         return release if draft is None else _certified(plan, release, made, draft, request)

@@ -233,10 +233,11 @@ class Agent:
             self._give_up(job, InternalError(f"A bug of Aegis: {type(error).__name__}."))
 
     def _do(self, job: dict[str, Any], life: Progress) -> None:
-        """Do a job, after checking that the agent's own settings file allows it. `life` receives
-        the progress. A refusal is recorded in the agent's ledger.
+        """Do a job, after checking that the agent's own settings file, as it is now, allows it.
+        `life` receives the progress. A refusal is recorded in the agent's ledger.
         """
         require_shape(job)
+        self.settings = self.settings.renewed()
         name = job["task"]["source"]
         source, policy = self._source(name), policy_of(job["task"]["policy"])
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,8 @@ class AgentSettings:
     work
         Limits of one job. With limits, each job runs in a separate process; None runs jobs in this
         process, without limits.
+    file
+        The file with these settings; None if they do not come from a file.
     """
 
     url: str
@@ -59,6 +61,7 @@ class AgentSettings:
     name: str = field(default_factory=socket.gethostname)
     certificate: Path | None = None
     work: WorkLimits | None = None
+    file: Path | None = None
 
     def __post_init__(self) -> None:
         scheme = urlsplit(self.url).scheme
@@ -91,8 +94,22 @@ class AgentSettings:
             folder / str(document.get("ledger", "agent-ledger")),
             certificate=None if pinned is None else folder / str(pinned),
             work=work,
+            file=path.absolute(),
             **more,
         )
+
+    def renewed(self) -> AgentSettings:
+        """Return the settings with the tables, policies, floors and approvers that the file has now.
+
+        Raises
+        ------
+        PolicyError
+            As in `load`.
+        """
+        if self.file is None:
+            return self
+        read = AgentSettings.load(self.file, self.token)
+        return replace(self, sources=read.sources, approvers=read.approvers)
 
 
 def read_settings(path: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from aegis._version import __version__
-from aegis.errors import AegisError
+from aegis.errors import AegisError, wrong_value
 from aegis.service.api import accounts, data_sets, log, people, requests, state, work
 from aegis.service.catalog import Catalog, UploadLimits
 from aegis.service.describing import describe
@@ -146,9 +146,10 @@ def _lifespan(
 
 def _field(place: Sequence[str | int]) -> str:
     """Return the name of the invalid field of a call, for the error message. `place` is the path to
-    the field in the call.
+    the field in the call, or a position in the text of a body that is not JSON.
     """
-    return ".".join(map(str, place[1:])) or "the call"
+    names = [str(part) for part in place[1:] if place != ("body", part) or isinstance(part, str)]
+    return ".".join(names) or "the call"
 
 
 def _told(error: Exception) -> tuple[int, str, str, str]:
@@ -160,7 +161,7 @@ def _told(error: Exception) -> tuple[int, str, str, str]:
     if isinstance(error, AegisError):
         return status_of(error), title, error.message, error.hint
     if isinstance(error, RequestValidationError):
-        wrong = "; ".join(f"{_field(e['loc'])}: {e['msg']}" for e in error.errors()[:5])
+        wrong = "; ".join(f"{_field(e['loc'])} {wrong_value(e)}" for e in error.errors()[:5])
         return 422, "Invalid", f"Not as expected: {wrong}.", "Correct it and send it again."
     if isinstance(error, HTTPException):
         return error.status_code, str(error.detail), f"{error.detail}.", "See the address."

@@ -6,7 +6,7 @@ import json
 import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,7 +15,7 @@ from urllib.parse import quote
 import httpx
 
 from aegis.errors import AegisError, DataError, EngineError, PolicyError
-from aegis.files import check_output, replacing
+from aegis.files import TABLE_FORMATS, format_of, replacing
 from aegis.policy import policy_digest
 from aegis.service.catalog.data_sets import rotation_of
 from aegis.service.catalog.errors import (
@@ -326,28 +326,57 @@ class Client:
         """Return whether the stored file of a release, its certificate and its signature match."""
         return self._post(f"{self._of(request)}/verify")
 
-    def download(self, request: str, path: str | Path, *, force: bool = False) -> Path:
+    def download(
+        self,
+        request: str,
+        path: str | Path,
+        *,
+        certificate: str | Path | None = None,
+        force: bool = False,
+    ) -> Path:
         """Download the masked file, and check its digest before the file appears at `path`.
+
+        Parameters
+        ----------
+        request
+            The number of the request.
+        path
+            The file to write, with the extension of the released file.
+        certificate
+            The file to which the certificate of the release is written; None writes none.
+        force
+            Whether existing files may be overwritten.
 
         Raises
         ------
+        PolicyError
+            The released file has another format than the extension of `path` says.
         DataError
             The received file does not match its certificate.
         """
         from hashlib import sha256
 
+        from aegis.cli.files import check_outputs
+
         target = Path(path)
-        check_output(target, force=force)
-        digest = sha256()
-        with (
-            replacing(target) as temporary,
-            self._streamed(f"{self._of(request)}/download") as answer,
-        ):
+        check_outputs([(target, TABLE_FORMATS), (certificate, None)], force=force)
+        digest, stated = sha256(), set[str]()
+        with ExitStack() as stack:
+            # Left last: no certificate appears of a file that is not there.
+            if certificate is not None:
+                document = str(self.release(request)["certificate"])
+                draft = stack.enter_context(replacing(Path(certificate), force=force))
+                draft.write_text(document, encoding="utf-8")
+                stated.add(json.loads(document)["output"]["sha256"])
+            temporary = stack.enter_context(replacing(target))
+            answer = stack.enter_context(self._streamed(f"{self._of(request)}/download"))
+            _require_format(target, answer.headers["Content-Disposition"])
             with temporary.open("wb") as file:
                 for piece in answer.iter_bytes():
                     digest.update(piece)
                     file.write(piece)
-            if digest.hexdigest() != answer.headers["X-Aegis-SHA256"]:
+            stated.add(answer.headers["X-Aegis-SHA256"])
+            if stated != {digest.hexdigest()}:
                 raise DataError("The download is incomplete.", hint="Try it again.")
         return target
 
@@ -575,6 +604,19 @@ def sign_approval(offered: Mapping[str, Any], key: PrivateKey) -> SignedStatemen
 def _part(name: str) -> str:
     """Return a name quoted for a URL path."""
     return quote(name, safe="")
+
+
+def _require_format(target: Path, disposition: str) -> None:
+    """Raise an error unless a download has the format that the extension of `target` says.
+
+    `disposition` is the header of the download that names the released file.
+    """
+    released = format_of(Path(disposition.rpartition("filename=")[2].strip('"')))
+    if format_of(target) != released:
+        raise PolicyError(
+            f"The release is a file of the format {released}, and {target} is not.",
+            hint=f"Name a file that ends with {released}. pandas or DuckDB can convert it.",
+        )
 
 
 def _pinned(certificate: Path) -> ssl.SSLContext:

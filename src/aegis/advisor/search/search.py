@@ -174,7 +174,7 @@ def search_combinations(
         prepared = prepare(summary, plan, policy, given, progress=progress)
     searched = _run(plan, given, prepared, progress)
     advice = searched.advice(summary, plan, policy, prepared)
-    advice = _with_labels(advice, searched)
+    advice = _with_labels(advice, searched, given)
     advice = _explained(advice, searched, given)
     advice = with_caveats(advice)
     total = time.perf_counter() - started + sum(summary.timings.values())
@@ -265,10 +265,10 @@ def _run(
     return _Searched(searcher, outcome, figures, highest, ranking, clock)
 
 
-def _with_labels(advice: Advice, searched: _Searched) -> Advice:
+def _with_labels(advice: Advice, searched: _Searched, request: SearchRequest) -> Advice:
     """Return the advice on a search (`searched`) with two figures for each of several labels: the
     utility that the best configuration keeps, and the most that a search for this label alone
-    reaches.
+    reaches. The labels, the explanation and the front have equal shares of the remaining time.
     """
     searcher, clock, best = searched.searcher, searched.clock, advice.best
     tasks = tasks_of(searcher.scorer)
@@ -278,12 +278,13 @@ def _with_labels(advice: Advice, searched: _Searched) -> Advice:
         searcher.scorer.choose(best.configuration),
         tuple(box for _, box in searched.outcome.best),
     )
-    labels = []
+    labels: list[ServedLabel] = []
+    steps = len(tasks) + request.explain_best + (request.front is not None)
     for place, task in enumerate(tasks):
-        alone = searcher.for_label(place)
-        outcome, figures = alone.run(
-            alone.plan.rule, top=1, time_limit=clock.part(1 / (len(tasks) - place)), start=start
-        )
+        alone, part = searcher.for_label(place), clock.part(1 / (steps - place))
+        outcome, figures = alone.run(alone.plan.rule, top=1, time_limit=part, start=start)
+        if outcome.interrupted:
+            clock.stop()
         most = None if not outcome.best else 100 * outcome.best[0][0]
         labels.append(ServedLabel.of(task, choice, most, proven=figures.optimal))
     notes = notes_on_labels(searcher.scorer, labels)

@@ -84,6 +84,9 @@ class ColumnFacts:
     fixes
         Names of the columns with lifelong traits of persons (`Concept.trait`) that this column
         determines: they are constant for each value of this column, although its values repeat.
+    varies
+        Names of the columns with lifelong traits that differ in many values of this column, so that
+        it does not number persons.
     once_each
         Name of a column of times in which no time occurs twice with the same value of this column;
         None if there is none.
@@ -109,6 +112,7 @@ class ColumnFacts:
     round_share: float = 0.0
     ranges: tuple[str, ...] = ()
     fixes: tuple[str, ...] = ()
+    varies: tuple[str, ...] = ()
     once_each: str | None = None
 
     @property

@@ -300,9 +300,11 @@ def names_codes(name: str) -> bool:
 
 def names_survey_weight(name: str) -> bool:
     """Return whether a column's name says that it contains survey weights, that is, how many
-    persons each row represents.
+    persons each row represents. The weight of a body or a thing, such as `birth_weight`, is none.
     """
-    return not word_list("survey_weight").isdisjoint(read_words(name).bare)
+    words = set(read_words(name).bare)
+    weighed = words & word_list("weighed") and not words & word_list("of_survey")
+    return bool(words & word_list("survey_weight")) and not weighed
 
 
 def names_measure(name: str) -> bool:
@@ -412,6 +414,8 @@ FINER = 3
 """Smallest ratio of the number of values of a key to the number of values of a trait, because a
 recoded trait is not a key.
 """
+VARIED = 0.9
+"""A key does not number persons if less than this share of its values have a single trait."""
 MOST_TIMES = 5
 """Largest number of columns of times that are tested, because each requires one grouping by each
 key.
@@ -443,9 +447,10 @@ class Trait:
 
 def find_fixed(
     source: Source, table: ir.Table, keys: Mapping[str, int], traits: Sequence[Trait]
-) -> dict[str, tuple[str, ...]]:
+) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
     """Return, for each column that may be a key of persons, which lifelong traits are the same in
-    all rows with one value of the key. One query examines all columns.
+    all rows with one value of the key, and which differ in many of its values. One query examines
+    all columns.
 
     A column determines a trait if the trait is constant for each value of the column. If several
     columns determine only a single trait, only those with the most values are returned: the others,
@@ -469,13 +474,37 @@ def find_fixed(
 
     Returns
     -------
-    dict
-        For each column, the traits that it determines; columns without such traits are absent.
+    tuple
+        For each column, the traits that it determines; and for each column, the traits that differ
+        in more than a tenth of its values, so that it does not number persons. Columns without such
+        traits are absent.
 
     Raises
     ------
     EngineError
         The engine failed.
+    """
+    shares = _single_shares(source, table, keys, traits)
+    fixed: dict[str, tuple[str, ...]] = {}
+    varied: dict[str, tuple[str, ...]] = {}
+    for trait in traits:
+        tested = {key: share for (key, name), share in shares.items() if name == trait.name}
+        fixing = [key for key, share in tested.items() if share >= FIXED]
+        most = max((keys[key] for key in fixing), default=0)
+        for key in fixing:
+            if keys[key] >= ALIKE * most:
+                fixed[key] = (*fixed.get(key, ()), trait.name)
+        for key, share in tested.items():
+            if share < VARIED:
+                varied[key] = (*varied.get(key, ()), trait.name)
+    return fixed, varied
+
+
+def _single_shares(
+    source: Source, table: ir.Table, keys: Mapping[str, int], traits: Sequence[Trait]
+) -> dict[tuple[str, str], float]:
+    """Return the share of a key's repeated values that have a single trait, by the names of key and
+    trait; without pairs of which so few values repeat that all could have a single trait by chance.
     """
     asked = {
         key: [trait for trait in traits if trait.name != key and trait.distinct * FINER <= distinct]
@@ -486,15 +515,12 @@ def find_fixed(
     ]
     if not counts:
         return {}
-    rows = source.collect(stacked(counts)).to_pylist()
-    fixed: dict[str, tuple[str, ...]] = {}
-    for trait in traits:
-        fixing = [r["key"] for r in rows if r["trait"] == trait.name and _is_fixed(r, trait.peak)]
-        most = max((keys[key] for key in fixing), default=0)
-        for key in fixing:
-            if keys[key] >= ALIKE * most:
-                fixed[key] = (*fixed.get(key, ()), trait.name)
-    return fixed
+    peaks = {trait.name: trait.peak for trait in traits}
+    return {
+        (row["key"], row["trait"]): (row["same"] or 0) / row["again"]
+        for row in source.collect(stacked(counts)).to_pylist()
+        if row["again"] and row["again"] * math.log(peaks[row["trait"]]) <= math.log(BY_CHANCE)
+    }
 
 
 def stacked(tables: Sequence[ir.Table]) -> ir.Table:
@@ -531,11 +557,6 @@ def _counts(table: ir.Table, key: str, trait: Trait) -> ir.Table:
     return again.aggregate(again=again.count(), same=same.sum()).mutate(
         key=ibis.literal(key), trait=ibis.literal(trait.name)
     )
-
-
-def _is_fixed(row: Mapping[str, Any], peak: float) -> bool:
-    again, same = row["again"], row["same"] or 0
-    return bool(again and same >= FIXED * again and again * math.log(peak) <= math.log(BY_CHANCE))
 
 
 def find_once_each(

@@ -377,9 +377,10 @@ def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: i
 
 
 def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
-    """Return the facts after adding two facts on each column that may identify persons. One is the
-    columns of lifelong traits, such as sex, that it determines (tested on a sample if the table is
-    large). The other is a column of times such that no two rows agree in both.
+    """Return the facts after adding facts on each column that may identify persons: the columns of
+    lifelong traits, such as sex, that it determines, and those that differ in many of its values
+    (both tested on a sample if the table is large); and a column of times such that no two rows
+    agree in both.
     """
     traits = [
         Trait(column.name, column.distinct, column.peak)
@@ -388,10 +389,15 @@ def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -
     ]
     possible = sorted(filter(_may_be_key, facts), key=lambda column: -column.distinct)
     keys = {column.name: column.distinct for column in possible[:MOST_KEYS]}
-    fixed = find_fixed(source, sample, keys, traits[:MOST_TRAITS])
+    fixed, varied = find_fixed(source, sample, keys, traits[:MOST_TRAITS])
     once = _find_once_each(source, possible[:MOST_KEYS], facts)
     return [
-        replace(column, fixes=fixed.get(column.name, ()), once_each=once.get(column.name))
+        replace(
+            column,
+            fixes=fixed.get(column.name, ()),
+            varies=varied.get(column.name, ()),
+            once_each=once.get(column.name),
+        )
         for column in facts
     ]
 

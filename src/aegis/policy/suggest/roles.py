@@ -480,7 +480,8 @@ def _reason_by_keys(facts: ColumnFacts, concept: Concept | None) -> str | None:
     if facts.kind is Kind.INTEGER:
         return reason.format("numbers") if _repeats_like_a_key(facts) else None
     coded = facts.shape("code") > NEARLY_ALL and (facts.lengths or (0, 0))[0] >= SHORTEST_KEY
-    if coded and code_system(facts) is None and not is_amount(facts):
+    # Codes of things, such as medical terms, repeat in the same way, but persons keep their sex.
+    if coded and not facts.varies and code_system(facts) is None and not is_amount(facts):
         return reason.format("codes")
     return None
 

@@ -23,7 +23,7 @@ from aegis.policy.labels import Label
 from aegis.policy.load import VERSION
 from aegis.policy.model import Policy, Role
 from aegis.policy.suggest.facts import ColumnFacts, ColumnProfile
-from aegis.policy.suggest.names import read_words, word_list
+from aegis.policy.suggest.names import names_survey_weight, read_words, word_list
 from aegis.words import in_sentence, percent
 
 if TYPE_CHECKING:
@@ -32,8 +32,12 @@ if TYPE_CHECKING:
 FEWEST_WEIGHTS = 5
 """A column with fewer values than this is not considered to contain weights."""
 MOST_KILOGRAMS = 400
-"""If the median is at most this, a column called weight may contain weights of bodies, in
+"""If the numbers are at most this, a column called weight may contain weights of bodies, in
 kilograms.
+"""
+UNEQUAL = 30
+"""If a tenth of the numbers are at least this many times another tenth, and some are above
+`MOST_KILOGRAMS`, a column called weight does not contain weights of bodies.
 """
 ASKED_OF_WEIGHT = (
     "does this column say how many people a row represents, as in a survey? Then uncomment the line "
@@ -72,18 +76,23 @@ def likely_weight(facts: Iterable[ColumnFacts]) -> str | None:
 
 
 def _is_likely(facts: ColumnFacts) -> bool:
-    """Return whether a column's name suggests survey weights, and all its values are positive numbers."""
-    positive = facts.numeric and facts.low is not None
-    if not positive or facts.low <= 0 or facts.nulls or facts.special:
+    """Return whether a column's name suggests survey weights, and its values are numbers of 0 or
+    more, as `declared_weight` requires.
+    """
+    weights = facts.numeric and facts.low is not None and facts.low >= 0
+    if not weights or facts.nulls or facts.special or not names_survey_weight(facts.spoken):
         return False
     if facts.distinct < FEWEST_WEIGHTS:
         return False
     words = set(read_words(facts.spoken).bare)
     of_surveys = words & word_list("survey_weight")
-    if of_surveys - word_list("body_weight") or (of_surveys and words & word_list("of_survey")):
+    if of_surveys - word_list("body_weight") or words & word_list("of_survey"):
         return True
-    middle = (facts.quantiles or {}).get(0.5)
-    return bool(of_surveys) and middle is not None and middle > MOST_KILOGRAMS
+    low, middle, high, highest = (
+        (facts.quantiles or {}).get(s, 0.0) for s in (0.1, 0.5, 0.9, 0.99)
+    )
+    unequal = high >= UNEQUAL * low and highest > MOST_KILOGRAMS
+    return middle > MOST_KILOGRAMS or unequal
 
 
 MOST_SHOWN = 40

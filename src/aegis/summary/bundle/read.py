@@ -19,6 +19,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aegis.arrays import Array, Ints
+from aegis.errors import wrong_value
 from aegis.masks import SHARED_ROWS, Hierarchy, Kind, Mask, parse_mask
 from aegis.measures import MEASURES
 from aegis.policy import Role, Serve, Terms
@@ -232,11 +233,7 @@ def read_shape(content: object) -> SummaryShape:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the summary"
-        raise ValueError(f"{place} of its manifest: {_lower(first['msg'])}") from error
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
+        raise ValueError(f"{place} of its manifest {wrong_value(first)}") from error
 
 
 MOST_HIERARCHY = 256 << 20

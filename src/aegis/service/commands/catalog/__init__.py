@@ -57,7 +57,7 @@ VERBS: Mapping[str, Verb] = {
     "retry": Verb(work.retry, ("aegis catalog retry 4f2c9a", "aegis catalog retry 5fb2b9c14a3e4ef0a2b7c0d9e8f71a2b --job")),
     "renew": Verb(requests.renew, ("aegis catalog renew 4f2c9a --days 30", "aegis catalog renew 4f2c9a --days 30 --url https://aegis.example.org")),
     "release": Verb(requests.release, ("aegis catalog release 4f2c9a", "aegis catalog release 4f2c9a --certificate certificate.json")),
-    "download": Verb(requests.download, ("aegis catalog download 4f2c9a -o masked.parquet", "aegis catalog download 4f2c9a -o masked.parquet --force")),
+    "download": Verb(requests.download, ("aegis catalog download 4f2c9a -o masked.parquet", "aegis catalog download 4f2c9a -o masked.parquet --certificate certificate.json")),
     "verify": Verb(requests.verify, ("aegis catalog verify 4f2c9a", "aegis catalog verify 4f2c9a --url https://aegis.example.org")),
     "ledger": Verb(data_sets.ledger, ("aegis catalog ledger census-2026", "aegis catalog ledger census-2026 --url https://aegis.example.org")),
     "log": Verb(data_sets.log, ("aegis catalog log", "aegis catalog log --verify --head 9f2c...", "aegis catalog log --data-set census-2026 --since 2026-01-01T00:00:00+00:00 --export log.jsonl")),

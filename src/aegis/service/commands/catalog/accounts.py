@@ -85,10 +85,10 @@ def token(
     You give an account and scopes. Aegis prints the token once and never again. An
     agent needs the scopes work,upload-summary.
     """
-    from aegis.service.catalog import Catalog, accounts
+    from aegis.service.catalog import accounts
     from aegis.service.catalog.access import scopes_of
 
-    with Catalog.open(database).database.writing() as session:
+    with _opened(database, None).database.writing() as session:
         owner = accounts.actor_of(accounts.named(session, name))
         asked = names_in(scopes) or scopes_of(owner)
         _, secret = accounts.make_token(session, owner, "command line", asked, days=days)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aegis.cli.files import next_step, written
 from aegis.cli.output import Output, clean
 from aegis.cli.parameters import Force, Format, FormatOption, file_option, output_file
 from aegis.errors import PolicyError
-from aegis.files import check_output, write_text
+from aegis.files import check_output, read_text, write_text
 from aegis.service.commands.catalog.options import (
     SHORT,
     DataSet,
@@ -40,6 +41,9 @@ AcceptTerms = Annotated[
     bool, typer.Option("--accept-terms", help="You accept the terms of the data set.")
 ]
 OutputFile = Annotated[Path, output_file("File to write.")]
+CertificateFile = Annotated[
+    Path | None, file_option("--certificate", text="Write the certificate to this file.")
+]
 _MODELS = typer.Option("--models", metavar="NAME,...", help="Models that you mean to train.")
 
 
@@ -150,9 +154,7 @@ def statement(client: Client, number: RequestId, output: OutputFile, force: Forc
 def release(
     client: Client,
     number: RequestId,
-    certificate: Annotated[
-        Path | None, file_option("--certificate", text="Write the certificate to this file.")
-    ] = None,
+    certificate: CertificateFile = None,
     force: Force = False,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
 ) -> None:
@@ -203,7 +205,7 @@ def choose(
     You give a request in review. The agent checks the choice on the data, and Aegis
     then prints the result.
     """
-    text = None if configuration is None else configuration.read_text(encoding="utf-8")
+    text = None if configuration is None else read_text(configuration, "configuration", PolicyError)
     client.step(number, "choose", **({} if text is None else {"configuration": text}))
     waited = client.wait(number)
     answer = waited["answer"]
@@ -255,7 +257,6 @@ def sign(
     You give your key and the statement, which you can download from the page of the
     request. Paste the signed approval into that page.
     """
-    from aegis.files import read_text
     from aegis.service.client import sign_approval
     from aegis.signing import load_private_key
 
@@ -287,13 +288,25 @@ def run(client: Client, number: RequestId) -> None:
         raise typer.Exit(1)
 
 
-def download(client: Client, number: RequestId, output: OutputFile, force: Force = False) -> None:
+def download(
+    client: Client,
+    number: RequestId,
+    output: OutputFile,
+    certificate: CertificateFile = None,
+    force: Force = False,
+) -> None:
     """Download a release that you requested.
 
     You give a released request. Aegis writes the masked file under a temporary name,
-    and renames it if its digest is right.
+    and renames it if its digest is right. With --certificate, Aegis also writes the
+    certificate, with which you can check the file: `aegis audit`.
     """
-    Output().say(f"Wrote {client.download(number, output, force=force)}")
+    client.download(number, output, certificate=certificate, force=force)
+    shell = Output()
+    shell.say(*written([output, certificate]))
+    if certificate is not None:
+        step = "compare the file with its certificate"
+        shell.suggest(*next_step(step, "audit", output, certificate=certificate))
 
 
 def verify(client: Client, number: RequestId) -> None:
