@@ -151,6 +151,11 @@ def dense(ids: Ints, space: int) -> tuple[Ints, int]:
     return dense.astype(np.int64), len(unique)
 
 
+Grouping = tuple[int, int]
+"""The index of a variable (attribute), and a set of its candidates as a bit mask: their common
+coarser grouping. If the bit mask is inverted, it is their common finer grouping.
+"""
+
 _CACHED = 64 << 20
 """Size of the cache of class ids, in bytes."""
 _FINEST = 64
@@ -197,22 +202,33 @@ class Corners:
         self.cells = cells
         self._problem = problem
         self._quasi = [i for i, variable in enumerate(problem.variables) if variable.quasi]
-        self._tables: Remembered[Box, tuple[Ints, int]] = Remembered(
+        self._tables: Remembered[tuple[Grouping, ...], tuple[Ints, int]] = Remembered(
             _CACHED, lambda table: table[0].nbytes
         )
-        self._finest_tables: Remembered[tuple[int, ...], Parts] = Remembered(_FINEST)
+        self._finest_tables: Remembered[tuple[Grouping, ...], Parts] = Remembered(_FINEST)
 
     @remembered
-    def coded(self, index: int, domain: int, *, finest: bool = False) -> tuple[Ints, int]:
-        """Return the group of each cell (combination of values) of the frequency table under a
-        common grouping of a set of candidate masks, shape (cells,), and the number of groups.
+    def grouping(self, index: int, domain: int, *, finest: bool = False) -> Grouping:
+        """Return the common grouping of a set of candidate masks, as a key for `coded`.
 
         `index` is the variable (attribute), and `domain` is the set as a bit mask. If `finest` is
         False, the grouping is the finest one that is coarser than every candidate; if True, the
-        coarsest one that is finer than every candidate.
+        coarsest one that is finer than every candidate. Often it is the grouping of a candidate.
         """
         variable = self._problem.variables[index]
-        groups = variable.join(domain) if finest else variable.meet(domain)
+        end = variable.finest(domain) if finest else variable.coarsest(domain)
+        if end is None:
+            return index, ~domain if finest else domain
+        return index, 1 << end
+
+    @remembered
+    def coded(self, grouping: Grouping) -> tuple[Ints, int]:
+        """Return the group of each cell (combination of values) of the frequency table, shape
+        (cells,), and the number of groups.
+        """
+        index, domain = grouping
+        variable = self._problem.variables[index]
+        groups = variable.join(~domain) if domain < 0 else variable.meet(domain)
         return self.cells.code(variable.name, groups), int(groups.max(initial=0)) + 1
 
     def of(self, box: Box) -> tuple[Ints, int]:
@@ -221,15 +237,24 @@ class Corners:
 
         A box has a set of candidate masks for each attribute.
         """
-        return self._tables.get(box, lambda: self._refined(box, finest=False))
+        return self._refined(tuple(self.grouping(i, box[i]) for i in self._quasi))
 
-    def _refined(self, box: Box, *, finest: bool) -> tuple[Ints, int]:
-        ids, space = self.cells.undivided()
-        for index in self._quasi:
-            codes, size = self.coded(index, box[index], finest=finest)
-            if size > 1:
-                ids, space = dense(*refine(ids, space, codes, size))
-        return ids, space
+    def _refined(self, groupings: tuple[Grouping, ...]) -> tuple[Ints, int]:
+        """Return the equivalence class of each cell (combination of values) of the frequency table
+        that several groupings form together, shape (cells,), and a number above all class numbers.
+
+        The classes of all groupings but the last are looked up first: configurations that a search
+        compares often differ only in one mask.
+        """
+        if not groupings:
+            return self.cells.undivided()
+        *first, last = groupings
+        codes, size = self.coded(last)
+        if size == 1:
+            return self._refined(tuple(first))
+        return self._tables.get(
+            groupings, lambda: dense(*refine(*self._refined(tuple(first)), codes, size))
+        )
 
     def parts(self, box: Box) -> Parts:
         """Return the equivalence classes that rows form under the finest masks of a box (a set of
@@ -251,27 +276,16 @@ class Corners:
 
         A box has a set of candidate masks for each attribute.
         """
-        return self._refined(box, finest=True)
+        return self._refined(self.finest(box))
 
     def combinations(self, box: Box) -> int:
         """Return the largest number of equivalence classes that the finest masks of a box (a set of
         candidate masks for each attribute) could form: the product of their numbers of groups.
         """
-        return math.prod(self.coded(index, box[index], finest=True)[1] for index in self._quasi)
+        return math.prod(self.coded(grouping)[1] for grouping in self.finest(box))
 
-    def finest(self, box: Box) -> tuple[int, ...]:
+    def finest(self, box: Box) -> tuple[Grouping, ...]:
         """Return a key for the equivalence classes under the finest masks of a box (a set of
         candidate masks for each attribute). Boxes with equal keys have equal classes.
         """
-        return tuple(self._finest(i, domain) for i, domain in enumerate(box))
-
-    def _finest(self, index: int, domain: int) -> int:
-        """Return a key of the finest grouping in a set of candidates: the index of the finest
-        candidate, or the inverted bit mask of the set if there is none. `domain` is the bit mask of
-        the set; `index` is the variable.
-        """
-        variable = self._problem.variables[index]
-        if not variable.quasi:
-            return 0
-        finest = variable.finest(domain)
-        return ~domain if finest is None else finest
+        return tuple(self.grouping(i, box[i], finest=True) for i in self._quasi)
