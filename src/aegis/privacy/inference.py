@@ -122,15 +122,16 @@ def predictability(groups: Codes, values: Codes, counts: Codes) -> Predictabilit
     if not rows:
         return Predictability(0.0, 0.0, 0.0)
     most_frequent = int(np.bincount(values, weights=counts).argmax())
-    order = np.lexsort((-counts, groups))
-    groups, values, counts = groups[order], values[order], counts[order]
+    if (np.diff(groups) < 0).any():
+        order = np.argsort(groups, kind="stable")
+        groups, values, counts = groups[order], values[order], counts[order]
     first = np.flatnonzero(np.diff(groups, prepend=-1))
     sizes = np.add.reduceat(counts, first)
-    largest = counts[first]
-    padded = np.append(counts, 0)[first + 1]
+    largest = np.maximum.reduceat(counts, first)
     cells = np.diff(first, append=len(groups))
-    second = np.where(cells > 1, padded, 0)
-    guessed = largest[largest - 1 > second].sum()
+    # A guess without the row itself is right if no other cell is as large as the rest of the largest.
+    rivals = np.add.reduceat(counts >= np.repeat(largest - 1, cells), first, dtype=np.int64)
+    guessed = largest[(rivals == 1) & (largest > 1)].sum()
     guessed += int(((sizes == 1) & (values[first] == most_frequent)).sum())
     fixed = sizes[(sizes >= FEWEST_ROWS) & (largest >= FIXED * sizes)].sum()
     return Predictability(*(float(hits / rows) for hits in (guessed, fixed, largest.sum())))
