@@ -115,19 +115,24 @@ def distinct_in_order(keys: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(steps), np.cumsum(steps > 0) - 1
 
 
-def refine(ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
+def refine(
+    ids: Ints, space: int, codes: Ints, size: int, out: Ints | None = None
+) -> tuple[Ints, int]:
     """Split each class of rows by a second grouping. Return the new class of each of n cells, shape
     (n,), and a number above all new class numbers. A cell is a combination of values that occurs.
     Some class numbers may be unused.
 
     `ids` has the class of each cell, numbered below `space`. `codes` has its group in the second
-    grouping, numbered below `size`. Both have shape (n,).
+    grouping, numbered below `size`. Both have shape (n,). If `out` is given, the result may be
+    written into it.
     """
     if size == 1:
         return ids, space
     if space == 1:
         return codes, size
-    return ids * size + codes, space * size
+    split = np.multiply(ids, size, out=out)
+    split += codes
+    return split, space * size
 
 
 def dense(ids: Ints, space: int) -> tuple[Ints, int]:
@@ -206,6 +211,7 @@ class Corners:
             _CACHED, lambda table: table[0].nbytes
         )
         self._finest_tables: Remembered[tuple[Grouping, ...], Parts] = Remembered(_FINEST)
+        self._last: tuple[Box, tuple[Ints, int]] = (), cells.undivided()
 
     @remembered
     def grouping(self, index: int, domain: int, *, finest: bool = False) -> Grouping:
@@ -237,24 +243,36 @@ class Corners:
 
         A box has a set of candidate masks for each attribute.
         """
-        return self._refined(tuple(self.grouping(i, box[i]) for i in self._quasi))
+        last = self._last
+        if last[0] != box:  # a search asks several times about the same box
+            groupings = tuple(self.grouping(i, box[i]) for i in self._quasi)
+            self._last = last = box, self._formed(groupings)
+        return last[1]
 
-    def _refined(self, groupings: tuple[Grouping, ...]) -> tuple[Ints, int]:
+    def _formed(self, groupings: tuple[Grouping, ...]) -> tuple[Ints, int]:
         """Return the equivalence class of each cell (combination of values) of the frequency table
         that several groupings form together, shape (cells,), and a number above all class numbers.
 
-        The classes of all groupings but the last are looked up first: configurations that a search
+        The classes of the first half of the groupings are cached: configurations that a search
         compares often differ only in one mask.
         """
-        if not groupings:
-            return self.cells.undivided()
-        *first, last = groupings
-        codes, size = self.coded(last)
-        if size == 1:
-            return self._refined(tuple(first))
-        return self._tables.get(
-            groupings, lambda: dense(*refine(*self._refined(tuple(first)), codes, size))
+        half = len(groupings) // 2
+        begun = self._tables.get(
+            groupings[:half], lambda: self._split(self.cells.undivided(), groupings[:half])
         )
+        return self._split(begun, groupings[half:])
+
+    def _split(
+        self, classes: tuple[Ints, int], groupings: tuple[Grouping, ...]
+    ) -> tuple[Ints, int]:
+        ids, space = classes
+        made: Ints | None = None  # the array that may be overwritten: new memory takes longer
+        for grouping in groupings:
+            codes, size = self.coded(grouping)
+            if size > 1:
+                ids, space = dense(*refine(ids, space, codes, size, made))
+                made = None if ids is codes else ids
+        return ids, space
 
     def parts(self, box: Box) -> Parts:
         """Return the equivalence classes that rows form under the finest masks of a box (a set of
@@ -276,7 +294,7 @@ class Corners:
 
         A box has a set of candidate masks for each attribute.
         """
-        return self._refined(self.finest(box))
+        return self._formed(self.finest(box))
 
     def combinations(self, box: Box) -> int:
         """Return the largest number of equivalence classes that the finest masks of a box (a set of

@@ -295,7 +295,8 @@ class LabelLoss(ClassLoss):
 
         As there are few labels, operations on all classes run along whole rows of this matrix.
         """
-        cells = self._label * space + ids
+        cells = self._label * space
+        cells += ids
         counts = np.bincount(cells, self._weights, space * self._classes)
         return counts.astype(np.float64, copy=False).reshape(self._classes, -1)
 
