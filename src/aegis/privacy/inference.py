@@ -116,15 +116,13 @@ def predictability(groups: Codes, values: Codes, counts: Codes) -> Predictabilit
     Parameters
     ----------
     groups, values, counts
-        The group, the value and the number of rows of each non-empty cell, shape (cells,).
+        The group, the value and the number of rows of each non-empty cell, shape (cells,); cells
+        of one group follow each other.
     """
     rows = int(counts.sum())
     if not rows:
         return Predictability(0.0, 0.0, 0.0)
     most_frequent = int(np.bincount(values, weights=counts).argmax())
-    if (np.diff(groups) < 0).any():
-        order = np.argsort(groups, kind="stable")
-        groups, values, counts = groups[order], values[order], counts[order]
     first = np.flatnonzero(np.diff(groups, prepend=-1))
     sizes = np.add.reduceat(counts, first)
     largest = np.maximum.reduceat(counts, first)
