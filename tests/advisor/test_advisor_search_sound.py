@@ -14,6 +14,7 @@ from advisor_support import policy_of, random_rows, table_of
 from aegis.advisor import PrivacyPlan
 from aegis.advisor.confidence import Prefer
 from aegis.advisor.search import Searcher
+from aegis.advisor.search.corner_classes import Corners, RuleCells
 from aegis.advisor.search.feasibility import InMemory
 from aegis.advisor.search.front import FrontRange, _FrontStrength, _settle, prefer_among_ties
 from aegis.advisor.search.objective import seconds_of
@@ -59,6 +60,65 @@ def test_counts_in_memory_rule_out_only_boxes_without_an_admissible_configuratio
             struck += narrowed is None
             assert good & set(leaves(box)) <= rest, f"{rule} {box}"
     assert struck > 20
+
+
+BESIDE_INPUT: tuple[dict[str, Any], ...] = (
+    {"t_closeness": {"distance": "equal", "t": 0.3}},
+    {"t_closeness": {"distance": "ordered", "t": 0.25}},
+    {"beta_likeness": {"kind": "basic", "beta": 1.2}},
+    {"delta_disclosure": {"values": "all", "delta": 1.2}},
+)
+"""Models that compare classes with the table before suppression."""
+
+
+@pytest.mark.parametrize("matrices", [True, False], ids=["matrices", "cells"])
+@pytest.mark.parametrize("model", BESIDE_INPUT, ids=str)
+def test_classes_are_compared_with_all_rows_of_the_table(
+    model: dict[str, Any], matrices: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not matrices:
+        monkeypatch.setattr("aegis.advisor.search.rule_bounds._PLACES", 0)
+    asked = {k: {"attribute": "ill", "reference": "input", **own} for k, own in model.items()}
+    diverse = {"l_diversity": {"attribute": "ill", "kind": "distinct", "l": 2}}
+    answers = set()
+    for seed in range(3):
+        summary = summarize(table_of(random_rows(seed)), policy_of())
+        for rule in (
+            rule_of({"k": 2, **asked, **more}, s) for more in ({}, diverse) for s in (0.0, 0.2)
+        ):
+            searcher = Searcher(
+                summary, PrivacyPlan(summary, rule), "nu-entropy", "adjusted-pillai"
+            )
+            feasibility, problem = searcher.feasibility(rule), searcher.problem
+            for box in leaves(problem.root):
+                checked = searcher.plan.check(problem.choice(box)).admissible
+                assert feasibility.admits(box) == checked, f"{rule} {box}"
+                answers.add(checked)
+    assert answers == {True, False}
+
+
+@pytest.mark.parametrize("cached", [1 << 26, 0], ids=["cached", "computed again"])
+def test_classes_of_boxes_are_those_of_their_groupings(
+    cached: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aegis.advisor.search.corner_classes._CACHED", cached)
+    summary = summarize(table_of(random_rows(4)), policy_of())
+    assert summary.frequency is not None
+    plan = PrivacyPlan(summary, rule_of({"k": 2}, 0.0))
+    problem = Searcher(summary, plan, "nu-entropy", "adjusted-pillai").problem
+    cells = RuleCells(summary.frequency, whole=True)
+    corners = Corners(problem, cells)
+    some = [*boxes(problem), *leaves(problem.root)]
+    for box in [*some, *reversed(some)]:
+        for finest, ids in ((False, corners.of(box)[0]), (True, corners.finest_of(box)[0])):
+            shown = [
+                cells.code(v.name, v.join(domain) if finest else v.meet(domain)).tolist()
+                for v, domain in zip(problem.variables, box, strict=True)
+                if v.quasi
+            ]
+            classes = list(zip(*shown, strict=True))
+            both = set(zip(classes, ids.tolist(), strict=True))
+            assert len(both) == len(set(classes)) == len(set(ids.tolist()))
 
 
 def test_a_rule_that_counts_persons_does_not_depend_on_rows_alone() -> None:

@@ -33,8 +33,9 @@ DENSE = [name for name in DEMANDS if MODELS.get(name).dense is not None]
 TREE = TreeGroups.of(LEVELS)
 
 
-def criterion_of(name: str, demand: dict[str, Any]) -> Criterion:
-    return MODELS.get(name).criterion({"attribute": "s", **demand})
+def criterion_of(name: str, demand: dict[str, Any], *, reference: str = "released") -> Criterion:
+    beside = {"reference": reference} if MODELS.get(name).compares else {}
+    return MODELS.get(name).criterion({"attribute": "s", **beside, **demand})
 
 
 def dense_of(given: Rows) -> Histograms:
@@ -64,17 +65,27 @@ def test_figures_are_those_of_the_sparse_table(name: str, given: Rows) -> None:
 
 @given(
     given=rows,
-    chosen=st.lists(st.tuples(st.sampled_from(DENSE), st.integers(0, 1)), min_size=1, max_size=3),
+    chosen=st.lists(
+        st.tuples(
+            st.sampled_from(DENSE), st.integers(0, 1), st.sampled_from(["released", "input"])
+        ),
+        min_size=1,
+        max_size=3,
+    ),
     share=st.sampled_from([0.0, 0.15, 0.5, 1.0]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_admission_is_that_of_the_rule(
-    given: Rows, chosen: list[tuple[str, int]], share: float
+    given: Rows, chosen: list[tuple[str, int, str]], share: float
 ) -> None:
-    criteria = tuple(criterion_of(name, DEMANDS[name][place]) for name, place in chosen)
+    criteria = tuple(
+        criterion_of(name, DEMANDS[name][place], reference=reference)
+        for name, place, reference in chosen
+    )
     rule = PrivacyRule(criteria, share)
     table = dense_of(given)
-    quick = admits_dense(criteria, {"s": table}, table.sizes, rule.allowed_rows(len(given)))
+    room = rule.allowed_rows(len(given))
+    quick = admits_dense(criteria, {"s": table}, table.sizes, room, {"s": table.totals})
     assert quick == rule.check(table_of(given)).admissible
 
 

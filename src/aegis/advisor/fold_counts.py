@@ -37,6 +37,7 @@ from aegis.measures.by_fold import (
 from aegis.measures.discriminant import PENALTIES
 from aegis.measures.pair_gains import pair_gains, pair_gains_of_number
 from aegis.summary import Candidate, PairCounts
+from aegis.summary.codes import narrow
 from aegis.summary.row_pairs import AtomRows, RowPairCounts
 
 CV_FOLDS = 5
@@ -511,10 +512,14 @@ class FoldBlocks:
         fold, cell = np.divmod(there, max(len(a), 1))
         target = y[cell]
         # Integers of 16 bits at most are sorted in one pass.
-        order = np.argsort(target.astype(np.min_scalar_type(self._pairs.classes)), kind="stable")
-        # There may be as many as rows: half of the memory of what they are counted by.
-        small = (of[order].astype(np.int32) for of in (a[cell], b[cell], target, fold))
-        return *small, counted[there[order]]
+        order = np.argsort(narrow(target, self._pairs.classes), kind="stable")
+        # There may be as many as rows, and they stay: so in the smallest types that hold them.
+        sizes = *(self._pairs.sizes[i] for i in pair), self._pairs.classes, self.folds
+        parts = zip((a[cell], b[cell], target, fold), sizes, strict=True)
+        small = (narrow(of, size)[order] for of, size in parts)
+        rows = counted[there[order]]
+        whole = np.issubdtype(self._folds.count[pair].dtype, np.integer)
+        return *small, narrow(rows, int(rows.max(initial=0)) + 1) if whole else rows
 
 
 def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:

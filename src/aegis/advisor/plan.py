@@ -289,11 +289,10 @@ class PrivacyPlan:
         rule.
 
         They are not enough if the rule uses a population, the leaves of hierarchies or earlier
-        releases, or if a criterion compares a class with all rows before suppression.
+        releases.
         """
-        whole = any(c.local and not c.model.local for c in self.rule.criteria)
         beside = self._population is not None or self.after_others
-        return not (beside or whole or self.rule.by_leaves)
+        return not (beside or self.rule.by_leaves)
 
     @property
     def after_others(self) -> bool:

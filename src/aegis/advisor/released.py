@@ -33,6 +33,7 @@ from aegis.advisor.scores import ColumnRole, column_roles
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import SeveralScorer, tasks_of
 from aegis.advisor.utility import IN_WORDS, Rows, UtilityFigure, columns_of, out_of_reach
+from aegis.arrays import remembered
 from aegis.files import SILENT, Progress
 from aegis.masking import check_classes, masked_population, masked_table
 from aegis.masking.masked import WithOriginals
@@ -405,7 +406,7 @@ class ReleasedRows:
         lacking = self.source is None or self.policy is None or bool(self.policy.tasks)
         if lacking or not self.counts_otherwise:
             return on_all_rows
-        return self._unmasked.value(self._unmasked.unmasked, measure)
+        return self._on_unmasked(measure)
 
     def measured(
         self,
@@ -444,12 +445,19 @@ class ReleasedRows:
     def _column_roles(self) -> Mapping[str, ColumnRole]:
         return column_roles(self.plan.summary)
 
+    @remembered
+    def _on_unmasked(self, measure: Measure) -> float:
+        """Return the score of the unmasked table, counted again. The scorer is not kept: of a wide
+        table, its counts of pairs take hundreds of megabytes.
+        """
+        scorer = Scorer(self._unmasked, self._roles)
+        return scorer.value(scorer.unmasked, measure)
+
     @cached_property
-    def _unmasked(self) -> Scorer:
+    def _unmasked(self) -> Summary:
         assert self.source is not None
         assert self.policy is not None
-        policy = as_it_is(self.policy, original=True)
-        return Scorer(summarize(self.source, policy, seed=self.seed), self._roles)
+        return summarize(self.source, as_it_is(self.policy, original=True), seed=self.seed)
 
     def table(self, choice: Choice, originals: WithOriginals | None = None) -> ir.Table:
         """Return the rows that the release of a configuration keeps, as a query or as a stored

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from aegis.arrays import Floats
 from aegis.errors import InternalError
 from aegis.privacy.classes import ClassTable
 from aegis.privacy.histograms import Histograms
-from aegis.privacy.model import Criterion
+from aegis.privacy.model import Compared, Criterion
 from aegis.privacy.rule import PrivacyRule
 
 
@@ -59,7 +61,11 @@ def admits(rule: PrivacyRule, table: ClassTable, room: int | None = None) -> boo
 
 
 def admits_dense(
-    criteria: Sequence[Criterion], tables: Mapping[str, Histograms], sizes: Floats, room: int
+    criteria: Sequence[Criterion],
+    tables: Mapping[str, Histograms],
+    sizes: Floats,
+    room: int,
+    inputs: Mapping[str, Floats] = MappingProxyType({}),
 ) -> bool:
     """Return whether a table meets criteria after suppression, computed from matrices with the
     number of rows by class and sensitive value.
@@ -76,6 +82,9 @@ def admits_dense(
         out.
     room
         Number of rows that may be dropped.
+    inputs
+        For each sensitive attribute that a criterion compares with the table before suppression,
+        the rows of that table with each of the V values, shape (V,).
     """
     left, most = dict(tables), float(room)
     for local in (True, False):
@@ -86,7 +95,10 @@ def admits_dense(
                 dense = criterion.model.dense
                 if dense is None:
                     raise InternalError(f"{criterion} defines no `dense`.")
-                fails |= criterion.beyond(dense(left[criterion.attribute or ""], criterion))
+                table = left[criterion.attribute or ""]
+                if criterion.reference is Compared.INPUT:
+                    table = replace(table, compared=inputs[criterion.attribute or ""])
+                fails |= criterion.beyond(dense(table, criterion))
             if not fails.any():
                 break
             most -= float(sizes[fails].sum())

@@ -83,10 +83,14 @@ class Histograms:
         are allowed.
     tree
         The hierarchy of the values, if the rule requires one; else None.
+    compared
+        Number of rows with each of V values in the table with which classes are compared, shape
+        (V,). None: the classes are this table.
     """
 
     counts: Floats
     tree: TreeGroups | None = None
+    compared: Floats | None = None
 
     @cached_property
     def sizes(self) -> Floats:
@@ -96,8 +100,10 @@ class Histograms:
 
     @cached_property
     def totals(self) -> Floats:
-        """The number of rows that have each of the V values, shape (V,)."""
-        totals: Floats = self.counts.sum(axis=0)
+        """The number of rows that have each of the V values in the table with which classes are
+        compared, shape (V,).
+        """
+        totals: Floats = self.counts.sum(axis=0) if self.compared is None else self.compared
         return totals
 
     @cached_property
@@ -109,7 +115,9 @@ class Histograms:
 
     @cached_property
     def reference(self) -> Floats:
-        """The share of all rows that have each of V values, shape (V,)."""
+        """The share of rows that have each of V values in the table with which classes are
+        compared, shape (V,).
+        """
         return self.totals / max(float(self.totals.sum()), 1.0)
 
     def keep(self, mask: Flags) -> Histograms:

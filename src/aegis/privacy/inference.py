@@ -116,21 +116,20 @@ def predictability(groups: Codes, values: Codes, counts: Codes) -> Predictabilit
     Parameters
     ----------
     groups, values, counts
-        The group, the value and the number of rows of each non-empty cell, shape (cells,).
+        The group, the value and the number of rows of each non-empty cell, shape (cells,); cells
+        of one group follow each other.
     """
     rows = int(counts.sum())
     if not rows:
         return Predictability(0.0, 0.0, 0.0)
     most_frequent = int(np.bincount(values, weights=counts).argmax())
-    order = np.lexsort((-counts, groups))
-    groups, values, counts = groups[order], values[order], counts[order]
     first = np.flatnonzero(np.diff(groups, prepend=-1))
     sizes = np.add.reduceat(counts, first)
-    largest = counts[first]
-    padded = np.append(counts, 0)[first + 1]
+    largest = np.maximum.reduceat(counts, first)
     cells = np.diff(first, append=len(groups))
-    second = np.where(cells > 1, padded, 0)
-    guessed = largest[largest - 1 > second].sum()
+    # A guess without the row itself is right if no other cell is as large as the rest of the largest.
+    rivals = np.add.reduceat(counts >= np.repeat(largest - 1, cells), first, dtype=np.int64)
+    guessed = largest[(rivals == 1) & (largest > 1)].sum()
     guessed += int(((sizes == 1) & (values[first] == most_frequent)).sum())
     fixed = sizes[(sizes >= FEWEST_ROWS) & (largest >= FIXED * sizes)].sum()
     return Predictability(*(float(hits / rows) for hits in (guessed, fixed, largest.sum())))

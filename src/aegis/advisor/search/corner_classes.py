@@ -113,19 +113,24 @@ def distinct_in_order(keys: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(steps), np.cumsum(steps > 0) - 1
 
 
-def refine(ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
+def refine(
+    ids: Ints, space: int, codes: Ints, size: int, out: Ints | None = None
+) -> tuple[Ints, int]:
     """Split each class of rows by a second grouping. Return the new class of each of n cells
     (combinations of values that occur), shape (n,), and a number above all new class numbers. Some
     class numbers may be unused.
 
     `ids` has the old class of each cell, a number below `space`. `codes` has the group of each cell
-    in the second grouping, a number below `size`. Both have shape (n,).
+    in the second grouping, a number below `size`. Both have shape (n,). If `out` is given, the
+    result may be written into it.
     """
     if size == 1:
         return ids, space
     if space == 1:
         return codes, size
-    return ids * size + codes, space * size
+    split = np.multiply(ids, size, out=out)
+    split += codes
+    return split, space * size
 
 
 def dense(ids: Ints, space: int) -> tuple[Ints, int]:
@@ -148,6 +153,11 @@ def dense(ids: Ints, space: int) -> tuple[Ints, int]:
     unique, dense = np.unique(ids, return_inverse=True)
     return dense.astype(np.int64), len(unique)
 
+
+Grouping = tuple[int, int]
+"""The index of a variable (attribute), and a set of its candidates as a bit mask: their common
+coarser grouping. If the bit mask is inverted, it is their common finer grouping.
+"""
 
 _CACHED = 64 << 20
 """Size of the cache of class ids, in bytes."""
@@ -195,22 +205,34 @@ class Corners:
         self.cells = cells
         self._problem = problem
         self._quasi = [i for i, variable in enumerate(problem.variables) if variable.quasi]
-        self._tables: Remembered[Box, tuple[Ints, int]] = Remembered(
+        self._tables: Remembered[tuple[Grouping, ...], tuple[Ints, int]] = Remembered(
             _CACHED, lambda table: table[0].nbytes
         )
-        self._finest_tables: Remembered[tuple[int, ...], Parts] = Remembered(_FINEST)
+        self._finest_tables: Remembered[tuple[Grouping, ...], Parts] = Remembered(_FINEST)
+        self._last: tuple[Box, tuple[Ints, int]] = (), cells.undivided()
 
     @remembered
-    def coded(self, index: int, domain: int, *, finest: bool = False) -> tuple[Ints, int]:
-        """Return the group of each cell (combination of values) of the frequency table under a
-        common grouping of a set of candidate masks, shape (cells,), and the number of groups.
+    def grouping(self, index: int, domain: int, *, finest: bool = False) -> Grouping:
+        """Return the common grouping of a set of candidate masks, as a key for `coded`.
 
         `index` is the variable (attribute), and `domain` is the set as a bit mask. If `finest` is
         False, the grouping is the finest one that is coarser than every candidate; if True, the
-        coarsest one that is finer than every candidate.
+        coarsest one that is finer than every candidate. Often it is the grouping of a candidate.
         """
         variable = self._problem.variables[index]
-        groups = variable.join(domain) if finest else variable.meet(domain)
+        end = variable.finest(domain) if finest else variable.coarsest(domain)
+        if end is None:
+            return index, ~domain if finest else domain
+        return index, 1 << end
+
+    @remembered
+    def coded(self, grouping: Grouping) -> tuple[Ints, int]:
+        """Return the group of each cell (combination of values) of the frequency table, shape
+        (cells,), and the number of groups.
+        """
+        index, domain = grouping
+        variable = self._problem.variables[index]
+        groups = variable.join(~domain) if domain < 0 else variable.meet(domain)
         return self.cells.code(variable.name, groups), int(groups.max(initial=0)) + 1
 
     def of(self, box: Box) -> tuple[Ints, int]:
@@ -219,14 +241,35 @@ class Corners:
 
         A box has a set of candidate masks for each attribute.
         """
-        return self._tables.get(box, lambda: self._refined(box, finest=False))
+        last = self._last
+        if last[0] != box:  # a search asks several times about the same box
+            groupings = tuple(self.grouping(i, box[i]) for i in self._quasi)
+            self._last = last = box, self._formed(groupings)
+        return last[1]
 
-    def _refined(self, box: Box, *, finest: bool) -> tuple[Ints, int]:
-        ids, space = self.cells.undivided()
-        for index in self._quasi:
-            codes, size = self.coded(index, box[index], finest=finest)
+    def _formed(self, groupings: tuple[Grouping, ...]) -> tuple[Ints, int]:
+        """Return the equivalence class of each cell (combination of values) of the frequency table
+        that several groupings form together, shape (cells,), and a number above all class numbers.
+
+        The classes of the first half of the groupings are cached: configurations that a search
+        compares often differ only in one mask.
+        """
+        half = len(groupings) // 2
+        begun = self._tables.get(
+            groupings[:half], lambda: self._split(self.cells.undivided(), groupings[:half])
+        )
+        return self._split(begun, groupings[half:])
+
+    def _split(
+        self, classes: tuple[Ints, int], groupings: tuple[Grouping, ...]
+    ) -> tuple[Ints, int]:
+        ids, space = classes
+        made: Ints | None = None  # the array that may be overwritten: new memory takes longer
+        for grouping in groupings:
+            codes, size = self.coded(grouping)
             if size > 1:
-                ids, space = dense(*refine(ids, space, codes, size))
+                ids, space = dense(*refine(ids, space, codes, size, made))
+                made = None if ids is codes else ids
         return ids, space
 
     def parts(self, box: Box) -> Parts:
@@ -249,27 +292,16 @@ class Corners:
 
         A box has a set of candidate masks for each attribute.
         """
-        return self._refined(box, finest=True)
+        return self._formed(self.finest(box))
 
     def combinations(self, box: Box) -> int:
         """Return the largest number of equivalence classes that the finest masks of a box (a set of
         candidate masks for each attribute) could form: the product of their numbers of groups.
         """
-        return math.prod(self.coded(index, box[index], finest=True)[1] for index in self._quasi)
+        return math.prod(self.coded(grouping)[1] for grouping in self.finest(box))
 
-    def finest(self, box: Box) -> tuple[int, ...]:
+    def finest(self, box: Box) -> tuple[Grouping, ...]:
         """Return a key for the equivalence classes under the finest masks of a box (a set of
         candidate masks for each attribute). Boxes with equal keys have equal classes.
         """
-        return tuple(self._finest(i, domain) for i, domain in enumerate(box))
-
-    def _finest(self, index: int, domain: int) -> int:
-        """Return a key of the finest grouping in a set of candidates of the variable `index`: the
-        index of the finest candidate. If there is none, the key is the inverted bit mask of the
-        set. `domain` is the bit mask.
-        """
-        variable = self._problem.variables[index]
-        if not variable.quasi:
-            return 0
-        finest = variable.finest(domain)
-        return ~domain if finest is None else finest
+        return tuple(self.grouping(i, box[i], finest=True) for i in self._quasi)

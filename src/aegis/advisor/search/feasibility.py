@@ -275,7 +275,7 @@ class InMemory:
         ids, space = self._tables.of(box)
         if instead is None:
             return ids, space
-        return refine(ids, space, *self._tables.coded(*instead, finest=False))
+        return refine(ids, space, *self._tables.coded(self._tables.grouping(*instead)))
 
     def _masks(self, box: Box) -> list[Candidate | None] | None:
         """Return the candidate of each protected attribute of the rule, in the rule's order; None

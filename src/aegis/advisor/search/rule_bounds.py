@@ -119,6 +119,11 @@ class Judge:
         return all(c.model.dense is not None for c in self._beyond_sizes)
 
     @cached_property
+    def _beside_input(self) -> bool:
+        """Whether a criterion compares classes with the table before suppression."""
+        return any(c.reference is Compared.INPUT for c in self._beyond_sizes)
+
+    @cached_property
     def bounding(self) -> tuple[Criterion, ...]:
         """The criteria that limit how many rows a configuration can keep if its masks are finer
         than the checked ones.
@@ -270,7 +275,11 @@ class Judge:
         width = self._width(masks)
         if self._dense and np.count_nonzero(large) * width <= _PLACES:
             tables = self._histograms(ids, space, large, masks)
-            return admits_dense(self._beyond_sizes, tables, sizes[large], room)
+            named = self._named(masks) if self._beside_input else ()
+            inputs = {name: self._totals(name, mask) for name, mask in named}
+            return admits_dense(self._beyond_sizes, tables, sizes[large], room, inputs)
+        if self._beside_input:  # with which also the small classes count
+            large, room = sizes > 0, self._room
         number = np.cumsum(large) - 1
         cells = large[ids]
         shown = {
@@ -360,11 +369,18 @@ class Judge:
         `mask` is the candidate of the criterion's attribute.
         """
         name, caps = criterion.attribute or "", criterion.model.caps
-        codes, labels = self._values(name, mask)
-        totals = _added(codes, self._rows, len(labels))
+        totals = self._totals(name, mask)
         room = 0 if criterion.reference is Compared.INPUT else self._room
         bounds = Bounds(totals, room, self._tree(name, mask))
         return None if caps is None else caps(bounds, criterion)
+
+    @remembered
+    def _totals(self, name: str, mask: Mask) -> Floats:
+        """Return how many rows of the table have each of the V masked values of a protected
+        attribute, shape (V,).
+        """
+        codes, labels = self._values(name, mask)
+        return _added(codes, self._rows, len(labels))
 
     @remembered
     def _tree(self, name: str, mask: Mask) -> TreeGroups | None:

@@ -28,7 +28,7 @@ from typing import Any, Self
 import numpy as np
 
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.search.corner_classes import Corners, RuleCells, dense
+from aegis.advisor.search.corner_classes import Corners, Grouping, RuleCells, dense
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Problem, is_leaf
 from aegis.advisor.search.rule_bounds import least_bits
@@ -220,16 +220,20 @@ class ConfigurationClasses:
         ids, space = dense(*self.tables.of(box))
         return ~self.kept_classes(box, ids, space)[ids]
 
-    def kept_classes(self, box: Box, ids: Integers, space: int) -> Flags:
+    def kept_classes(
+        self, box: Box, ids: Integers, space: int, rows: Floats | None = None
+    ) -> Flags:
         """Return whether the privacy rule keeps each equivalence class of a configuration (one mask
         for each attribute), shape (space,).
 
         `box` has one candidate for each attribute. `ids` has the class of each cell (combination of
-        values) of the frequency table, numbered below `space`.
+        values) of the frequency table, numbered below `space`. `rows` has the rows of each class,
+        shape (space,), if they are known.
         """
         rule, frequency = self._plan.rule, self._frequency
         if rule.sizes_only and frequency.persons is None and self._plan.counts_alone:
-            return np.bincount(ids, self._rows, space) >= rule.minimum_size
+            sizes = np.bincount(ids, self._rows, space) if rows is None else rows
+            return sizes >= rule.minimum_size
         kept_classes = np.zeros(space, dtype=np.bool_)
         kept_classes[ids[self._plan.kept_cells(self._problem.choice(box))]] = True
         return kept_classes
@@ -257,15 +261,18 @@ class LabelLoss(ClassLoss):
         self._label = np.where(labelled, codes, 0)
         self._weights = np.where(labelled, frequency.counts, 0).astype(np.float64)
         self._totals = np.bincount(self._label, self._weights, self._classes)
+        self._all_labelled = bool(labelled.all())
         self._released = ConfigurationClasses(problem, plan, frequency)
         self._tables = self._released.tables
-        self._leasts: dict[tuple[int, ...], float] = {}
+        self._leasts: dict[tuple[Grouping, ...], float] = {}
 
     def _exact(self, box: Box) -> float:
         ids, space = dense(*self._tables.of(box))
         joint = self._joint(ids, space)
-        kept_classes = self._released.kept_classes(box, ids, space)
-        return self._loss(joint[:, kept_classes], joint[:, ~kept_classes].sum(axis=1))
+        rows = joint.sum(axis=0) if self._all_labelled else None
+        kept_classes = self._released.kept_classes(box, ids, space, rows)
+        kept_rows = joint[:, kept_classes]
+        return self._loss(kept_rows, self._totals - kept_rows.sum(axis=1))
 
     def _least(self, box: Box) -> float:
         # Many boxes have the same finest masks.
@@ -286,7 +293,8 @@ class LabelLoss(ClassLoss):
         the class of each cell (combination of values) of the frequency table, numbered below
         `space`; some classes may be empty.
         """
-        cells = self._label * space + ids
+        cells = self._label * space
+        cells += ids
         counts = np.bincount(cells, self._weights, space * self._classes)
         return counts.astype(np.float64, copy=False).reshape(self._classes, -1)
 

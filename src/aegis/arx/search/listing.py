@@ -440,7 +440,7 @@ class Tally:
         `some` has the indices of these attributes, and `node` the candidate of each.
         """
         if len(some) == 1:
-            return self._corners.coded(some[0], 1 << node[0])
+            return self._corners.coded((some[0], 1 << node[0]))
         return self._known.get((some, node), lambda: self._halved(some, node))
 
     def _halved(self, some: tuple[int, ...], node: Node) -> tuple[Ints, int]:
