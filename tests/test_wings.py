@@ -30,6 +30,15 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return copy_core(tmp_path_factory.mktemp("core"))
 
 
+@pytest.fixture(scope="module")
+def adult(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every eighth row of Adult."""
+    path = tmp_path_factory.mktemp("data") / "adult.parquet"
+    whole = pq.read_table(ROOT / "data" / "adult.parquet")
+    pq.write_table(whole.take(pa.array(range(0, len(whole), 8))), path)
+    return path
+
+
 def ran(environment: dict[str, str], *words: str, given: str | None = None) -> Any:
     return subprocess.run(
         [sys.executable, *words],
@@ -71,16 +80,14 @@ def test_every_module_of_the_core_is_imported_without_wings(core: dict[str, str]
     assert int(count) > 150
 
 
-def test_the_core_does_the_main_job_without_wings(core: dict[str, str], tmp_path: Path) -> None:
+def test_the_core_does_the_main_job_without_wings(
+    core: dict[str, str], adult: Path, tmp_path: Path
+) -> None:
     policy = ROOT / "examples" / "adult" / "policy.yaml"
-    table, best, report, masked = (
-        tmp_path / n for n in ("adult.parquet", "best.yaml", "r.html", "masked.parquet")
-    )
-    adult = pq.read_table(ROOT / "data" / "adult.parquet")
-    pq.write_table(adult.take(pa.array(range(0, len(adult), 8))), table)
+    best, report, masked = (tmp_path / n for n in ("best.yaml", "r.html", "masked.parquet"))
     words = (
-        ("advise", table, "-p", policy, "--generate", "5", "-o", best, "--report", report),
-        ("apply", table, "-p", policy, "-c", best, "-o", masked),
+        ("advise", adult, "-p", policy, "--generate", "5", "-o", best, "--report", report),
+        ("apply", adult, "-p", policy, "-c", best, "-o", masked),
         ("audit", masked, "-p", policy),
     )
     told = ran_all(core, words)
@@ -145,13 +152,13 @@ def test_a_wing_that_is_broken_is_named_and_the_rest_works(tmp_path: Path) -> No
 
 
 def test_losses_and_estimates_that_are_broken_are_named_and_a_search_goes_on(
-    tmp_path: Path,
+    adult: Path, tmp_path: Path
 ) -> None:
     core = copy_core(tmp_path, without=["service"])
     for folder in ("arx", "papers"):
         (tmp_path / "aegis" / folder / "__init__.py").write_text("raise OSError('lost')\n")
-    words = ("advise", "data/adult.parquet", "-p", "examples/adult/policy.yaml")
-    searched = ran(core, "-m", "aegis", *words, "--time-limit", "1")
+    words = ("advise", str(adult), "-p", "examples/adult/policy.yaml")
+    searched = ran(core, "-m", "aegis", *words, "--time-limit", "0.2")
     assert searched.returncode == 0, searched.stderr
     assert said(searched).count("adds a search strategy (aegis.arx.search.hitting_set:") == 1
     for option, value, kind in (

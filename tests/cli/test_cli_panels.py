@@ -82,7 +82,7 @@ def test_advice_on_a_table_of_many_columns_fits_a_screen(shell, folder, narrow):
         "version: 1\nlabel: sick\nprivacy: {k: 2, suppression: 0.9}\n"
         f"attributes:\n{attributes}{rest}"
     )
-    words = ("advise", "wide.csv", "-p", "wide.yaml", "-o", "wide-best.yaml", "--time-limit", "1")
+    words = ("advise", "wide.csv", "-p", "wide.yaml", "-o", "wide-best.yaml", "--time-limit", "0.2")
     result = shell(*words)
     lines = result.out.splitlines()
     assert result.code == 0, result.err

@@ -11,11 +11,11 @@ import pytest
 from postgres_server import Server, server
 
 JAVA = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m "
+    "-Xms1g -Xmn600m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 """Options of a Java that lives for a minute: what it compiles best, and what it checks of the classes of
-libraries, pay off after that."""
+libraries, pay off after that; with room for what is new, it collects garbage seldom."""
 
 
 @pytest.fixture

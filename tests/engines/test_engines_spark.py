@@ -26,7 +26,7 @@ from engines_support import (
 import aegis
 from aegis.cli.main import run
 from aegis.errors import DataError, EngineError, InternalError, PolicyError
-from aegis.policy import Configuration, dump_configurations, dump_policy
+from aegis.policy import Configuration, dump_configurations, dump_policy, load_policy
 from aegis.release import applying
 from aegis.sources import Source, open_table
 from aegis.sources.embedded import translate
@@ -79,6 +79,20 @@ def suppressing() -> tuple[Any, Configuration]:
     return rules, configuration(rules)
 
 
+def little() -> tuple[Any, Configuration]:
+    """Return a policy of one attribute and a configuration: each query takes Spark a while."""
+    masks = [{"bucketize": {"width": 20}}, "suppress"]
+    rules = load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "privacy": {"k": 3, "suppression": 0.9},
+            "attributes": {"age": {"role": "quasi-identifier", "masks": masks}},
+        }
+    )
+    return rules, configuration(rules)
+
+
 def test_a_release_is_written_by_the_executors(people: Source, tmp_path: Path) -> None:
     rules, chosen = suppressing()
     paper = tmp_path / "paper.json"
@@ -127,8 +141,10 @@ def test_a_release_is_written_by_the_executors(people: Source, tmp_path: Path) -
     assert "output.sha256" in {mismatch.what for mismatch in refused.mismatches}
     with pytest.raises(PolicyError, match="exists"):
         aegis.apply(people, rules, chosen, output=target)
-    again = aegis.apply(people, rules, chosen, output=target, force=True)
-    assert again.released_rows == release.released_rows
+    again = aegis.apply(people, *little(), output=target, force=True)
+    replaced = pq.read_table(target)
+    assert replaced.num_rows == again.released_rows > release.released_rows
+    assert replaced.column_names == ["age", "y"]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["masked.parquet", "paper.json"]
 
 
@@ -139,7 +155,7 @@ def test_what_fails_its_audit_leaves_what_was_there(
         raise InternalError("not as planned")
 
     monkeypatch.setattr(applying, "refuse_unplanned", refuse)
-    rules, chosen = suppressing()
+    rules, chosen = little()
     target = tmp_path / "masked"
     target.mkdir()
     (target / "old").write_text("old", encoding="utf-8")
@@ -150,7 +166,7 @@ def test_what_fails_its_audit_leaves_what_was_there(
 
 
 def test_places_that_cannot_be_written_are_refused(people: Source, folder: Path) -> None:
-    rules, chosen = suppressing()
+    rules, chosen = little()
     with pytest.raises(PolicyError, match="is the table itself"):
         aegis.apply(people, rules, chosen, output=folder, force=True)
     for place in (folder / "masked", folder.parent):
@@ -168,7 +184,7 @@ def test_a_folder_beside_one_file_is_written(spark: Any, tmp_path: Path) -> None
     place.mkdir()
     file = place / "a b.parquet"
     pq.write_table(awkward(), file)
-    rules, chosen = suppressing()
+    rules, chosen = little()
     one = open_table(str(file), engine=spark)
     assert aegis.apply(one, rules, chosen, output=place / "masked").rows == one.rows
     with pytest.raises(PolicyError, match="is the table itself"):
@@ -300,7 +316,7 @@ def test_files_of_different_schemas_are_refused(spark: Any, tmp_path: Path) -> N
 def test_the_commands_run_on_spark(
     folder: Path, people: Source, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rules, chosen = suppressing()
+    rules, chosen = little()
     for name, text in (
         ("p.yaml", dump_policy(rules)),
         ("c.yaml", dump_configurations({chosen.name: chosen})),
@@ -384,7 +400,7 @@ sys.exit(run(sys.argv[1:]))
 def test_spark_that_ends_in_mid_run_is_said(folder: Path, spark: Any, tmp_path: Path) -> None:
     java = spark.sparkContext.getConf().get("spark.driver.extraJavaOptions")
     environment = {"PYSPARK_SUBMIT_ARGS": f"--driver-java-options '{java}' pyspark-shell"}
-    rules, chosen = suppressing()
+    rules, chosen = little()
     (tmp_path / "p.yaml").write_text(dump_policy(rules), encoding="utf-8")
     (tmp_path / "c.yaml").write_text(dump_configurations({"c": chosen}), encoding="utf-8")
     words = [folder, "-p", tmp_path / "p.yaml", "-c", tmp_path / "c.yaml"]

@@ -72,7 +72,7 @@ class Outcome:
     megabytes: float = 0.0
 
 
-def attempt(kind: str, seed: int, *, seconds: int = MOST_SECONDS) -> Outcome:
+def attempt(kind: str, seed: int, *, seconds: float = MOST_SECONDS) -> Outcome:
     """Make one input and read it.
 
     A clear error is one of the tree of errors, other than an internal one, of one message that
@@ -88,7 +88,7 @@ def attempt(kind: str, seed: int, *, seconds: int = MOST_SECONDS) -> Outcome:
     return outcome
 
 
-def _ended(kind: str, seed: int, seconds: int) -> Outcome:
+def _ended(kind: str, seed: int, seconds: float) -> Outcome:
     case = f"{kind}:{seed}"
     try:
         with temporary_folder("fuzz") as folder, _limited(seconds):
@@ -118,7 +118,7 @@ def _memory(*, reset: bool = False) -> float:
 
 
 @contextlib.contextmanager
-def _limited(seconds: int) -> Iterator[None]:
+def _limited(seconds: float) -> Iterator[None]:
     def stop(*_: Any) -> None:
         raise Hang
 

@@ -48,9 +48,9 @@ def test_what_is_looked_for_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert failure is not None
     assert failure.problem == "KeyError: 'x'"
     monkeypatch.setitem(KINDS, "policy", hang)
-    failure = inputs.attempt("policy", 1, seconds=1).failure
+    failure = inputs.attempt("policy", 1, seconds=0.2).failure
     assert failure is not None
-    assert failure.problem == "over 1 s"
+    assert failure.problem == "over 0.2 s"
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=SLOW)

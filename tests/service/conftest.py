@@ -5,7 +5,9 @@ import pytest
 from argon2 import PasswordHasher
 from service_support import Furnished, House, house
 
-from aegis.service.catalog import passwords
+from aegis.service import agent, client, worker
+from aegis.service.api import work
+from aegis.service.catalog import limited, passwords
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,6 +25,16 @@ def patience() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for part in ("connect", "read", "write", "pool"):
             patch.setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, part, 60.0)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def short_pauses() -> Iterator[None]:
+    """Look again soon where the service looks again after half a second or more."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (client, limited, work, worker):
+            patch.setattr(module, "_PAUSE", 0.05)
+        patch.setattr(agent, "_WAIT_MOST", 0.05)
         yield
 
 

@@ -18,7 +18,7 @@ import httpx
 import pytest
 import yaml
 
-from aegis.cli.main import COMMANDS
+from aegis.cli.main import COMMANDS, run
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -54,17 +54,17 @@ def started() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("name", "line"), started())
-def test_what_is_started_is_a_command_with_options_that_it_has(name, line):
+def test_what_is_started_is_a_command_with_options_that_it_has(name, line, capsys):
     """Each program is found in what is installed, and takes the options that it is given."""
+    assert os.access(BIN / "aegis", os.X_OK)
     words = re.search(r"\baegis ((?:serve|worker|agent|catalog \w+)\b.*)", line.strip("'"))
     assert words, (name, line)
     verb = re.match(r"catalog \w+|\w+", words[1])[0]
     assert verb in COMMANDS
-    done = subprocess.run(
-        [str(BIN / "aegis"), *verb.split(), "--help"], capture_output=True, text=True, check=True
-    )
+    assert run([*verb.split(), "--help"]) == 0
+    told = capsys.readouterr().out.replace("/", " ")
     for option in re.findall(r"--[a-z-]+", words[1]):
-        assert option in done.stdout.replace("/", " "), (name, option)
+        assert option in told, (name, option)
 
 
 def test_units_hold_what_a_unit_needs():

@@ -110,7 +110,7 @@ class Walk:
         with connect(url, self.tokens["paula"]) as paula:
             while paula.data_set("census")["version"] is None:
                 assert not [line for line in self.said if line.startswith("failed")], self.said
-                time.sleep(0.2)
+                time.sleep(0.05)
 
 
 @pytest.fixture

@@ -312,76 +312,78 @@ def test_a_release_says_what_the_rule_does_not_cover():
     assert "The column note shows 40 values and is nearly a key" in page
 
 
-@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
-def test_a_table_is_opened_searched_and_released_in_a_browser(bench):
+@pytest.fixture(scope="module")
+def browser():
     from playwright.sync_api import sync_playwright
 
+    with sync_playwright() as player:
+        started = player.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+def test_a_table_is_opened_searched_and_released_in_a_browser(bench, browser):
     url, folder = bench
     wrong: list[str] = []
-    with sync_playwright() as player:
-        browser = player.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
-        page = browser.new_page()
-        page.set_default_timeout(120_000)
-        page.on("console", lambda told: wrong.append(told.text) if told.type == "error" else None)
-        page.on("requestfailed", lambda call: wrong.append(call.url))
-        page.goto(url)
-        page.click("a[href^='/table'] >> text=adult.csv")
-        page.select_option("#label", "income")
-        page.click("text=Open the workbench")
-        page.wait_for_selector("#controls")
-        with page.expect_response(lambda answer: answer.url.endswith("/draw")) as drawn:
-            page.evaluate(
-                "() => { const k = document.getElementById('k'); k.value = 10;"
-                " k.dispatchEvent(new Event('change', {bubbles: true})); }"
-            )
-        assert drawn.value.status == 200
-        page.click("text=Find the best")
-        page.wait_for_selector("#best .headline")
-        with page.expect_response(lambda answer: answer.url.endswith("/best")) as again:
-            page.evaluate(
-                "() => { const k = document.getElementById('k'); k.value = 12;"
-                " k.dispatchEvent(new Event('change', {bubbles: true})); }"
-            )
-        assert again.value.status == 200
-        page.wait_for_selector("#best .headline")
-        page.click("text=Privacy against utility")
-        page.wait_for_selector("#front svg.chart")
-        page.click("text=Release it")
-        page.wait_for_selector("#released .note")
-        page.click("text=Close the table")
-        browser.close()
+    page = browser.new_page()
+    page.set_default_timeout(120_000)
+    page.on("console", lambda told: wrong.append(told.text) if told.type == "error" else None)
+    page.on("requestfailed", lambda call: wrong.append(call.url))
+    page.goto(url)
+    page.click("a[href^='/table'] >> text=adult.csv")
+    page.select_option("#label", "income")
+    page.click("text=Open the workbench")
+    page.wait_for_selector("#controls")
+    with page.expect_response(lambda answer: answer.url.endswith("/draw")) as drawn:
+        page.evaluate(
+            "() => { const k = document.getElementById('k'); k.value = 10;"
+            " k.dispatchEvent(new Event('change', {bubbles: true})); }"
+        )
+    assert drawn.value.status == 200
+    page.click("text=Find the best")
+    page.wait_for_selector("#best .headline")
+    with page.expect_response(lambda answer: answer.url.endswith("/best")) as again:
+        page.evaluate(
+            "() => { const k = document.getElementById('k'); k.value = 12;"
+            " k.dispatchEvent(new Event('change', {bubbles: true})); }"
+        )
+    assert again.value.status == 200
+    page.wait_for_selector("#best .headline")
+    page.click("text=Privacy against utility")
+    page.wait_for_selector("#front svg.chart")
+    page.click("text=Release it")
+    page.wait_for_selector("#released .note")
+    page.click("text=Close the table")
+    page.close()
     assert not wrong
     made = next((folder / "aegis-releases").iterdir())
     assert {"masked.parquet", "certificate.json", "report.html"} <= {p.name for p in made.iterdir()}
 
 
 @pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
-def test_a_release_is_shown_although_a_search_ends_meanwhile(bench):
+def test_a_release_is_shown_although_a_search_ends_meanwhile(bench, browser):
     """A better configuration replaces the card in which you clicked; the answer is shown all the same."""
-    from playwright.sync_api import sync_playwright
-
     url, _ = bench
     held = []
-    with sync_playwright() as player:
-        browser = player.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
-        page = browser.new_page()
-        page.set_default_timeout(120_000)
-        page.goto(url)
-        page.click("a[href^='/table'] >> text=adult.csv")
-        page.select_option("#label", "income")
-        page.click("text=Open the workbench")
-        page.wait_for_selector("#controls")
-        page.route("**/release", lambda route: held.append(route))
+    page = browser.new_page()
+    page.set_default_timeout(120_000)
+    page.goto(url)
+    page.click("a[href^='/table'] >> text=adult.csv")
+    page.select_option("#label", "income")
+    page.click("text=Open the workbench")
+    page.wait_for_selector("#controls")
+    page.route("**/release", lambda route: held.append(route))
+    page.click("text=Find the best")
+    page.wait_for_selector("#best .headline")
+    with page.expect_request(lambda call: call.url.endswith("/release")):
+        page.click("text=Release it")
+    with page.expect_response(lambda answer: answer.url.endswith("/best")):
         page.click("text=Find the best")
-        page.wait_for_selector("#best .headline")
-        with page.expect_request(lambda call: call.url.endswith("/release")):
-            page.click("text=Release it")
-        with page.expect_response(lambda answer: answer.url.endswith("/best")):
-            page.click("text=Find the best")
-        held[0].continue_()
-        page.wait_for_selector("#released .note")
-        page.click("text=Close the table")
-        browser.close()
+    held[0].continue_()
+    page.wait_for_selector("#released .note")
+    page.click("text=Close the table")
+    page.close()
 
 
 def test_calls_wait_as_long_as_a_busy_machine_needs():

@@ -181,7 +181,7 @@ def working(folder, code):
     )
     start = (
         "from aegis.service.catalog import limited\n"
-        "limited.TASKS['leak'] = 'own_task:work'\nlimited.main()\n"
+        "limited._NEEDED, limited.TASKS['leak'] = (), 'own_task:work'\nlimited.main()\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", start, "0"],

@@ -34,6 +34,8 @@ _DIGITS = 32
 """Number of digits of a complete request number."""
 _LIST = "See the list: aegis catalog requests."
 _WAITED = {"search", "check", "release", "summarize"}
+_PAUSE = 0.3
+"""Seconds between two looks at a job that is waited for."""
 
 
 class Client:
@@ -316,7 +318,7 @@ class Client:
                     f"The {job['kind']} of request {request} is not done after {seconds:g} seconds.",
                     hint="Check that its agent runs.",
                 )
-            time.sleep(0.3)
+            time.sleep(_PAUSE)
 
     def release(self, request: str) -> dict[str, Any]:
         """Return the figures of a release with its certificate and signature."""

@@ -29,7 +29,7 @@ import pyarrow as pa
 from aegis.arrays import Flags, Int32s, Integers
 from aegis.masks import Kind
 from aegis.sources import Source
-from aegis.sources.embedded import limits, parse_size
+from aegis.sources.embedded import LEAST_MEMORY, limits, parse_size
 from aegis.sources.open import stored_batches
 from aegis.summary.codes import encode, narrow, stored_codes
 from aegis.summary.frequency import BLOCK, FrequencyTable, combine, distinct_keys, distinct_rows
@@ -220,7 +220,8 @@ def fits(source: Source, rows: int, columns: int) -> bool:
     cells = rows * columns
     if not source.engine.in_process or rows > MOST_ROWS or cells > MOST_CELLS:
         return False
-    return cells * _CELL_BYTES <= parse_size(limits().memory)
+    needed = cells * _CELL_BYTES
+    return needed <= LEAST_MEMORY or needed <= parse_size(limits().memory)
 
 
 def read_rows(source: Source, names: Sequence[str], rows: int | None = None) -> CodedRows | None:
@@ -252,9 +253,9 @@ def holding(source: Source) -> Iterator[None]:
     ends.
     """
     cells = source.rows * len(source.columns) if source.is_parquet else 0
-    enough = cells * _CODE_BYTES <= parse_size(limits().memory)
+    large = source.is_parquet and source.rows >= LARGE
     columns: dict[str, Part] = {}
-    if not (source.is_parquet and source.rows >= LARGE and enough) or (
+    if not (large and cells * _CODE_BYTES <= parse_size(limits().memory)) or (
         _HELD.setdefault(source, columns) is not columns
     ):
         yield

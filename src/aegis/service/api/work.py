@@ -24,6 +24,7 @@ from aegis.service.routes import Routes
 
 routes = Routes(tags=["agents and jobs"])
 _FOLLOWED = 900
+_PAUSE = 0.5
 _SIGNED = "Upload results with `aegis agent`, which signs them."
 _OWNER = 120
 """Largest number of characters of an agent's name in tables and log."""
@@ -179,7 +180,7 @@ async def _following(call: Call, job_id: str, shown: dict[str, Any]) -> AsyncIte
             last = shown
         if shown["state"] not in ("queued", "running") or await call.request.is_disconnected():
             return
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(_PAUSE)
         try:
             shown = await run_in_threadpool(_seen_still, call, job_id)
         except CatalogError:  # the session has ended, or the right to see the job
