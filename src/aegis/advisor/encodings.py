@@ -8,6 +8,7 @@ Score the attributes that measures of whole configurations leave out, and warn a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -580,12 +581,14 @@ def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
     if not aside or measure.scope is not Scope.CONFIGURATION:
         return ()
     whole, out = len(summary.attributes), len(aside)
-    cause = "all of them together have too many values to be factorised at once"
     if not summary.label.there:
+        pairs, used = math.comb(whole, 2), math.comb(whole - out, 2)
         return (
             f"scores of whole configurations use the {whole - out:,} of {whole:,} attributes that have "
-            f"the fewest values: {cause}. They do not measure associations with the other attributes.",
+            f"the fewest values, because all of them together have too many values. They measure {used:,} of "
+            f"{pairs:,} pairs of attributes, and nothing about the other {pairs - used:,}.",
         )
+    cause = "all of them together have too many values to be factorised at once"
     if summary.label.kind is LabelKind.NUMBER:
         return (
             f"scores use the {whole - out:,} of {whole:,} attributes that explain the number best by "

@@ -307,9 +307,13 @@ def modulo(whole: Any) -> Any:
     """
     if not isinstance(whole, np.ndarray):
         return whole % PRIME
-    once = (whole & PRIME) + (whole >> 31)
-    twice = (once & PRIME) + (once >> 31)
-    return twice - PRIME * (twice >= PRIME)
+    rest = whole & PRIME
+    rest += whole >> 31
+    upper = rest >> 31
+    rest &= PRIME
+    rest += upper
+    np.subtract(rest, PRIME, out=rest, where=rest >= PRIME)
+    return rest
 
 
 def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Ints:
