@@ -9,13 +9,14 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from benchmarks.measure import Figure, advised, command
+from benchmarks.measure import ADULT, Figure, advised, command
 
 SEED = 3
 QUASI = 6
@@ -166,6 +167,65 @@ def other_shapes(folder: Path) -> Iterator[Figure]:
         yield Figure("shapes", f"the same, {name}, peak memory", peak, "MB", megabytes)
 
 
+def any_table(folder: Path, columns: int, rows: int) -> tuple[Path, Path]:
+    """Return a table without a label, and a policy: most columns have 2 to 6 values, every eighth is
+    a number, and all are a little associated.
+    """
+    random = np.random.default_rng(SEED)
+    hidden = random.integers(0, 4, rows)
+    table: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
+    for column in range(columns):
+        if column % 8 == 7:
+            values = np.rint(random.normal(50, 15, rows) + 5 * hidden * (column % 3 == 0))
+            masks = ["identity", *({"bucketize": {"width": w}} for w in (5, 20)), "suppress"]
+            table[f"c{column}"] = values.astype(int)
+        else:
+            size = 2 + column % 5
+            drawn = random.integers(0, size, rows)
+            values = np.where(random.random(rows) < 0.3, hidden % size, drawn)
+            few: list[Any] = [{"keep_frequent": {"count": 2}}] if size > 3 else []
+            masks = ["identity", *few, "suppress"]
+            table[f"c{column}"] = _texts("v", values)
+        role = "quasi-identifier" if column < QUASI else "feature"
+        attributes[f"c{column}"] = {"role": role, "masks": masks}
+    return _saved(folder / f"any_{columns}_{rows}", table, attributes, {"labels": "any"}, k=5)
+
+
+def unknown_task(folder: Path) -> Iterator[Figure]:
+    """Search tables of many columns for a task that nobody knows."""
+    for columns, target in ((240, 30.0), (500, 60.0), (1_000, 120.0)):
+        table, policy = any_table(folder, columns, 2_000)
+        wall, cpu, peak = command("advise", table, "-p", policy, "--quiet")
+        name = f"advise, {columns:,} columns x 2,000 rows, labels: any"
+        note = f"{wall:.0f} s by the clock, {peak:.0f} MB"
+        yield Figure("labels", f"{name}, processor time", cpu, "s", target, note=note)
+
+
+def several_labels(folder: Path) -> Iterator[Figure]:
+    """Summarise for three labels against one, as whole processes in turns, and compare the files."""
+    table = folder / "repeated.parquet"
+    duckdb.connect().execute(
+        f"COPY (SELECT adult.* FROM read_parquet('{ADULT}') adult, range(12)) TO '{table}' (FORMAT parquet)"
+    )
+    three = ("income", "occupation", "hours-per-week")
+    times: dict[int, list[float]] = {1: [], 3: []}
+    for count in times:
+        policy = folder / f"labels_{count}.yaml"
+        named = [word for label in three[:count] for word in ("--label", label)]
+        command("init", table, *named, "-o", policy, "--force", "--quiet")
+    for _ in range(5):
+        for count, known in times.items():
+            policy, output = folder / f"labels_{count}.yaml", folder / f"labels_{count}.aegis"
+            words = ("summarize", table, "-p", policy, "-o", output, "--force", "--quiet")
+            known.append(command(*words)[1])
+    one, several = (min(known) for known in times.values())
+    size = (folder / "labels_3.aegis").stat().st_size / 1e6
+    name = "summarize, three labels / one, 390,732 rows, processor time"
+    note = f"{several:.2f} s / {one:.2f} s, file of {size:.2f} MB"
+    yield Figure("labels", name, several / one, "x", 1.3, note=note)
+
+
 def _texts(prefix: str, codes: Codes) -> npt.NDArray[np.str_]:
     return np.char.add(prefix, codes.astype(str))
 
@@ -188,9 +248,21 @@ def _written(
     k: int,
     suppression: float = 0.05,
 ) -> tuple[Path, Path]:
+    return _saved(path, table, attributes, {"label": "label"}, k=k, suppression=suppression)
+
+
+def _saved(
+    path: Path,
+    table: dict[str, Any],
+    attributes: dict[str, Any],
+    task: dict[str, Any],
+    *,
+    k: int,
+    suppression: float = 0.05,
+) -> tuple[Path, Path]:
     data, policy = path.with_suffix(".parquet"), path.with_suffix(".yaml")
     pq.write_table(pa.table(table), data)
     rule = {"k": k, "suppression": suppression}
-    whole = {"version": 1, "label": "label", "privacy": rule, "attributes": attributes}
+    whole = {"version": 1, **task, "privacy": rule, "attributes": attributes}
     policy.write_text(yaml.safe_dump(whole), encoding="utf-8")
     return data, policy

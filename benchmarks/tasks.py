@@ -25,7 +25,7 @@ from benchmarks.protection import protection
 from benchmarks.reconstruction import reconstruction
 from benchmarks.score import blas, expected
 from benchmarks.searches import lattices, models
-from benchmarks.shapes import other_shapes
+from benchmarks.shapes import other_shapes, several_labels, unknown_task
 from benchmarks.tables import as_csv, make_table, with_persons
 
 
@@ -359,6 +359,12 @@ def shapes(settings: Settings) -> Iterator[Figure]:
     yield from other_shapes(settings.folder)
 
 
+def labels(settings: Settings) -> Iterator[Figure]:
+    """Summarise for several labels, and search for a task that nobody knows."""
+    yield from several_labels(settings.folder)
+    yield from unknown_task(settings.folder)
+
+
 def growth(settings: Settings) -> Iterator[Figure]:
     """How time grows with rows, attributes and configurations."""
     sizes = [10**e for e in range(4, 9) if 10**e <= settings.rows]
@@ -474,6 +480,7 @@ TASKS: dict[str, Task] = {
         search_models,
         search_lattices,
         shapes,
+        labels,
         growth,
         reconstruction,
         anonymizers,

@@ -7,19 +7,25 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from advisor_scores import mean_contingency
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import aegis
 from advisor_support import AGE, TREE, ZIP, all_choices, masked_columns, random_rows, table_of
 from aegis.advisor import Scorer
+from aegis.advisor.scoring import PairValues
 from aegis.advisor.search.objectives import Pairwise
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES
 from aegis.policy import NO_LABEL, Policy, dump_policy, load_policy
 from aegis.summary import Summary, load_bundle, save_bundle, summarize
+from aegis.summary.cooccurrence import Chunk, count_pairs
+from aegis.summary.row_pairs import AtomRows
 from search_support import assert_bounded, assert_proves_best, searcher_of
 
 MEASURE = MEASURES.get("adjusted-contingency")
@@ -75,6 +81,82 @@ def test_a_box_is_bounded_by_the_best_in_it(table: pa.Table, columns: list[str])
     kept = {n: a for n, a in policy_of().attributes.items() if n in columns}
     summary = summarize(table.select(columns), replace(policy_of(), attributes=kept))
     assert_bounded(searcher_of(summary, MEASURE, {"k": 2}).objective, boxes=60)
+
+
+def test_a_bound_does_not_depend_on_the_boxes_before_it(summary: Summary) -> None:
+    objective = searcher_of(summary, MEASURE, {"k": 2}).objective
+    assert isinstance(objective, Pairwise)
+    masks = [list(a.candidates) for a in summary.attributes.values()]
+    scorer = Scorer(summary)
+    value = {
+        (i, a, j, b): scorer.pair_values([(i, masks[i][a]), (j, masks[j][b])], MEASURE)[0, 1]
+        for i in range(len(masks))
+        for j in range(len(masks))
+        for a in range(len(masks[i]))
+        for b in range(len(masks[j]))
+        if i != j
+    }
+    draw = np.random.default_rng(4)
+    for _ in range(60):
+        left = [
+            sorted(draw.choice(len(own), draw.integers(1, len(own) + 1), replace=False))
+            for own in masks
+        ]
+        wanted = sum(
+            max(
+                sum(max(value[i, a, j, b] for b in left[j]) for j in range(len(masks)) if j != i)
+                for a in left[i]
+            )
+            for i in range(len(masks))
+        )
+        box = tuple(sum(1 << int(a) for a in own) for own in left)
+        pairs = len(masks) * (len(masks) - 1)
+        assert objective._over(box) == pytest.approx(wanted / pairs, abs=1e-14)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(1, 6), min_size=2, max_size=9),
+    st.integers(0, 60),
+    st.integers(1, 200),
+    st.integers(0, 2**32 - 1),
+)
+def test_many_pairs_at_once_are_those_of_the_rows(
+    sizes: list[int], rows: int, cells: int, seed: int
+) -> None:
+    draw = np.random.default_rng(seed)
+    codes = [draw.integers(0, size, rows) for size in sizes]
+    names = tuple(f"c{i}" for i in range(len(sizes)))
+    pairs = count_pairs(names, tuple(sizes), 1, [Chunk(codes, np.zeros(rows, dtype=np.int64))])
+    levels = [draw.integers(0, size, size) for size in sizes]
+    values = PairValues(pairs, lambda place, _: levels[place])
+    masked: Any = [(place, _Plain()) for place in range(len(sizes))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("aegis.advisor.scoring._CELLS", cells)
+        found = values.values(masked, masked[::-1], MEASURE)[:, ::-1]
+    shown = [levels[i][codes[i]].tolist() for i in range(len(sizes))]
+    for i, j in combinations(range(len(sizes)), 2):
+        wanted = mean_contingency([(shown[i], shown[j])])
+        assert found[i, j] == pytest.approx(wanted, abs=1e-12)
+        assert found[j, i] == pytest.approx(wanted, abs=1e-12)
+
+
+class _Plain:
+    """A candidate without noise."""
+
+    noise = None
+
+
+def test_a_search_counts_no_pair_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(2)
+    table = pa.table({f"c{i}": draw.integers(0, 4, 60) for i in range(30)})
+    masks = ["identity", {"keep_frequent": {"count": 2}}, "suppress"]
+    attributes = {name: {"role": "feature", "masks": masks} for name in table.column_names}
+    policy = policy_of(attributes=attributes, measure=MEASURE.name, privacy={"k": 1})
+    monkeypatch.setattr(AtomRows, "pair", lambda *_: pytest.fail("a pair was counted"))
+    advice = aegis.Study(table, policy).advise()
+    assert advice.best is not None
+    assert advice.best.utility_kept is not None
 
 
 def test_noise_leaves_fewer_values_to_be_told_apart(table: pa.Table) -> None:

@@ -9,7 +9,21 @@ from hypothesis import strategies as st
 from measures_brute import cooccurrence, count_tables, data, groupings
 
 from aegis.measures import Contingency, get
-from aegis.measures.columns import mean_contingency, pair_contingency
+from aegis.measures.columns import contingencies, mean_contingency
+from aegis.measures.cooccurrence import PairSide
+
+
+def pair_contingency(table, told_apart=None):
+    """The value of one pair of columns, given the number of rows by their values."""
+    sides = [
+        PairSide.of(table.sum(axis=1 - axis), np.array([0, table.shape[axis]])) for axis in (0, 1)
+    ]
+    if told_apart is not None:
+        sides = [
+            PairSide(side.rows, side.bounds, np.array([told]))
+            for side, told in zip(sides, told_apart, strict=True)
+        ]
+    return contingencies(table, *sides)[0, 0]
 
 
 @given(table=count_tables())

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from aegis.policy import load_policy
 from aegis.summary import summarize
-from aegis.summary.codes import Dealer, stable_order
+from aegis.summary.codes import PRIME, Dealer, modulo, stable_order
 from aegis.summary.pairs_in_engine import dealt
 
 NAMES = ("a", "b")
@@ -32,6 +32,12 @@ def columns(rows: list[tuple[int, int, int]]) -> tuple[list[Any], Any]:
 def test_keys_are_ordered_as_by_a_stable_sort(keys):
     of = np.array(keys, dtype=np.int64)
     assert stable_order(of).tolist() == np.argsort(of, kind="stable").tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 2 * PRIME + 1) | st.integers(0, 2**63 - 1), max_size=60))
+def test_remainders_without_a_division(whole):
+    assert modulo(np.array(whole, dtype=np.int64)).tolist() == [one % PRIME for one in whole]
 
 
 def test_rows_of_several_labels_get_the_folds_of_each_label_alone():

@@ -8,6 +8,7 @@ Score the attributes that measures of whole configurations leave out, and warn a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -345,7 +346,7 @@ class RowGroups:
         if any(level.ndim == 2 for level in levels):
             return _expected_counts(self._total_of(places), joint, levels)
         stacked, offsets = stacked_levels(levels)
-        by_level = _added(joint, stacked, int(offsets[-1]))
+        by_level = added(joint, stacked, int(offsets[-1]))
         return GroupedCounts(
             lambda: _summed(self._total_of(places), stacked, int(offsets[-1])),
             _whole(by_level),
@@ -399,7 +400,7 @@ def _indicators_of(level: Ints, size: int) -> sparse.csr_array:
     return sparse.csr_array(entries, shape=(len(level), size))
 
 
-def _added(counts: Array, groups: Integers, size: int) -> Floats:
+def added(counts: Array, groups: Integers, size: int) -> Floats:
     """Sum the D rows of `counts`, shape (D, C) for C classes, that belong to the same group; the
     result has one row for each of `size` groups. `groups` has the group of each row.
     """
@@ -418,7 +419,7 @@ def _summed(total: Matrix, level: Ints, size: int) -> Floats:
     is d.
     """
     if not is_sparse(total):
-        return _added(_added(total, level, size).T, level, size)
+        return added(added(total, level, size).T, level, size)
     return _weighted(total, _indicators_of(level, size))
 
 
@@ -500,7 +501,7 @@ def group_rows(counts: Array, groups: Integers, size: int) -> Array:
 
     Sums of whole numbers that are stored as floats are exact below 2**53.
     """
-    return _added(counts, groups, size).astype(counts.dtype)
+    return added(counts, groups, size).astype(counts.dtype)
 
 
 def masked_classes(joint: Array, label: Candidate | None) -> Array:
@@ -515,7 +516,7 @@ def group_classes(joint: Array, groups: Integers) -> Array:
     group. `groups` has the group of each class.
     """
     used = groups[: joint.shape[1]]  # a group for null may follow: no joint counts such rows
-    return _added(joint.T, used, int(used.max(initial=0)) + 1).T.astype(joint.dtype)
+    return added(joint.T, used, int(used.max(initial=0)) + 1).T.astype(joint.dtype)
 
 
 def shared_losses(
@@ -582,12 +583,14 @@ def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
     if not aside or measure.scope is not Scope.CONFIGURATION:
         return ()
     whole, out = len(summary.attributes), len(aside)
-    cause = "all of them together have too many values to be factorised at once"
     if not summary.label.there:
+        pairs, used = math.comb(whole, 2), math.comb(whole - out, 2)
         return (
             f"scores of whole configurations use the {whole - out:,} of {whole:,} attributes that have "
-            f"the fewest values: {cause}. They do not measure associations with the other attributes.",
+            f"the fewest values, because all of them together have too many values. They measure {used:,} of "
+            f"{pairs:,} pairs of attributes, and nothing about the other {pairs - used:,}.",
         )
+    cause = "all of them together have too many values to be factorised at once"
     if summary.label.kind is LabelKind.NUMBER:
         return (
             f"scores use the {whole - out:,} of {whole:,} attributes that explain the number best by "

@@ -5,7 +5,7 @@ The time does not depend on the number of rows, because every score is a functio
 and the measures of this table. It also contains the mutual information of each pair of attributes
 under each pair of masks.
 
-Score how well two masked attributes predict each other; each pair of masks is scored only once.
+Score how well two masked attributes predict each other, for all pairs of attributes at once.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from aegis.advisor import scores
 from aegis.advisor.encodings import (
     Encodings,
     RowGroups,
+    added,
     encodings,
     group_rows,
     indicators,
@@ -30,7 +31,7 @@ from aegis.advisor.encodings import (
     shared_losses,
     summary_of_one,
 )
-from aegis.advisor.fold_counts import CV_FOLDS, FoldBlocks, Interactions, pair_block
+from aegis.advisor.fold_counts import CV_FOLDS, FoldBlocks, Interactions, pair_block, widths
 from aegis.advisor.scores import (
     AttributeScore,
     AttributeScores,
@@ -44,15 +45,21 @@ from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.measures import Contingency, Cooccurrence, Encoding, Measure, Need, OrderedCounts, Scope
 from aegis.measures.association import pair_information
-from aegis.measures.columns import column_figures
-from aegis.measures.cooccurrence import ColumnCounts
+from aegis.measures.columns import column_figures, mean_of_pairs
+from aegis.measures.cooccurrence import ColumnCounts, PairSide
 from aegis.policy import Configuration, required_mask
 from aegis.summary import RANGES, AttributeSummary, Candidate, PairCounts, Summary, level_channel
 from aegis.summary.attributes import expected_reports, in_full
+from aegis.summary.cooccurrence import Matrix, is_sparse
+
+_CELLS = 1 << 22
+"""Number of cells of the tables of pairs that are counted at once, unless one table has more."""
+Masked = tuple[int, Candidate]
+"""The index of an attribute in the summary, and its mask."""
 
 
 class PairValues:
-    """Computes measures of pairs of attributes, and caches the values for later calls.
+    """Computes measures of pairs of attributes, for many pairs at once.
 
     Parameters
     ----------
@@ -68,31 +75,34 @@ class PairValues:
     def __init__(self, pairs: PairCounts, levels: Callable[[int, Candidate], Array]) -> None:
         self._pairs = pairs
         self._levels = levels
-        self._values: dict[Any, float] = {}
 
-    def value(
-        self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure
-    ) -> float:
-        """Return the value of a measure for a pair of masked attributes.
-
-        `places` are the attributes' indices, `candidates` their masks.
+    def values(self, first: Sequence[Masked], others: Sequence[Masked], measure: Measure) -> Floats:
+        """Return the value of a measure for each of m masked attributes with each of k others,
+        shape (m, k). The value of an attribute with itself means nothing.
         """
-        if places[0] > places[1]:
-            return self.value(places[::-1], candidates[::-1], measure)
-        key = (measure.name, places, candidates)
-        if key not in self._values:
-            self._values[key] = self._value(places, candidates, measure)
-        return self._values[key]
+        assert measure.of_pairs is not None
+        second = self._side(others)
+        whole = np.zeros((len(first), len(others)))
+        start = 0
+        while start < len(first):
+            stop, cells = start, 0
+            while stop < len(first) and (stop == start or cells < _CELLS):
+                cells += self._size(first[stop]) * max(int(second.bounds[-1]), self._atoms)
+                stop += 1
+            some = first[start:stop]
+            by_atom = np.concatenate([self._by_level(*own) for own in some])  # (levels, atoms)
+            columns = np.ascontiguousarray(by_atom.T)
+            block = np.concatenate([self._grouped(columns, *own) for own in others]).T
+            whole[start:stop] = measure.of_pairs(block, self._side(some), second)
+            start = stop
+        return whole
 
     def mean(self, chosen: Sequence[Candidate], measure: Measure) -> float:
         """Return the mean of a measure over all pairs of attributes; 0 if there are no pairs.
         `chosen` has the mask of each attribute.
         """
-        values = [
-            self.value((i, j), (chosen[i], chosen[j]), measure)
-            for i, j in combinations(range(len(chosen)), 2)
-        ]
-        return float(np.mean(values)) if values else 0.0
+        masked = list(enumerate(chosen))
+        return mean_of_pairs(self.values(masked, masked, measure)) if len(masked) > 1 else 0.0
 
     def mean_of_one(
         self, place: int, candidate: Candidate, others: Sequence[Candidate], measure: Measure
@@ -103,12 +113,50 @@ class PairValues:
         `place` is the index of the attribute, `candidate` its mask, and `others` has the masks of
         all attributes.
         """
-        values = [
-            self.value((place, j), (candidate, other), measure)
-            for j, other in enumerate(others)
-            if j != place
+        rest = [(j, other) for j, other in enumerate(others) if j != place]
+        return float(np.mean(self.values([(place, candidate)], rest, measure))) if rest else 0.0
+
+    @cached_property
+    def _atoms(self) -> int:
+        """The number of atoms (sets of values) of all attributes together."""
+        return int(self._pairs.offsets[-1])
+
+    def _size(self, masked: Masked) -> int:
+        """Return the number of levels (masked values) of an attribute under a mask."""
+        return widths(self._levels(*masked))
+
+    def _side(self, masked: Sequence[Masked]) -> PairSide:
+        """Return attributes with their masks as a measure of pairs takes them."""
+        rows = [
+            self._of_levels(self._pairs.joints[place].sum(axis=1)[:, None], place, candidate)[:, 0]
+            for place, candidate in masked
         ]
-        return float(np.mean(values)) if values else 0.0
+        bounds = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+        side = PairSide.of(np.concatenate(rows), bounds)
+        noisy = [i for i, (_, candidate) in enumerate(masked) if candidate.noise is not None]
+        for i in noisy:
+            side.told_apart[i] = self._told(*masked[i])
+        return side
+
+    def _by_level(self, place: int, candidate: Candidate) -> Floats:
+        """Return the rows by level (masked value) of one attribute and by atom of all attributes,
+        shape (L, D).
+        """
+        return self._grouped(self._pairs.total, place, candidate)
+
+    def _grouped(self, counts: Matrix, place: int, candidate: Candidate) -> Floats:
+        """Sum those rows of `counts` that belong to one attribute by its levels (masked values).
+        `counts` has a row for each atom of all attributes.
+        """
+        own = counts[slice(*self._pairs.offsets[place : place + 2])]
+        return self._of_levels(own.toarray() if is_sparse(own) else own, place, candidate)
+
+    def _of_levels(self, counts: Array, place: int, candidate: Candidate) -> Floats:
+        """Sum the rows of `counts`, one for each atom of an attribute, by level (masked value)."""
+        level = self._levels(place, candidate)
+        if level.ndim == 2:
+            return np.asarray(level.T @ counts)
+        return added(counts, level, widths(level))
 
     def informations(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
@@ -142,16 +190,6 @@ class PairValues:
     ) -> Array:
         levels = self._levels(places[0], candidates[0]), self._levels(places[1], candidates[1])
         return pair_block(self._pairs, places, levels, label)
-
-    def _value(
-        self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure
-    ) -> float:
-        assert measure.of_pair is not None
-        block = self._block(places, candidates).sum(axis=0)
-        told_apart = None
-        if any(candidate.noise is not None for candidate in candidates):
-            told_apart = self._told(places[0], candidates[0]), self._told(places[1], candidates[1])
-        return measure.of_pair(block, told_apart)
 
     @remembered
     def _told(self, place: int, candidate: Candidate) -> float:
@@ -288,7 +326,7 @@ class Scorer:
             return float((self._weights * values).sum() / self._weights.sum())
         key = (measure.name, label, *(choice[name] for name in self._names))
         if key not in self._values:
-            if measure.of_pair is None:
+            if measure.of_pairs is None:
                 self._values[key] = measure(self.cooccurrence(choice, measure.needs))
             else:
                 chosen = [choice[name] for name in self._names]
@@ -300,14 +338,12 @@ class Scorer:
         """Computes and caches measures that are means over pairs of attributes."""
         return PairValues(self.summary.pairs, self.levels_of)
 
-    def pair(
-        self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure
-    ) -> float:
-        """Return the value of a measure of pairs for two masked attributes.
+    def pair_values(self, masked: Sequence[Masked], measure: Measure) -> Floats:
+        """Return the value of a measure for each pair of m masked attributes, shape (m, m).
 
-        `places` are the indices of the attributes in the summary, `candidates` their masks.
+        An attribute may occur with several masks; its value with itself means nothing.
         """
-        return self._pairs.value(places, candidates, measure)
+        return self._pairs.values(masked, masked, measure)
 
     def levels_of(self, place: int, candidate: Candidate) -> Array:
         """Return the level (masked value) of each of A atoms of the attribute with index `place`,
@@ -348,7 +384,7 @@ class Scorer:
         """
         key = (measure.name, attribute.name, candidate, label)
         if key not in self._values:
-            if measure.of_pair is not None:
+            if measure.of_pairs is not None:
                 others = [a.unmasked for a in self.summary.attributes.values()]
                 place = self._names.index(attribute.name)
                 self._values[key] = self._pairs.mean_of_one(place, candidate, others, measure)

@@ -400,7 +400,7 @@ CONFIGURATION = (
         scope=Scope.CONFIGURATION,
         cost="O(m^2 N)",
         compute=columns.mean_contingency,
-        of_pair=columns.pair_contingency,
+        of_pairs=columns.contingencies,
         label=LabelKind.NONE,
     ),
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +25,7 @@ from aegis.measures.cooccurrence import (
     LabelKind,
     Measure,
     Need,
+    PairSide,
     Scope,
 )
 from aegis.measures.numerics import inverted
@@ -281,8 +282,9 @@ HELD_OUT_ANY = Measure(
 )
 
 
-def pair_contingency(block: Array, told_apart: tuple[float, float] | None = None) -> float:
-    """Return the squared contingency coefficient of two columns, corrected for chance.
+def contingencies(block: Floats, first: PairSide, second: PairSide) -> Floats:
+    """Return the squared contingency coefficient, corrected for chance, of each of m attributes
+    with each of k others, shape (m, k).
 
     Pearson's mean square contingency of two columns is
 
@@ -299,33 +301,39 @@ def pair_contingency(block: Array, told_apart: tuple[float, float] | None = None
     Parameters
     ----------
     block
-        Number of rows by the values of both columns, shape (K_a, K_b); the expected number if a
-        mask adds noise.
-    told_apart
-        If a mask adds noise, two effective numbers of values that replace K_a and K_b. Each is the
-        sum of p_a P(r | a)^2 / p_r over the true values a and the reported values r of the column.
-        None if there is no noise.
+        Number of rows by the values of the m attributes and the values of the k attributes, shape
+        (d, e); the expected number if a mask adds noise.
+    first, second
+        The m attributes, whose d values are the rows of `block`, and the k attributes.
     """
-    counts = np.asarray(block, dtype=np.float64)
-    rows, columns = counts.sum(axis=1), counts.sum(axis=0)
-    n = float(rows.sum())
-    if told_apart is None:
-        told_apart = float(np.count_nonzero(rows)), float(np.count_nonzero(columns))
-    if n <= 1 or min(told_apart) <= 1:
-        return 0.0
-    shown = counts[rows > 0][:, columns > 0]
-    rows, columns = rows[rows > 0], columns[columns > 0]
-    phi_squared = float(((shown / rows[:, None]) * (shown / columns)).sum()) - 1
-    beyond = phi_squared - (told_apart[0] - 1) * (told_apart[1] - 1) / (n - 1)
-    return beyond / (1 + abs(beyond))
+    n = float(first.rows[: first.bounds[1]].sum()) if len(first.told_apart) else 0.0
+    if n <= 1:
+        return np.zeros((len(first.told_apart), len(second.told_apart)))
+    # A value without rows has only zeros, which count nothing.
+    shares = block / np.where(first.rows > 0, first.rows, 1)[:, None]
+    shares *= block / np.where(second.rows > 0, second.rows, 1)
+    by_pair = np.add.reduceat(shares, first.bounds[:-1], axis=0)
+    phi_squared = np.add.reduceat(by_pair, second.bounds[:-1], axis=1) - 1
+    by_chance = np.outer(first.told_apart - 1, second.told_apart - 1) / (n - 1)
+    beyond = phi_squared - by_chance
+    several = (first.told_apart > 1)[:, None] & (second.told_apart > 1)
+    values: Floats = np.where(several, beyond / (1 + np.abs(beyond)), 0.0)
+    return values
 
 
 def mean_contingency(counts: Cooccurrence) -> float:
-    """Return the mean of `pair_contingency` over all pairs of attributes, or 0 if there are fewer
-    than two attributes.
+    """Return the mean of `contingencies` over all pairs of attributes, or 0 if there are fewer than
+    two attributes.
 
     The label is ignored.
     """
-    bounds = [slice(*counts.offsets[i : i + 2]) for i in range(counts.attributes)]
-    values = [pair_contingency(counts.total[a, b]) for a, b in combinations(bounds, 2)]
-    return float(np.mean(values)) if values else 0.0
+    side = PairSide.of(counts.joint.sum(axis=1), counts.offsets)
+    return mean_of_pairs(contingencies(counts.total, side, side))
+
+
+def mean_of_pairs(values: Floats) -> float:
+    """Return the mean of the values of all pairs of m attributes, given as a matrix of shape (m,
+    m); 0 if there are fewer than two attributes.
+    """
+    above = values[np.triu_indices(len(values), 1)]
+    return float(np.mean(above)) if len(above) else 0.0

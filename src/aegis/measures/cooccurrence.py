@@ -141,6 +141,36 @@ class ColumnCounts:
 
 
 @dataclass(frozen=True, eq=False)
+class PairSide:
+    """Attributes that are compared with other attributes, pair by pair.
+
+    Attributes
+    ----------
+    rows
+        Number of rows with each of the d levels (masked values) of all m attributes, shape (d,);
+        the expected number if a mask adds noise.
+    bounds
+        Index of the first level of each attribute, and then d, shape (m + 1,).
+    told_apart
+        Number of levels of each attribute that have rows, shape (m,). If a mask adds noise, it is
+        an effective number: the sum of p_a P(r | a)^2 / p_r over the true values a and the reported
+        values r.
+    """
+
+    rows: Floats
+    bounds: Ints
+    told_apart: Floats
+
+    @classmethod
+    def of(cls, rows: Array, bounds: Ints) -> PairSide:
+        """Return attributes without noise, given the number of rows of each level, and the index of
+        the first level of each attribute.
+        """
+        told = np.add.reduceat((rows > 0).astype(np.float64), bounds[:-1])
+        return cls(np.asarray(rows, dtype=np.float64), bounds, told)
+
+
+@dataclass(frozen=True, eq=False)
 class OrderedCounts:
     """How many rows have both levels of each pair, with levels (masked values) in the order of
     their values.
@@ -490,7 +520,7 @@ class Measure:
         Which values are better.
     monotone
         Whether coarser deterministic masks can only leave the measure unchanged or make it worse.
-        Estimates of hidden information rely on this. A search does not: see `trace` and `of_pair`.
+        Estimates of hidden information rely on this. A search does not: see `trace` and `of_pairs`.
     scope
         Whether the measure is computed on single attributes or on whole configurations.
     needs
@@ -516,11 +546,11 @@ class Measure:
     trace
         Relation of the measure to Pillai's trace, from which a search computes bounds. None: there
         is no such relation.
-    of_pair
-        Function that returns the value of one pair of attributes, if the measure is the mean of
-        such values. Its arguments are the number of rows by the values of both attributes, and the
-        noise terms of `pair_contingency`. Such a measure reads no label, and a search computes
-        bounds pair by pair. None: the measure reads the label.
+    of_pairs
+        Function that returns the value of each pair of attributes, shape (m, k), if the measure is
+        the mean of such values. Its arguments are those of `contingencies`: the number of rows by
+        the values of m and of k attributes, and these attributes. Such a measure reads no label,
+        and a search computes bounds from the values of pairs. None: the measure reads the label.
     doubted_by
         Name of another measure. If a record-level release scores best by this measure, the other
         measure checks whether the score is due to overfitting. None: there is no such check.
@@ -553,7 +583,7 @@ class Measure:
     processed: bool = False
     limit: Callable[[Margins], float] | None = None
     trace: Trace | None = None
-    of_pair: Callable[[Array, tuple[float, float] | None], float] | None = None
+    of_pairs: Callable[[Floats, PairSide, PairSide], Floats] | None = None
     doubted_by: str | None = None
     label: LabelKind = LabelKind.CLASSES
 

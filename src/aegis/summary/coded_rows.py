@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from threading import get_ident
 from weakref import WeakKeyDictionary
 
@@ -85,7 +86,7 @@ class CodedRows:
         init=False, repr=False, default_factory=WeakKeyDictionary
     )
 
-    @property
+    @cached_property
     def labelled(self) -> Flags:
         """Whether each of N rows has a class of the label, shape (N,)."""
         return self.label < self.classes

@@ -213,7 +213,7 @@ class Dealer:
             return np.zeros(len(label), dtype=np.int64)
         known = self.content(codes) if content is None else content
         first, second = (
-            self._with((own + _sum([(self._label, label)], place)) % PRIME, number, weight, place)
+            self._with(modulo(own + _sum([(self._label, label)], place)), number, weight, place)
             for place, own in enumerate(known)
         )
         return np.asarray(self.fold(first, second, self._numbers.number(first * PRIME + second)))
@@ -281,7 +281,7 @@ class Dealer:
         """
         if number is not None:
             positive = (number % PRIME + PRIME) % PRIME  # engines differ in the sign of a remainder
-            total = (total + positive * self._number[place] % PRIME) % PRIME
+            total = modulo(total + modulo(positive * self._number[place]))
         if weight is not None:
             more = (weight % PRIME * self._quotient + (PRIME - 1)) % PRIME  # 0 of the lowest weight
             total = (total + more * self._weight[place] % PRIME) % PRIME
@@ -293,9 +293,27 @@ class Dealer:
 
         The combined sum is squared, so that similar rows get unrelated folds.
         """
-        mixed = (first + turn % PRIME * self._turn) % PRIME
-        mixed = (mixed * mixed + second) % PRIME
-        return mixed * mixed % PRIME % self.folds
+        mixed = modulo(first + modulo(turn) * self._turn)
+        mixed = modulo(mixed * mixed + second)
+        return modulo(mixed * mixed) % self.folds
+
+
+def modulo(whole: Any) -> Any:
+    """Return whole numbers modulo the prime P = 2^31 - 1: an array, an expression of an engine, or
+    a number.
+
+    Arrays must have numbers from 0 to 2^63 - 1. Because 2^31 = 1 modulo P, their upper bits are
+    added to the lower 31 bits, which takes a third of the time of a division.
+    """
+    if not isinstance(whole, np.ndarray):
+        return whole % PRIME
+    rest = whole & PRIME
+    rest += whole >> 31
+    upper = rest >> 31
+    rest &= PRIME
+    rest += upper
+    np.subtract(rest, PRIME, out=rest, where=rest >= PRIME)
+    return rest
 
 
 def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Ints:
@@ -309,7 +327,7 @@ def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Ints:
     for factors, code in terms:
         products = np.arange(int(code.max(initial=0)) + 1, dtype=np.int64) * factors[place]
         total = total + (products % PRIME)[code]
-    return np.asarray(total % PRIME, dtype=np.int64)
+    return np.asarray(modulo(total), dtype=np.int64)
 
 
 def stable_order(keys: Ints) -> Ints:
