@@ -110,8 +110,9 @@ def on_engine(request: pytest.FixtureRequest, table: pa.Table) -> Iterator[Sourc
 
 def test_a_key_of_persons_is_found_by_what_it_fixes(panel: Source) -> None:
     traits = [Trait("male", 2, 0.66), Trait("race", 3, 0.34), Trait("y", 2, 0.6)]
-    fixed = find_fixed(panel, panel.table, {"who": 50, "month": 20}, traits)
+    fixed, varied = find_fixed(panel, panel.table, {"who": 50, "month": 20}, traits)
     assert fixed == {"who": ("male", "race")}
+    assert varied == {"who": ("y",), "month": ("male", "race", "y")}
 
 
 def test_classes_and_values_are_those_of_the_embedded_engine(people: Source) -> None:
