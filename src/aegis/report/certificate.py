@@ -149,7 +149,7 @@ def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _digests(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    for key, title in (("input", "Input"), ("output", "Release"), ("policy", "Policy")):
+    for key, title in (("output", "Release"), ("policy", "Policy")):
         digest, of = certificate[key].get("sha256"), certificate[key].get("sha256_of")
         of = DECLARED if key == "policy" else None if of == DIGESTED[0] else of
         if digest:

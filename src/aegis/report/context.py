@@ -554,6 +554,7 @@ def _provenance(advice: Advice) -> list[tuple[str, str, bool]]:
     facts += [
         (f"SHA-256 of the {name}", digest, True)
         for name, digest in summary.get("digests", {}).items()
+        if name != "input"  # with it, readers of a release could guess the suppressed rows
     ]
     if "total" in advice.timings:
         facts.append(("Time to advise", f"{advice.timings['total']:.2f}\u00a0s", False))
