@@ -21,7 +21,7 @@ from aegis.errors import NoAdmissibleConfiguration
 from aegis.masks import Suppress
 from aegis.measures import MEASURES, SHARE_KEPT, Direction, LabelKind, Measure, ModelMetric
 from aegis.policy import OwnerRule, RuleOverride
-from aegis.words import html_table, in_sentence, json_fields, jsonable, percent, predicted
+from aegis.words import Quoting, html_table, in_sentence, json_fields, jsonable, percent, predicted
 
 if TYPE_CHECKING:
     import pandas
@@ -533,11 +533,14 @@ def few_rows(advice: Advice) -> tuple[str, ...]:
     name, rows, _ = _rarest(advice)
     if advice.expectation is None or rows >= FEWEST:
         return ()
-    return (
-        f"{advice.summary['label']} = {in_sentence(name)} has {rows:,.0f} {'row' if rows == 1 else 'rows'} only: "
+    label = advice.summary["label"]
+    then = (
         "the expected metric of models may be chance, even if its standard error is small. "
-        "Merge this class with another one, or leave out its rows",
+        "Merge this class with another one, or leave out its rows"
     )
+    said = f"{label} = {in_sentence(name)} has {rows:,.0f} {'row' if rows == 1 else 'rows'} only"
+    without = f"a class of {label} has fewer than {FEWEST} rows"
+    return (Quoting(f"{said}: {then}", f"{without}: {then}"),)
 
 
 def _rare_class(advice: Advice) -> tuple[str, ...]:
@@ -549,11 +552,14 @@ def _rare_class(advice: Advice) -> tuple[str, ...]:
     name, _, share = _rarest(advice)
     if share >= RARE or MEASURES.get(advice.measure).unit == "AUC":
         return ()  # of other merits `disagreement` says more
-    return (
-        f"only {share:.1%} of the labelled rows are {advice.summary['label']} = {in_sentence(name)}: such a class "
-        f"hardly affects accuracy, and {advice.measure} weights rows, not classes. Compare with the "
-        "ranking by --measure held-out-auc",
+    label = advice.summary["label"]
+    then = (
+        f"such a class hardly affects accuracy, and {advice.measure} weights rows, not classes. Compare "
+        "with the ranking by --measure held-out-auc"
     )
+    said = f"only {share:.1%} of the labelled rows are {label} = {in_sentence(name)}"
+    without = f"less than {RARE:.0%} of the labelled rows are in the rarest class of {label}"
+    return (Quoting(f"{said}: {then}", f"{without}: {then}"),)
 
 
 def _worthless(advice: Advice) -> tuple[str, ...]:
