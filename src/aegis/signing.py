@@ -10,6 +10,7 @@ Reference: Josefsson and Liusvaara, RFC 8032 (EdDSA), section 5.1.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -141,6 +142,17 @@ def verify_seal(document: Mapping[str, Any], signature: Signature, key: PublicKe
     """
     content = {name: value for name, value in document.items() if name not in SEAL}
     return verify_bytes(canonical(content), signature, key)
+
+
+def keyed_digest(table: str, release: str, key: PrivateKey) -> str:
+    """Return a digest of a table that only the owner of the private key can compute.
+
+    The digest of a table without a key would allow readers of a release to guess its suppressed
+    rows: they could compute the digest of each guess. `table` and `release` are the digests of the
+    table and of the file made from it, so two releases of one table have different keyed digests.
+    """
+    secret = hmac.digest(key.key.private_bytes_raw(), b"aegis input of a certificate", "sha256")
+    return hmac.digest(secret, f"{table}\n{release}".encode(), "sha256").hex()
 
 
 def sign_bytes(data: bytes, key: PrivateKey) -> Signature:

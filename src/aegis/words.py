@@ -38,6 +38,31 @@ def in_sentence(value: object) -> str:
     return text if text and text == text.strip() else repr(text)
 
 
+class Quoting(str):
+    """A sentence that quotes a value of the table or a small count, together with a sentence that
+    says the same without it (`without_values`).
+
+    >>> from aegis.words import Quoting, unquoted
+    >>> said = Quoting("illness = HIV has 1 row", "a class of illness has few rows")
+    >>> said, unquoted(said), unquoted("the table was sampled")
+    ('illness = HIV has 1 row', 'a class of illness has few rows', 'the table was sampled')
+    """
+
+    __slots__ = ("without_values",)
+    without_values: str
+
+    def __new__(cls, text: str, without_values: str = "") -> Quoting:
+        """Return the sentence `text`, which quotes values, with its form `without_values`."""
+        sentence = super().__new__(cls, text)
+        sentence.without_values = without_values
+        return sentence
+
+
+def unquoted(sentence: str) -> str:
+    """Return a sentence in the form that quotes no value of the table."""
+    return sentence.without_values if isinstance(sentence, Quoting) else sentence
+
+
 def counted(number: int, singular: str, many: str | None = None) -> str:
     """Return a number together with its noun, such as "1 row" or "1,200 rows".
 

@@ -401,15 +401,11 @@ def test_certificate(tmp_path: Path) -> None:
     release = apply(source, policy, CHOSEN, output=output, certificate=paper)
     document = json.loads(paper.read_text())
     assert document == json.loads(json.dumps(release.certificate))
-    digest = {
-        name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for name, path in (("input", source), ("output", output))
-    }
-    assert document["input"] == {"origin": str(source), "rows": 80, "sha256": digest["input"]}
+    assert document["input"] == {"origin": str(source), "rows": 80}
     assert document["output"] == {
         "file": "out.parquet",
         "rows": release.released_rows,
-        "sha256": digest["output"],
+        "sha256": hashlib.sha256(output.read_bytes()).hexdigest(),
     }
     assert document["policy"]["sha256"] == policy_digest(policy)
     assert document["configuration"]["name"] == "chosen"

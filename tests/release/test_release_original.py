@@ -44,6 +44,7 @@ def test_the_original_confirms_what_only_it_shows(
     assert check.passed, list(map(str, check.mismatches))
     named = [text.partition(":")[0] for text in check.unchecked]
     assert "input" not in named
+    assert "input.digest" in named
     assert not [name for name in named if name.startswith("utility")]
     assert "input.origin" in named
 

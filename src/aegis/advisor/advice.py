@@ -21,7 +21,16 @@ from aegis.errors import NoAdmissibleConfiguration
 from aegis.masks import Suppress
 from aegis.measures import MEASURES, SHARE_KEPT, Direction, LabelKind, Measure, ModelMetric
 from aegis.policy import OwnerRule, RuleOverride
-from aegis.words import html_table, in_sentence, json_fields, jsonable, percent, predicted
+from aegis.words import (
+    Quoting,
+    html_table,
+    in_sentence,
+    json_fields,
+    jsonable,
+    percent,
+    predicted,
+    unquoted,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -528,25 +537,27 @@ def _rarest(advice: Advice) -> tuple[str, float, float]:
     return name, rows[name], rows[name] / sum(rows.values())
 
 
-def class_of_few_rows(advice: Advice) -> str | None:
+def class_of_few_rows(advice: Advice) -> Quoting | None:
     """Return how few rows a label class has, if they are too few to predict the metric of trained
     models; else None.
     """
     name, rows, _ = _rarest(advice)
     if advice.expectation is None or rows >= FEWEST:
         return None
-    noun = "row" if rows == 1 else "rows"
-    return f"{advice.summary['label']} = {in_sentence(name)} has {rows:,.0f} {noun} only"
+    label, noun = advice.summary["label"], "row" if rows == 1 else "rows"
+    said = f"{label} = {in_sentence(name)} has {rows:,.0f} {noun} only"
+    return Quoting(said, f"a class of {label} has fewer than {FEWEST} rows")
 
 
 def _few_rows(advice: Advice) -> tuple[str, ...]:
     few = class_of_few_rows(advice)
     if few is None:
         return ()
-    return (
-        f"{few}: the expected metric of models may be chance, even if its standard error is small. "
-        "Merge this class with another one, or leave out its rows",
+    then = (
+        "the expected metric of models may be chance, even if its standard error is small. "
+        "Merge this class with another one, or leave out its rows"
     )
+    return (Quoting(f"{few}: {then}", f"{unquoted(few)}: {then}"),)
 
 
 def _rare_class(advice: Advice) -> tuple[str, ...]:
@@ -558,11 +569,14 @@ def _rare_class(advice: Advice) -> tuple[str, ...]:
     name, _, share = _rarest(advice)
     if share >= RARE or MEASURES.get(advice.measure).unit == "AUC":
         return ()  # of other merits `disagreement` says more
-    return (
-        f"only {share:.1%} of the labelled rows are {advice.summary['label']} = {in_sentence(name)}: such a class "
-        f"hardly affects accuracy, and {advice.measure} weights rows, not classes. Compare with the "
-        "ranking by --measure held-out-auc",
+    label = advice.summary["label"]
+    then = (
+        f"such a class hardly affects accuracy, and {advice.measure} weights rows, not classes. Compare "
+        "with the ranking by --measure held-out-auc"
     )
+    said = f"only {share:.1%} of the labelled rows are {label} = {in_sentence(name)}"
+    without = f"less than {RARE:.0%} of the labelled rows are in the rarest class of {label}"
+    return (Quoting(f"{said}: {then}", f"{without}: {then}"),)
 
 
 def _worthless(advice: Advice) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ from aegis.requests import Configurations, RankOptions, RankRequest
 from aegis.summary import PERSON, Information, Summary
 from aegis.summary.classes import WEIGHT
 from aegis.summary.outside import MOST_ROWS, NEAR_KEY, Outside, outside_of, outside_of_codes
-from aegis.words import amount, counted
+from aegis.words import Quoting, amount, counted
 
 DEFAULT_COUNT = 50
 """Number of configurations to generate if neither the caller nor the policy gives configurations.
@@ -463,8 +463,11 @@ def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
         )
     if summary.label.unlabelled:
         notes.append(
-            f"{counted(summary.label.unlabelled, 'row without a label counts', 'rows without a label count')}"
-            " for privacy but not for scores"
+            Quoting(
+                f"{counted(summary.label.unlabelled, 'row without a label counts', 'rows without a label count')}"
+                " for privacy but not for scores",
+                "rows without a label count for privacy but not for scores",
+            )
         )
     notes += weight_notes(summary)
     if summary.sampled:

@@ -17,7 +17,7 @@ from aegis.masks import common_refinement
 from aegis.policy.labels import MUCH_IN_ONE_ROW
 from aegis.privacy.inference import LEAK, lift, predictability
 from aegis.summary.outside import Outside
-from aegis.words import in_sentence, joined, json_fields, percent
+from aegis.words import Quoting, in_sentence, joined, json_fields, percent
 
 if TYPE_CHECKING:
     from aegis.advisor.scoring import Choice
@@ -210,9 +210,14 @@ class Uncovered(Outside):
             together.setdefault(shares, []).append(name)
         for shares, names in together.items():
             are, columns = ("is", "the column") if len(names) == 1 else ("are", "the columns")
-            yield (
-                f"{joined(names)} {are} {shares}: if {columns} can be filled in only after {self.label} is known, "
-                "the utility is too high. Leave out what a model cannot know (--leave-out)"
+            then = (
+                f"if {columns} can be filled in only after {self.label} is known, the utility is too high. "
+                "Leave out what a model cannot know (--leave-out)"
+            )
+            without = f"empty in nearly all or nearly no rows with one class of {self.label}"
+            yield Quoting(
+                f"{joined(names)} {are} {shares}: {then}",
+                f"{joined(names)} {are} {without}: {then}",
             )
 
     def to_dict(self) -> dict[str, Any]:

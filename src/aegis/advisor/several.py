@@ -26,7 +26,7 @@ from aegis.measures import LabelKind, Measure
 from aegis.measures.several import combined
 from aegis.summary import AttributeSummary, Candidate, Summary
 from aegis.summary.model import TaskSummary
-from aegis.words import counted, json_fields
+from aegis.words import Quoting, counted, json_fields
 
 
 @dataclass(eq=False)
@@ -314,8 +314,11 @@ def notes_on_labels(scorer: Scorer, served: Sequence[ServedLabel]) -> tuple[str,
     """
     notes = [note for task in tasks_of(scorer) for note in task.notes]
     notes += [
-        f"{counted(missing, 'row without a value counts', 'rows without a value count')} for privacy but "
-        f"not for scores of {task.column}"
+        Quoting(
+            f"{counted(missing, 'row without a value counts', 'rows without a value count')} for privacy but "
+            f"not for scores of {task.column}",
+            f"rows without a value count for privacy but not for scores of {task.column}",
+        )
         for task in tasks_of(scorer)
         if (missing := task.task.summary.label.unlabelled)
     ]

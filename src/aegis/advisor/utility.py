@@ -36,7 +36,7 @@ from aegis.measures import (
 )
 from aegis.policy.labels import MUCH_IN_ONE_ROW
 from aegis.summary import Summary
-from aegis.words import alike, counted, json_fields, jsonable, percent
+from aegis.words import Quoting, alike, counted, json_fields, jsonable, percent, unquoted
 
 if TYPE_CHECKING:
     from aegis.advisor.scoring import Choice, Scorer
@@ -535,15 +535,23 @@ class UtilityFigure:
         """
         said: list[str] = []
         for label, own in self.labels.items():
-            said += [f"{label}: {text}" for text in own.caveats(None)]
+            said += [
+                Quoting(f"{label}: {text}", f"{label}: {unquoted(text)}")
+                for text in own.caveats(None)
+            ]
         if self.lost_classes:
             named = [f"{name} ({counted(n, 'row')})" for name, n in self.lost_classes.items()]
             more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
             classes = counted(len(named), "class vanishes", "classes vanish")
+            then = (
+                "The release suppresses all their rows, so no model can learn them. Join them with "
+                "other classes, or allow coarser masks"
+            )
             said.append(
-                f"{classes} from the label: {', '.join(named[:_NAMED])}{more}. The release suppresses all "
-                "their rows, so no model can learn them. Join them with other classes, or allow "
-                "coarser masks"
+                Quoting(
+                    f"{classes} from the label: {', '.join(named[:_NAMED])}{more}. {then}",
+                    f"{classes} from the label. {then}",
+                )
             )
         if self.rows is Rows.ALL and suppressed_rows:
             said.append(

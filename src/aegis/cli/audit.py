@@ -40,7 +40,9 @@ FIELDS = {
     "configuration.name": "name of the configuration",
     "created": "time of the certificate",
     "dropped_columns": "columns left out",
-    "input": "rows and digest of the original table",
+    "input": "rows of the original table",
+    "input.digest": "digest of the original table",
+    "input.hmac_sha256": "digest of the original table",
     "input.origin": "name of the original table",
     "input.sha256": "digest of the original table",
     "output.file": "name of the released file",
@@ -378,9 +380,15 @@ class AskedCertificate:
     )
     original: str | None = option(
         None,
-        "The table before masking. Aegis also compares its rows, its digest and the utility "
-        "with the certificate. Needs --certificate.",
+        "The table before masking. Aegis also compares its rows and the utility with the "
+        "certificate. Needs --certificate.",
         "TABLE",
+    )
+    signing_key: Path | None = option(
+        None,
+        "The private key that signed the certificate (PEM, from aegis keygen). Aegis also compares "
+        "the digest of the table before masking. Needs --original.",
+        "FILE",
     )
 
     def require(self) -> None:
@@ -391,6 +399,10 @@ class AskedCertificate:
                     f"{name} needs a certificate.",
                     hint="Add --certificate FILE.",
                 )
+        if self.signing_key is not None and self.original is None:
+            raise PolicyError(
+                "--signing-key needs the table before masking.", hint="Add --original TABLE."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -445,7 +457,9 @@ def _check(
 ) -> bool:
     """Compare the table with its certificate and print the differences; return whether there are none."""
     from aegis.release import check_certificate
+    from aegis.signing import load_private_key
 
+    signing = asked.stated.signing_key
     with reporting(quiet=asked.quiet) as progress:
         check = check_certificate(
             asked.opening.source(asked.table, quiet=asked.quiet),
@@ -453,6 +467,7 @@ def _check(
             policy=policy,
             original=asked.stated.original,
             verify_key=key,
+            signing_key=None if signing is None else load_private_key(signing),
             progress=progress,
         )
     print_check(asked.shell, check, shown(asked.table), certificate)

@@ -56,7 +56,7 @@ _SHARED: Mapping[str, tuple[str, ...]] = {
     "What is ranked": ("configurations", "generate", "search", "methods", "resume", "proxy"),
     "How it is ranked": ("measure", "merit", "models", "objective", "prefer", "estimate", "exact"),
     "What the rule covers": ("after", "leave_out", "population", "person", "rule_override"),
-    "Signatures": ("sign", "verify_key", "key_file"),
+    "Signatures": ("sign", "verify_key", "signing_key", "key_file"),
     _READING: _SYNTAX + _VALUES,
 }
 """Groups of options that several commands have, by the parameter that they fill."""

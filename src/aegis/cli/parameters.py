@@ -523,7 +523,8 @@ NoValues = Annotated[
     bool,
     typer.Option(
         "--no-values",
-        help="Show no values of the table in the report: no rows, and no columns before and after.",
+        help="Show no values of the table in the report: no rows, no columns before and after, no "
+        "values that masks learnt, and no values or counts in warnings.",
     ),
 ]
 LeaveOut = Annotated[

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -221,6 +221,10 @@ class Mask(ABC):
     def fitted(self) -> bool:
         """Whether all parameters are known, so that the mask has the same effect on any table."""
         return self.fitted_by is None or getattr(self, self.fitted_by) is not None
+
+    def unfitted(self) -> Mask:
+        """Return the mask without the parameters that `fit` learns from the data."""
+        return self if self.fitted_by is None else replace(self, **{self.fitted_by: None})
 
     def fit(self, data: ValueCounts) -> Mask:
         """Learn the mask's missing parameters from `data`, and return the fitted mask.

@@ -329,6 +329,10 @@ class Compose(Mask):
         """Whether all masks are fitted."""
         return all(mask.fitted for mask in self.masks)
 
+    def unfitted(self) -> Compose:
+        """Return the composition without the parameters that its masks learn from the data."""
+        return replace(self, masks=tuple(mask.unfitted() for mask in self.masks))
+
     def _learn(self, data: ValueCounts) -> Compose:
         """Return the composition with each mask fitted to the result of the previous mask."""
         fitted = []

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aegis.words import counted, percent, predicted, short
+from aegis.words import counted, percent, predicted, short, unquoted
 
 if TYPE_CHECKING:
     from aegis.advisor import Advice, Ranked
@@ -294,7 +294,7 @@ def _doubt(advice: Advice) -> str:
     from aegis.advisor.advice import class_of_few_rows  # loads NumPy, which no help needs
 
     few = class_of_few_rows(advice)
-    return "" if few is None else f"{few}, so this may be chance."
+    return "" if few is None else f"{unquoted(few)}, so this may be chance."
 
 
 def _least(figure: UtilityFigure) -> str:

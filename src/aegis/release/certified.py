@@ -40,7 +40,9 @@ from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.privacy.report import FORMER_NOTES
 from aegis.release.auditing import Audit, audit, audit_rows
 from aegis.release.certified_policy import (
+    as_certified,
     certified_population,
+    digest_of_original,
     incomparable,
     mask_parameters,
     names_hierarchies,
@@ -66,8 +68,8 @@ from aegis.release.possible import (
 )
 from aegis.release.released import CERTIFICATE_VERSION, texts_of, with_hidden
 from aegis.release.writing import learnt_bounds, odd_values
-from aegis.signing import SEAL, PublicKey, Signature, sealed_digest, verify_seal
-from aegis.sources import Reading, Source, open_table
+from aegis.signing import SEAL, PrivateKey, PublicKey, Signature, sealed_digest, verify_seal
+from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
 from aegis.summary.leaves import without_hierarchy
 from aegis.words import joined
@@ -113,6 +115,7 @@ def check_certificate(
     policy: Policy | str | Path | Mapping[str, Any] | None = None,
     original: Any = None,
     verify_key: PublicKey | None = None,
+    signing_key: PrivateKey | None = None,
     progress: Progress = SILENT,
 ) -> CertificateCheck:
     """Check whether a certificate matches this table, and whether all its figures are correct.
@@ -131,10 +134,12 @@ def check_certificate(
         The policy of the release, if you have it. Aegis compares its digest, and uses its
         hierarchies for rules that need them.
     original
-        The original table, if you have it. Aegis then also compares its rows, its digest and the
-        utility.
+        The original table, if you have it. Aegis then also compares its rows and the utility.
     verify_key
         Public key. If you give it, the certificate must have a valid signature for it.
+    signing_key
+        The private key that signed the certificate. With it, Aegis also compares the digest of the
+        original table.
     progress
         Receives the steps.
 
@@ -156,9 +161,9 @@ def check_certificate(
     """
     document = read_certificate(certificate)
     declared = None if policy is None else as_policy(policy)
-    source = _as_certified(open_table(table), document)
+    source = as_certified(open_table(table), document)
     check = _Check(source, document, declared, verify_key, progress)
-    return check.done(original)
+    return check.done(original, signing_key)
 
 
 def read_certificate(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -186,19 +191,6 @@ def read_certificate(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]
     return document
 
 
-def _as_certified(source: Source, document: Mapping[str, Any]) -> Source:
-    """Return the table; if codes look like numbers, read them as the texts that are certified."""
-    stated = names_in(document["output"].get("text")) or []
-    texts = [name for name in stated if name in {*source.columns} - {*texts_of(source)}]
-    if source.dialect is None or not source.files or not texts:
-        return source
-    said = source.reading or Reading()
-    numbers = tuple(name for name in said.numbers if name not in texts)
-    return open_table(
-        source.origin, reading=replace(said, text=(*said.text, *texts), numbers=numbers)
-    )
-
-
 class _Check:
     """The steps of comparing a table with its certificate. They record differences in `mismatches`,
     and fields that cannot be checked in `unchecked`.
@@ -223,7 +215,7 @@ class _Check:
         self.of_input: list[str] = []
         self.original: Source | None = None
 
-    def done(self, original: Any) -> CertificateCheck:
+    def done(self, original: Any, signing_key: PrivateKey | None) -> CertificateCheck:
         with self.progress.step("Holding the table against its certificate"):
             self._seal()
             self.mismatches += impossible(self.document, self.source.rows)
@@ -233,7 +225,7 @@ class _Check:
                 reading = None if self.declared is None else self.declared.reading
                 self.original = open_table(original, reading=reading)
             audit_of_rule = self._content()
-            self._original()
+            self._original(signing_key)
             self._rest()
         return CertificateCheck(tuple(self.mismatches), tuple(self.unchecked), audit_of_rule)
 
@@ -314,7 +306,11 @@ class _Check:
             return None
 
     def _file(self) -> None:
-        self._digest("output", self.source)
+        if reason := incomparable(self.document["output"], self.source):
+            self.unchecked.append(f"output.sha256: {reason}")
+        else:
+            said = self.document["output"].get("sha256")
+            self._differs("output.sha256", said, self.source.digest())
         self._differs("output.rows", self.document["output"].get("rows"), self.source.rows)
         if self.source.dialect is not None:
             self._texts(self.document["output"].get("text"))
@@ -324,13 +320,6 @@ class _Check:
             self.unchecked.append("output.text: earlier certificates do not state it")
         else:
             self._differs("output.text", stated, texts_of(self.source))
-
-    def _digest(self, what: str, source: Source) -> None:
-        """Record if a table does not have the certified digest of `what` (input or output)."""
-        if reason := incomparable(self.document[what], source):
-            self.unchecked.append(f"{what}.sha256: {reason}")
-        else:
-            self._differs(f"{what}.sha256", self.document[what].get("sha256"), source.digest())
 
     def _policy(self) -> None:
         """Record differences from the user's policy or, without it, from the policy's digest."""
@@ -764,14 +753,18 @@ class _Check:
             of_input.append("utility.kept")
         self.of_input = of_input
 
-    def _original(self) -> None:
+    def _original(self, key: PrivateKey | None) -> None:
         """Record differences from the original table or, without this table, the unchecked fields."""
         if self.original is None:
             self.unchecked += [
                 f"{', '.join(('input', *self.of_input))}: {_OF_INPUT} (--original TABLE)"
             ]
             return
-        self._digest("input", self.original)
+        compared = digest_of_original(self.document, self.original, key)
+        if isinstance(compared, str):
+            self.unchecked.append(compared)
+        else:
+            self._differs(compared.what, compared.certified, compared.measured)
         for mismatch in original_differs(self.document, self.original, self.source, self.declared):
             self._differs(mismatch.what, mismatch.certified, mismatch.measured)
         self.unchecked.append("input.origin: files may be renamed")

@@ -12,10 +12,27 @@ from typing import Any
 from aegis.masking import masked_population
 from aegis.masks import Mask
 from aegis.policy import Policy
-from aegis.release.possible import Mismatch, alike, differing
-from aegis.release.released import utility_of
-from aegis.sources import DIGESTED, Source
+from aegis.release.possible import Mismatch, alike, differing, names_in
+from aegis.release.released import texts_of, utility_of
+from aegis.signing import PrivateKey, keyed_digest
+from aegis.sources import DIGESTED, Reading, Source, open_table
 from aegis.words import jsonable
+
+_NO_DIGEST = "the certificate states none, so another table with the same figures passes, too"
+_KEYED = "give the private key that signed the certificate (--signing-key)"
+
+
+def as_certified(source: Source, document: Mapping[str, Any]) -> Source:
+    """Return the table; if codes look like numbers, read them as the texts that are certified."""
+    stated = names_in(document["output"].get("text")) or []
+    texts = [name for name in stated if name in {*source.columns} - {*texts_of(source)}]
+    if source.dialect is None or not source.files or not texts:
+        return source
+    said = source.reading or Reading()
+    numbers = tuple(name for name in said.numbers if name not in texts)
+    return open_table(
+        source.origin, reading=replace(said, text=(*said.text, *texts), numbers=numbers)
+    )
 
 
 def names_hierarchies(policy: Mapping[str, Any]) -> bool:
@@ -73,6 +90,29 @@ def incomparable(said: Mapping[str, Any], source: Source) -> str:
     if source.digest_of == ordered:
         return "rows that are in no file have no digest"
     return f"it is a digest of {stated}" + ", see --engine spark" * (stated == unordered)
+
+
+def digest_of_original(
+    document: Mapping[str, Any], original: Source, key: PrivateKey | None
+) -> Mismatch | str:
+    """Return the digest of the original table in a certificate (`document`) and the measured one;
+    if they cannot be compared, return the field and the reason.
+
+    A certificate that is signed with `key` states a digest that needs this key, and an unsigned one
+    states none. Earlier versions of Aegis wrote the digest without a key.
+    """
+    said = document["input"]
+    name = "hmac_sha256" if "hmac_sha256" in said else "sha256"
+    if name not in said:
+        return f"input.digest: {_NO_DIGEST}"
+    if reason := incomparable(said, original):
+        return f"input.{name}: {reason}"
+    measured = original.digest()
+    if name == "hmac_sha256":
+        if key is None:
+            return f"input.{name}: {_KEYED}"
+        measured = keyed_digest(measured, str(document["output"].get("sha256")), key)
+    return Mismatch(f"input.{name}", said[name], measured)
 
 
 def original_differs(

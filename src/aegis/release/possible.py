@@ -271,6 +271,7 @@ def _fields(document: Mapping[str, Any], rows: int) -> list[tuple[Path, Possible
     listed = {
         "created": Possible("a time in ISO 8601", _is_time),
         "input.sha256": _DIGEST,
+        "input.hmac_sha256": _DIGEST,
         "*.sha256_of": Possible(" or ".join(DIGESTED), DIGESTED.__contains__),
         "after.*.certificate": _DIGEST,
         "unseen_rows.*": number_of_rows,

@@ -24,6 +24,7 @@ from aegis.measures import MEASURES
 from aegis.measures.several import combined
 from aegis.policy import Policy, policy_digest, policy_mapping
 from aegis.release.auditing import Audit
+from aegis.signing import PrivateKey, keyed_digest
 from aegis.sources import Reading, Source, open_table
 from aegis.summary import Summary, count_classes, summarize
 from aegis.summary.build import summarize_stored
@@ -305,7 +306,12 @@ class Released:
 
 
 def certify(
-    release: Released, source: Source, output: Source, policy: Policy, how: Mapping[str, Any]
+    release: Released,
+    source: Source,
+    output: Source,
+    policy: Policy,
+    how: Mapping[str, Any],
+    key: PrivateKey | None = None,
 ) -> dict[str, Any]:
     """Return the certificate of a released file.
 
@@ -314,12 +320,22 @@ def certify(
     release
         The verified release.
     source, output
-        The input, and the written file. The certificate has the digests of both.
+        The input, and the written file. The certificate has the digest of the written file.
     policy
         The policy of the release.
     how
         A description of how the release was made: its configuration or its record-level method.
+    key
+        Private key that signs the certificate. With it, the certificate also has a digest of the
+        input that only the owner of the key can compute.
+
+    Raises
+    ------
+    DataError
+        A file of the input or of the output was changed after it was opened.
     """
+    source.require_unchanged()
+    written = _digest(output)
     return {
         "certificate": CERTIFICATE_VERSION,
         "aegis": __version__,
@@ -327,13 +343,13 @@ def certify(
         "input": {
             "origin": source.origin,
             "rows": source.rows,
-            **_digest(source),
+            **({} if key is None else _keyed(source, written["sha256"], key)),
             **({} if source.dialect is None else {"dialect": jsonable(source.dialect)}),
         },
         "output": {
             "file": None if release.path is None else Path(release.path).name,
             "rows": release.released_rows,
-            **_digest(output),
+            **written,
             **({} if output.dialect is None else {"text": texts_of(output)}),
         },
         "policy": {"sha256": policy_digest(policy), **policy_mapping(policy)},
@@ -360,8 +376,18 @@ def texts_of(source: Source) -> list[str]:
 
 def _digest(source: Source) -> dict[str, str]:
     """Return the digest of a table and, unless it is of files, what it was computed from."""
-    of = {} if source.files else {"sha256_of": source.digest_of}
-    return {"sha256": source.digest(), **of}
+    return {"sha256": source.digest(), **_digest_of(source)}
+
+
+def _keyed(source: Source, release: str, key: PrivateKey) -> dict[str, str]:
+    """Return the keyed digest of a table from which the release with the digest `release` was made,
+    and what it was computed from.
+    """
+    return {"hmac_sha256": keyed_digest(source.digest(), release, key), **_digest_of(source)}
+
+
+def _digest_of(source: Source) -> dict[str, str]:
+    return {} if source.files else {"sha256_of": source.digest_of}
 
 
 def refuse_unplanned(checked: Audit, expected: int) -> None:

@@ -330,7 +330,8 @@ def _certified(
             plan.source, made, plan.policy, measure=request.measure, measured=plan.measured
         )
     release = replace(release, utility=utility)
-    stated = certify(release, plan.source, made, plan.policy, plan.how(release))
+    how = plan.how(release)
+    stated = certify(release, plan.source, made, plan.policy, how, request.key)
     document = seal(json.loads(json.dumps(stated)), request.key)  # as its JSON holds it
     write_certificate(draft, document)
     return replace(release, certificate=document)

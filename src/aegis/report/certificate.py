@@ -16,6 +16,7 @@ from aegis.report.render import environment
 from aegis.report.sections import KeyFigure, mask_words, release_facts, unique_figure
 from aegis.report.words import clean, count, measured, percent, portion, share
 from aegis.sources.source import DIGESTED
+from aegis.words import unquoted
 
 DECLARED = "declarations"
 """What the digest of a policy covers: its declarations, and not the bytes of its file.
@@ -48,7 +49,7 @@ def render_certificate(document: str | Path | Mapping[str, Any]) -> str:
         "masks": list(_columns(certificate)),
         "dropped": [clean(name, limit=120) for name in certificate.get("dropped_columns") or ()],
         "privacy": list(_privacy(audit)),
-        "notes": list(cautions_of(certificate)),
+        "notes": [unquoted(text) for text in cautions_of(certificate)],
         "digests": list(_digests(certificate)),
         "version": clean(certificate.get("aegis", __version__), limit=40),
     }
@@ -149,7 +150,7 @@ def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _digests(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    for key, title in (("input", "Input"), ("output", "Release"), ("policy", "Policy")):
+    for key, title in (("output", "Release"), ("policy", "Policy")):
         digest, of = certificate[key].get("sha256"), certificate[key].get("sha256_of")
         of = DECLARED if key == "policy" else None if of == DIGESTED[0] else of
         if digest:

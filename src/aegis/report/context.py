@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from aegis._version import __version__
 from aegis.advisor.scoring import utility_kept
+from aegis.masks import Mask
 from aegis.measures import MEASURES, Measure, Need
 from aegis.present import ExpectedFigure, Finding, label_lines, label_words, ranked_words
 from aegis.privacy import PrivacyReport, PrivacyRule
@@ -41,7 +43,7 @@ from aegis.report.words import (
     sentence,
     share,
 )
-from aegis.words import counted, json_fields, jsonable, predicted
+from aegis.words import counted, json_fields, jsonable, predicted, unquoted
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
@@ -65,6 +67,9 @@ HEADLINE_LIMIT = 60
 
 YAML_LIMIT = 60_000
 """Number of characters of YAML that are shown, because inline hierarchies can be long."""
+
+LEAST = 10
+"""A report without values shows no count below this number of rows, if the rule has no k."""
 
 _NOT_RELEASED = {"identifier": "identifier", "ignore": "ignored by the policy"}
 
@@ -98,7 +103,7 @@ def build_context(
     rule = _rule(advice.policy)
     best = advice.best
     subject = best or advice.closest
-    estimated = advice.estimated
+    estimated, values = advice.estimated, shown is not None
     return {
         "title": clean(title, limit=NAME_LIMIT),
         "table": _table(advice),
@@ -109,12 +114,12 @@ def build_context(
         "confidence": confidence_section(advice),
         "noise": None if subject is None else subject.differential_privacy,
         "key_figures": _key_figures(advice, subject, before, after, finest=finest),
-        "warnings": list(advice.warnings),
+        "warnings": [text if values else unquoted(text) for text in advice.warnings],
         "labels": label_lines(advice),
         "by_label": [r for r in advice.ranking[:TOP] if r.labels],
-        "attributes": _attributes(subject, advice, measure) if subject else [],
+        "attributes": _attributes(subject, advice, measure, values=values) if subject else [],
         "withheld": _withheld(advice),
-        "ranking": _ranking(advice, measure),
+        "ranking": _ranking(advice, measure, values=values),
         "records": [r for r in advice.ranking if r.method is not None],
         "losses": LOSSES,
         "estimates": [r for r in advice.ranking if r.estimate is not None],
@@ -126,8 +131,8 @@ def build_context(
         "binding": advice.binding,
         "total": advice.summary["rows"],
         "top": TOP,
-        "yaml": _documents(advice, subject),
-        "provenance": _provenance(advice),
+        "yaml": _documents(advice, subject, values=values),
+        "provenance": _provenance(advice, values=values),
     }
 
 
@@ -288,9 +293,19 @@ def _key_figures(
     return figures if alone is None else [*figures, alone]
 
 
-def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[str, Any]]:
+def _few(rows: int, advice: Advice, *, values: bool) -> str:
+    """Return a number of rows as text; without `values`, say only that it is below the k of the
+    rule, or below 10 if the rule has no k.
+    """
+    least = (advice.policy.get("privacy") or {}).get("k") or LEAST
+    return f"fewer than {least}" if not values and 0 < rows < least else count(rows)
+
+
+def _attributes(
+    subject: Ranked, advice: Advice, measure: Measure, *, values: bool
+) -> list[dict[str, Any]]:
     """Return the mask and the utility of each attribute of a configuration (`subject`), in the
-    order of the policy.
+    order of the policy. Without `values`, masks have no parameters that were learnt from the table.
     """
     known, rows = advice.summary["attributes"], advice.label_rows
     columns = advice.stated_utility(subject).columns
@@ -315,13 +330,13 @@ def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[
                 "role": "label"
                 if name in (advice.summary["label"], *advice.summary.get("labels", ()))
                 else about.get("role", ""),
-                "mask": clean(mask, limit=120),
-                "words": mask_words(mask),
+                "mask": clean(mask if values else _unfitted(mask), limit=120),
+                "words": mask_words(mask if values else _unfitted(mask)),
                 "untouched": str(mask) == "identity",
                 "dropped": str(mask) == "suppress",
                 "meaning": clean(getattr(mask, "summary", ""), limit=NAME_LIMIT),
                 "values": count(about.get("values")),
-                "nulls": about.get("nulls", 0) and count(about["nulls"]),
+                "nulls": about.get("nulls", 0) and _few(about["nulls"], advice, values=values),
                 "unmasked": shown[0],
                 "masked": shown[1],
                 "kept": percent(utility),
@@ -346,7 +361,11 @@ def _withheld(advice: Advice) -> list[dict[str, str]]:
     ]
 
 
-def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
+def _unfitted(mask: Any) -> Any:
+    return mask.unfitted() if isinstance(mask, Mask) else mask
+
+
+def _ranking(advice: Advice, measure: Measure, *, values: bool) -> dict[str, Any]:
     """Return the first entries of the ranking as a table, and the points of the ranking's charts."""
     total = advice.summary["rows"]
     shown = advice.ranking[:TOP]
@@ -363,7 +382,7 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
         "rows": [
             {
                 **_ranked_row(place, r, total, first=r is advice.best),
-                "differs": _differences(r, shown[0]),
+                "differs": _differences(r, shown[0], values=values),
             }
             for place, r in enumerate(shown, 1)
         ],
@@ -417,11 +436,14 @@ def _changed(ranked: Ranked, first: Ranked) -> dict[str, Any]:
     return {name: mask for name, mask in own.items() if str(mask) != str(others[name])}
 
 
-def _differences(ranked: Ranked, first: Ranked) -> str:
+def _differences(ranked: Ranked, first: Ranked, *, values: bool) -> str:
     """Return, as text, the masks of a configuration that differ from those of the best
     configuration (`first`).
     """
-    changed = (f"{name}: {mask_words(mask)}" for name, mask in _changed(ranked, first).items())
+    changed = (
+        f"{name}: {mask_words(mask if values else _unfitted(mask))}"
+        for name, mask in _changed(ranked, first).items()
+    )
     return clean("; ".join(changed), limit=400)
 
 
@@ -517,11 +539,17 @@ def _in_one_phrase(criteria: Sequence[str]) -> str:
     return clean(phrase, limit=200).replace(" = ", "\u00a0=\u00a0")
 
 
-def _documents(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
-    """Return the policy and the recommended (or else closest) configuration `subject` as YAML text."""
+def _documents(advice: Advice, subject: Ranked | None, *, values: bool) -> dict[str, Any]:
+    """Return the policy and the recommended (or else closest) configuration `subject` as YAML text.
+    Without `values`, masks have no parameters that were learnt from the table.
+    """
     chosen: Mapping[str, Any] | None = None
     if subject is not None and not advice.masked_tables:  # whose masks are not known
-        chosen = {"configurations": {subject.name: subject.masks}}
+        own = subject.configuration
+        masks = (
+            own if values else replace(own, masks={n: _unfitted(m) for n, m in own.masks.items()})
+        )
+        chosen = {"configurations": {subject.name: masks.spec()}}
         if subject.method is not None:
             chosen = subject.method.recipe.to_dict()
         if advice.stated_measure is not None:  # as `aegis advise -o` writes it
@@ -540,27 +568,28 @@ def _yaml(data: Mapping[str, Any]) -> dict[str, Any]:
     return {"text": shown, "cut": cut, "characters": count(len(text)), "encoded": encoded}
 
 
-def _provenance(advice: Advice) -> list[tuple[str, str, bool]]:
+def _provenance(advice: Advice, *, values: bool) -> list[tuple[str, str, bool]]:
     """Return the facts from which the figures of the report come: versions, counts and digests.
     Each has a name, a text, and whether the text is a digest.
     """
     summary = advice.summary
     facts = [("Aegis", __version__, False), ("Rows summarised", count(summary["rows"]), False)]
     if advice.estimated is None:
-        facts += _exact_facts(advice)
+        facts += _exact_facts(advice, values=values)
     facts.append(("Ranked", ranked_words(advice), False))
     if not advice.masked_tables:
         facts.append(("Combinations of the candidates", count(advice.combinations), False))
     facts += [
         (f"SHA-256 of the {name}", digest, True)
         for name, digest in summary.get("digests", {}).items()
+        if name != "input"  # with it, readers of a release could guess the suppressed rows
     ]
     if "total" in advice.timings:
         facts.append(("Time to advise", f"{advice.timings['total']:.2f}\u00a0s", False))
     return facts
 
 
-def _exact_facts(advice: Advice) -> list[tuple[str, str, bool]]:
+def _exact_facts(advice: Advice, *, values: bool) -> list[tuple[str, str, bool]]:
     """Return those facts on the origin of the figures that only a summary with exact counts has.
     Each has a name, a text, and whether the text is a digest.
     """
@@ -568,7 +597,7 @@ def _exact_facts(advice: Advice) -> list[tuple[str, str, bool]]:
     joint = summary["cooccurrence_rows"]
     how = f"a seeded sample of {rows(joint)}" if summary["sampled"] else f"all {rows(joint)}"
     return [
-        ("Rows without a label", count(summary["unlabelled_rows"]), False),
+        ("Rows without a label", _few(summary["unlabelled_rows"], advice, values=values), False),
         *_weights(summary.get("weights")),
         ("Joint counts of attributes from", how, False),
     ]

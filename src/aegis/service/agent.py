@@ -363,6 +363,7 @@ class Agent:
                 output=masked,
                 certificate=certificate,
                 measure=job.task.get("measure"),
+                key=self.settings.key,
                 progress=life,
             )
             text = certificate.read_text(encoding="utf-8")

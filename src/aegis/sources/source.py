@@ -333,12 +333,8 @@ class Source:
         """
         sha = hashlib.sha256()
         if self.files:
-            for path, stamp in zip(self.files, self.stamps, strict=True):
-                if stamp is None or _stamp(path) != stamp:
-                    raise DataError(
-                        f"{path} was changed or deleted after it was opened.",
-                        hint="Open the table again, and repeat what you did with it.",
-                    )
+            self.require_unchanged()
+            for path in self.files:
                 with path.open("rb") as file:
                     while chunk := file.read(1 << 20):
                         sha.update(chunk)
@@ -352,6 +348,15 @@ class Source:
             for column in batch.columns:
                 sha.update(_column_bytes(column))
         return sha.hexdigest()
+
+    def require_unchanged(self) -> None:
+        """Raise `DataError` if a file was changed or deleted after the table was opened."""
+        for path, stamp in zip(self.files, self.stamps, strict=True):
+            if stamp is None or _stamp(path) != stamp:
+                raise DataError(
+                    f"{path} was changed or deleted after it was opened.",
+                    hint="Open the table again, and repeat what you did with it.",
+                )
 
     def content_digest(self) -> str:
         """Return a digest of the rows that depends neither on their order nor on the file in which

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ _RANGE = re.compile(r"#[^\n]*?\bvalues?, (\S+) to (\S+)")
 """The comment of a proposed policy about a number: "119 values, 0 to 99999"."""
 _EDGES = re.compile(r"edges\W{1,4}\[([^\]]*)\]")
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
+_OF_TABLE = re.compile(r"\bInput, SHA-256|SHA-256 of the input\b")
+"""Titles of the digest of the original table on pages of earlier versions."""
 _WORD = re.compile(r"[^\s\"'\[\]{}(),:;<>=]+(?: [^\s\"'\[\]{}(),:;<>=]+){0,3}")
 LEAST_TEXT = 3
 """Smallest length of a value that is searched, because shorter texts occur by chance."""
@@ -32,6 +35,9 @@ class DocumentLeak:
         may belong to one person.
     cuts
         Number of cut points that were learnt from the data; each is a value of the data.
+    digests_of_table
+        Number of digests of the original table that need no key. A reader who also has the release
+        can guess suppressed rows, and compute the digest of each guess.
     rare
         For each attribute, the number of values in the document that have fewer rows than the
         threshold. It is known only if a summary was given.
@@ -42,13 +48,14 @@ class DocumentLeak:
     kind: str
     extremes: int
     cuts: int
+    digests_of_table: int
     rare: dict[str, int]
     findings: tuple[str, ...]
 
     @property
     def clean(self) -> bool:
         """Whether the document reveals nothing about single persons that the audit can find."""
-        return not self.extremes and not self.rare
+        return not (self.extremes or self.digests_of_table or self.rare)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -81,9 +88,32 @@ def audit_document(
             hits = len(values & words)
             if hits:
                 rare[name] = max(rare.get(name, 0), hits)
-    return DocumentLeak(
-        kind, extremes, cuts, rare, tuple(_told(text, extremes, cuts, rare, summaries))
-    )
+    digests = _digests_of_table(text, kind)
+    told = (*_told_of_digests(digests), *_told(text, extremes, cuts, rare, summaries))
+    return DocumentLeak(kind, extremes, cuts, digests, rare, told)
+
+
+def _digests_of_table(text: str, kind: str) -> int:
+    """Return how often a document states a digest of the original table that needs no key, as
+    certificates and pages of earlier versions of Aegis do.
+    """
+    if kind != "certificate":
+        return len(_OF_TABLE.findall(text))
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return 0
+    said = document.get("input") if isinstance(document, dict) else None
+    return int(isinstance(said, dict) and said.get("sha256") is not None)
+
+
+def _told_of_digests(digests: int) -> Iterable[str]:
+    if digests:
+        yield (
+            "it states the digest of the original table (input.sha256): a reader who also has the "
+            "release can try values of the suppressed rows, and the digest confirms the right guess. "
+            "Make the release and its certificate again; this version of Aegis does not state the digest"
+        )
 
 
 def _words(text: str) -> set[str]:

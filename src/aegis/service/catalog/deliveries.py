@@ -319,6 +319,7 @@ def _require_certificate(text: str, digest: str, rows: int | None, request: Requ
         output, privacy = document["output"], document["privacy"]
         policy, masks = document["policy"], document["configuration"]["masks"]
         told = output["sha256"], policy["sha256"], privacy["passed"], output["rows"]
+        guessable = "sha256" in document["input"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CatalogError(
             "The certificate is not one that Aegis writes.", hint="Have the agent make it again."
@@ -333,6 +334,7 @@ def _require_certificate(text: str, digest: str, rows: int | None, request: Requ
             ("its masks are not those that were approved", masks == json.loads(json.dumps(wanted))),
             ("it says that the rule is not met", told[2] is True),
             ("it is of another number of rows", rows is None or told[3] == rows),
+            ("it states the digest of the unmasked table without a key", not guessable),
         )
         if not fits
     ]
