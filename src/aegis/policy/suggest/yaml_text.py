@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePath
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -24,6 +25,7 @@ from aegis.policy.load import VERSION
 from aegis.policy.model import Policy, Role
 from aegis.policy.suggest.facts import ColumnFacts, ColumnProfile
 from aegis.policy.suggest.names import names_survey_weight, read_words, word_list
+from aegis.privacy.report import UNPROTECTED
 from aegis.words import in_sentence, percent
 
 if TYPE_CHECKING:
@@ -125,11 +127,12 @@ def scalar(text: str) -> str:
 
 
 def flow(value: Any) -> str:
-    """Return a list or a mapping as YAML text on one line."""
+    """Return a list, a mapping, a number or a flag as YAML text on one line."""
     written: str = yaml.safe_dump(
         value, default_flow_style=True, allow_unicode=True, sort_keys=False, width=math.inf
     )
-    return written.rstrip("\n")
+    # After a single number or flag, PyYAML writes "...", the end of a document.
+    return written.removesuffix("...\n").rstrip("\n")
 
 
 def describe(facts: ColumnFacts) -> str:
@@ -267,7 +270,7 @@ def _header(
         yield "# some values are much more frequent than others."
     if not policy.quasi_identifiers:
         yield "#"
-        yield "# WARNING: no column looks like a quasi-identifier. Unless you name some, the rule protects nothing."
+        yield from (f"# {line}" for line in wrap(f"WARNING: {UNPROTECTED}.", width=98))
 
 
 def _measure(policy: Policy) -> str:
