@@ -37,6 +37,7 @@ from aegis.policy.suggest.roles import (
 from aegis.policy.suggest.yaml_text import (
     ASKED_OF_WEIGHT,
     declared_weight,
+    is_likely_weight,
     likely_weight,
     render,
     show,
@@ -318,6 +319,9 @@ def _profile(facts: ColumnFacts, role: Role, reason: str, warning: str = "") -> 
 
 def _propose(facts: ColumnFacts) -> ColumnProfile:
     role, reason = propose_role(facts)
+    if role is Role.FEATURE and is_likely_weight(facts):
+        said = "may be the weight of a row, which can single it out: not released unless you say so"
+        return ColumnProfile(facts, Role.IGNORE, said)
     return _profile(facts, role, reason, warn_of(facts, role))
 
 
