@@ -120,9 +120,13 @@ def test_whole_numbers_that_all_are_dates_are_dates(numbers: list[int], role: Ro
 
 
 def test_numbers_of_a_hospital_in_a_small_table_without_names_of_columns() -> None:
-    numbers = [518_476 + 7_919 * (i % 570) for i in range(ROWS)]
-    found = profiles(c3=numbers, c4=[i % 40 for i in range(ROWS)])
-    assert found["c3"].role is IDENTIFIER
+    rows = range(300)
+    numbers = [518_476 + 7_919 * (i % 284) for i in rows]
+    proposed = check(
+        pa.table({"c3": numbers, "c4": [i % 40 for i in rows], "y": [0, 1] * 150}), "y"
+    )
+    assert proposed.profiles["c3"].role is IDENTIFIER
+    assert proposed.person is None  # the few numbers that come back may be chance
 
 
 def test_times_in_seconds_do_not_number_persons() -> None:

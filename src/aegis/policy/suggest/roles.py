@@ -90,6 +90,12 @@ The other values mostly say that the identifier is not known.
 PARTLY = 0.1
 """Smallest share of such values for which `init` asks you about the column."""
 
+SECONDS = "Write the times as seconds in a column of numbers (02:33:01 is 9181)"
+"""How to use a column of times of day or durations, for which Aegis has no mask."""
+
+TIMES = ("time", "interval")
+"""Beginnings of the types of such columns."""
+
 _IDENTIFYING_SHAPES = {
     "email": "e-mail addresses",
     "uuid": "UUIDs",
@@ -380,7 +386,9 @@ def is_code(facts: ColumnFacts) -> bool:
 
 def _reason_to_ignore(facts: ColumnFacts) -> str | None:
     if facts.kind is None:
-        return f"no mask works on type {facts.dtype}"
+        said = f"no mask works on type {facts.dtype}"
+        seconds = f"{SECONDS[0].lower()}{SECONDS[1:]}"
+        return f"{said}: {seconds}" if facts.dtype.startswith(TIMES) else said
     if facts.values == 0:
         return "null in every row"
     if facts.distinct < 2 and facts.nulls == 0:
@@ -589,7 +597,9 @@ def person_evidence(facts: ColumnFacts) -> PersonEvidence:
         number = _is_bare(facts) and (_comes_back(facts) or facts.even)
     if number:
         return PersonEvidence.RECORD
-    keyed = concept is None and _reason_by_keys(facts, None) is not None
+    # In a small table, hardly any number repeats: that says nothing of persons with several rows.
+    small = facts.kind is Kind.INTEGER and facts.peak > KEY_PEAK
+    keyed = concept is None and not small and _reason_by_keys(facts, None) is not None
     if keyed and not names_survey_weight(facts.spoken):
         return PersonEvidence.REPEATS
     return PersonEvidence.NONE
