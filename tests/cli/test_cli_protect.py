@@ -32,6 +32,7 @@ COUNTS = ("--level", "counts", "--key-file", "secret.key")
         ((*PROTECT, "--level", "counts"), "none was given"),
         ((*PROTECT, "--level", "counts", "--key-file", "no.key"), "Cannot read the key file"),
         ((*PROTECT, *NOISE, "--ledger", "house.ledger"), "go together"),
+        ((*PROTECT, "--ledger", "house.ledger"), "Level noise also needs a budget"),
         ((*PROTECT, *NOISE, "--ledger", "none.ledger", "--population", "p"), "no ledger"),
         ((*PROTECT, *PAID[:-1], "strangers"), "strangers"),
         ((*PROTECT, *PAID, "--unit", "persons"), "protects rows"),

@@ -261,3 +261,26 @@ def test_init_says_in_words_that_no_row_stands_out(said, walk: Path) -> None:
     told = "1 feature keeps all values in the release; no row stands out by it alone."
     assert told in plain(out)
     assert "0 of 400" not in out
+
+
+def test_every_step_says_in_one_sentence_that_a_rule_protects_nothing(shell, tmp_path) -> None:
+    table, policy = tmp_path / "games.csv", tmp_path / "policy.yaml"
+    best, certificate = tmp_path / "best.yaml", tmp_path / "c.json"
+    table.write_text(
+        "wins,losses,won\n" + "".join(f"{i % 9},{i % 7},{i % 2}\n" for i in range(200))
+    )
+    read = (str(table), "-p", str(policy))
+    steps = [
+        shell("init", str(table), "-l", "won", "-o", str(policy)),
+        shell("advise", *read, "-o", str(best)),
+        shell(
+            *("apply", *read, "-c", str(best), "-o", str(tmp_path / "m.csv")),
+            *("--certificate", str(certificate)),
+        ),
+        shell("report", str(certificate), "-o", str(tmp_path / "r.html")),
+    ]
+    assert [step.code for step in steps] == [0] * 4
+    told = "The rule protects nothing, because no column is a quasi-identifier"
+    said = [*(step.out + step.err for step in steps[:3]), (tmp_path / "r.html").read_text()]
+    assert all(told in plain(text) for text in said)
+    assert "met, but protects nothing" in steps[2].out

@@ -18,6 +18,7 @@ from aegis.policy.lines import read_yaml
 from aegis.policy.suggest import init_policy
 from aegis.policy.suggest import profile as suggest_profile
 from aegis.policy.suggest.yaml_text import scalar, show
+from aegis.sources import Reading, open_table
 
 AWKWARD = [
             "yes", "no", "null", "~", "true", "on", "1", "1.5", "1e3", ".inf", "0x1f", "0o17", "12:30:00",
@@ -219,7 +220,19 @@ def test_small_tables_have_no_near_unique_columns() -> None:
     table = pa.table({"a": range(10), "b": [f"v{i}" for i in range(10)], "y": [0, 1] * 5})
     proposed = check(table, "y")
     assert all(a.role is Role.FEATURE for a in proposed.policy.attributes.values())
-    assert "WARNING: no column looks like a quasi-identifier" in proposed.yaml
+    assert (
+        "WARNING: The rule protects nothing, because no column is a quasi-identifier"
+        in proposed.yaml
+    )
+
+
+def test_the_policy_of_a_file_without_names_of_columns_reads_back(tmp_path: Path) -> None:
+    table = tmp_path / "bare.csv"
+    table.write_text("".join(f"{20 + i % 50},{i % 2},{i % 7}\n" for i in range(100)))
+    source = open_table(table, reading=Reading(header=False))
+    proposed = init_policy(source, label=source.columns[1])
+    assert "  header: false\n" in proposed.yaml
+    assert load_text(proposed.yaml) == proposed.policy
 
 
 def test_a_wide_table() -> None:

@@ -50,7 +50,7 @@ def test_a_key_of_persons_is_found_by_what_it_fixes(name: str) -> None:
 @pytest.mark.parametrize("name", ["wght", "weights"])
 def test_a_weight_of_a_survey_is_no_key_though_persons_fix_it(name: str) -> None:
     weight = lambda person, _: 2_000 + 7 * person  # noqa: E731
-    assert role_of(panel(**{name: weight}), name) == (Role.FEATURE, None)
+    assert role_of(panel(**{name: weight}), name) == (Role.IGNORE, None)
 
 
 def test_a_first_name_has_one_sex_but_is_no_key_of_persons() -> None:

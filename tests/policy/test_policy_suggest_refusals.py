@@ -23,6 +23,9 @@ TWO = [0, 1] * 10
         ({"y": [[1], [2]] * 10, "age": TWO}, "y", DataError, "cannot be a class"),
         ({"y": [f"c{i}" for i in range(1100)], "age": [0, 1] * 550}, "y", DataError, "at most 1024"),
         ({"y": ["inf", *map(str, range(1099))], "age": [0, 1] * 550}, "y", DataError, "such as `inf`"),
+        ({"pay now": [f"${i:,}.50" for i in range(1100)], "age": [0, 1] * 550}, "pay now", DataError, "before. If they should be numbers, give --numbers 'pay now'."),
+        ({"y": [f"{i // 3600}:{i // 60 % 60:02d}:{i % 60:02d}" for i in range(1100)], "age": [0, 1] * 550}, "y", DataError, "Write the times as seconds in a column of numbers"),
+        ({"y": pa.array(range(20), pa.time32("s")), "age": TWO}, "y", DataError, "Write the times as seconds in a column of numbers"),
         ({"y": pa.array([], pa.int64()), "age": pa.array([], pa.int64())}, "y", DataError, "no rows"),
         ({"y": TWO}, "y", PolicyError, "no column besides the label 'y'"),
         (
@@ -46,3 +49,9 @@ def test_bad_tables_get_one_clear_error(
         init_policy(pa.table(table), label=label)
     assert message in str(raised.value)
     assert raised.value.hint  # type: ignore[attr-defined]
+
+
+def test_a_column_of_times_is_left_out_with_the_same_advice() -> None:
+    table = pa.table({"net": pa.array(range(20), pa.time32("s")), "age": TWO, "y": TWO})
+    reason = init_policy(table, label="y").profiles["net"].reason
+    assert reason.endswith("write the times as seconds in a column of numbers (02:33:01 is 9181)")

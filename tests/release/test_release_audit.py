@@ -14,8 +14,8 @@ from aegis.errors import DataError, InternalError, PolicyError
 from aegis.masks import Identity
 from aegis.policy import Configuration, load_policy
 from aegis.privacy import PrivacyRule
+from aegis.privacy.report import UNPROTECTED
 from aegis.release import audit
-from aegis.release.auditing import UNPROTECTED
 from aegis.release.released import refuse_unplanned
 from aegis.report.certificate import render_certificate
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 import xlsxwriter
 
 import aegis
-from aegis.errors import DataError
+from aegis.errors import DataError, EngineError
 from aegis.policy.suggest import init_policy
 from aegis.sources import Reading, open_proposing, open_table, proposing
 
@@ -120,6 +121,16 @@ def test_a_workbook_says_that_long_numbers_were_rounded(tmp_path: Path) -> None:
 
 
 ERRORS = ("#N/A", "#DIV/0!", "#REF!", "#NUM!", "#NAME?")
+
+
+def test_a_workbook_without_the_library_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = workbook(tmp_path / "t.xlsx", {"People": [["a"], [1]]})
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
+    with pytest.raises(EngineError, match="needs a library that is not installed") as caught:
+        open_table(file)
+    assert caught.value.hint == "Install it: pip install 'aegis-advisor[excel]'."
 
 
 def test_error_cells_of_a_workbook_are_null_and_named(tmp_path: Path) -> None:

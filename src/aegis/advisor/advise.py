@@ -46,6 +46,7 @@ from aegis.policy import Configuration, Policy, Role, listed_configurations, pol
 from aegis.privacy import PrivacyReport
 from aegis.privacy import report as privacy_report
 from aegis.privacy.inference import find_implications
+from aegis.privacy.report import UNPROTECTED
 from aegis.requests import Configurations, RankOptions, RankRequest
 from aegis.summary import PERSON, Information, Summary
 from aegis.summary.classes import WEIGHT
@@ -445,9 +446,7 @@ def rule_notes(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
     if not plan.rule.criteria:
         return ("the policy has no privacy criterion: every configuration is admissible",)
     if all(a.role != Role.QUASI_IDENTIFIER for a in summary.all_attributes):
-        return (
-            "the policy has no quasi-identifiers: all rows form one class, so any masks meet the rule",
-        )
+        return (UNPROTECTED,)
     return ()
 
 

@@ -318,7 +318,8 @@ def _privacy(release: Release, policy: Policy) -> list[tuple[str, str]]:
     from aegis.cli.output import share
 
     report = release.audit.report
-    met = [(str(criterion), "met") for criterion in policy.privacy.criteria]
+    verdict = "met" if policy.quasi_identifiers else "met, but protects nothing"
+    met = [(str(criterion), verdict) for criterion in policy.privacy.criteria]
     figures = [
         *met,
         (f"k, {report.unit} of the smallest class", f"{report.k:,}"),

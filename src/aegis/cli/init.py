@@ -129,6 +129,7 @@ def _roles(proposed: ProposedPolicy) -> Iterator[RenderableType]:
     """
     from aegis.cli.output import heading, line, pairs
     from aegis.policy import Role
+    from aegis.privacy.report import UNPROTECTED
 
     policy = proposed.policy
     yield heading("Proposed roles")
@@ -140,10 +141,7 @@ def _roles(proposed: ProposedPolicy) -> Iterator[RenderableType]:
         shown.append(("weight", f"{policy.weight} (weights scores and models; not released)"))
     yield pairs(shown)
     if not policy.quasi_identifiers:
-        yield line(
-            "No quasi-identifier was recognised: give that role to what others may know of a person, "
-            "or the rule is met by every table."
-        )
+        yield line(f"{UNPROTECTED}.")
     if proposed.unmasked:
         yield line(
             f"{counted(len(proposed.unmasked), 'feature')} keep{'s' if len(proposed.unmasked) == 1 else ''} "

@@ -12,8 +12,7 @@ from aegis.advisor.utility import UtilityFigure
 from aegis.errors import DataError
 from aegis.policy import Policy
 from aegis.policy.load import policy_mapping
-from aegis.privacy.report import FORMER_NOTES, same_values
-from aegis.release.auditing import UNPROTECTED
+from aegis.privacy.report import FORMER_NOTES, UNPROTECTED, same_values
 from aegis.release.released import Released, seed_note
 from aegis.release.writing import not_released
 from aegis.summary.outside import Outside

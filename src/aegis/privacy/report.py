@@ -48,6 +48,13 @@ KNOWN_TO_BE_THERE = (
 )
 """The note on a table whose population is unknown: its journalist risk equals its prosecutor risk.
 """
+UNPROTECTED = (
+    "The rule protects nothing, because no column is a quasi-identifier: give that role to the columns "
+    "that others may know of a person"
+)
+"""Warning about a policy with a rule but without a quasi-identifier. All rows form one class then, so
+every table meets the rule.
+"""
 FORMER_NOTES = {
     "No population is given, so the table represents it: journalist risk equals prosecutor "
     "risk.": KNOWN_TO_BE_THERE

@@ -16,6 +16,7 @@ from aegis.masks import Mask, NoiseMask, privacy_account
 from aegis.options import checks_types
 from aegis.policy import Configuration, Policy, as_policy
 from aegis.privacy import ClassTable, PrivacyAccount, PrivacyReport, PrivacyRule, report
+from aegis.privacy.report import UNPROTECTED
 from aegis.sources import Source, open_table
 from aegis.summary import count_classes
 from aegis.summary.classes import CountedClasses, PersonClasses
@@ -28,11 +29,6 @@ AUDIT_VERSION = 1
 """Version of the JSON form of `Audit`."""
 _Columns = tuple[tuple[str, ...], tuple[str, ...], str | None]
 """Quasi-identifiers, sensitive columns, and the column of persons."""
-UNPROTECTED = (
-    "No column is a quasi-identifier: all rows form one class, so the rule protects nobody. Give that "
-    "role to the columns that others may know"
-)
-"""Warning that the rule protects nothing, because no column is a quasi-identifier."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -260,8 +260,12 @@ def _open_path(given: str, reading: Reading, name: str | None) -> Source:
                 return _open_json(given, files)
             return read_delimited(given, files, reading)
     except (EngineError, pa.ArrowException, OSError, EOFError, zlib.error) as error:
-        if isinstance(error, ResourceError) or is_of_memory(error):
-            raise  # which says nothing of the file
+        if (
+            isinstance(error, ResourceError)
+            or is_of_memory(error)
+            or isinstance(error.__cause__, ImportError)
+        ):
+            raise  # which says nothing of the file, or says what to install
         cause = error.__cause__ if isinstance(error, EngineError) else error
         raise _unreadable(given, cause or error) from error
 

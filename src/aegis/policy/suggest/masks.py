@@ -16,7 +16,13 @@ from aegis.masks import Kind, Mask, parse_mask
 from aegis.policy.model import Role
 from aegis.policy.suggest.facts import ColumnFacts, merged
 from aegis.policy.suggest.names import AGE, POSTCODE
-from aegis.policy.suggest.roles import CODED, FEWEST_FOR_UNIQUE, is_amount, is_code
+from aegis.policy.suggest.roles import (
+    CODED,
+    FEWEST_FOR_UNIQUE,
+    is_amount,
+    is_code,
+    is_numbered_date,
+)
 from aegis.words import percent
 
 MOST_MASKS = 7
@@ -178,11 +184,22 @@ def _coarser(facts: ColumnFacts) -> tuple[list[Spec], str]:
         return _codes(facts)
     if facts.shape("year_first") > CODED:
         return [{"blur": {"keep": 7}}, {"blur": {"keep": 4}}], "texts of dates show month or year"
+    if is_numbered_date(facts):
+        periods = (100, 10_000, 100_000)[: _spans(facts)]
+        specs: list[Spec] = [{"bucketize": {"width": width}} for width in periods]
+        return specs, "of dates YYYYMMDD, a width of 100 is a month, 10,000 a year"
     if facts.coded:
         return _categories(facts)
     if facts.numeric:
         return _numbers(facts, is_age=concept is not None and concept.name == AGE)
     return [], "too few values to group"
+
+
+def _spans(facts: ColumnFacts) -> int:
+    """Return how many of month, year and decade are shorter than the time between the first and the
+    last of dates written as whole numbers.
+    """
+    return sum(facts.low // width < facts.high // width for width in (100, 10_000, 100_000))
 
 
 def _dates(facts: ColumnFacts) -> tuple[list[Spec], str]:

@@ -81,6 +81,9 @@ class Concept:
         have the same value.
     kinds
         Kinds of columns that can contain the concept; empty if all kinds can.
+    parts
+        Parts of longer words that refer to the concept: `-ageyr` ends a word such as `ridageyr`,
+        `malnutr-` begins one, and `-disorder-` may be anywhere in one.
     """
 
     name: str
@@ -91,6 +94,7 @@ class Concept:
     whole: bool = False
     trait: bool = False
     kinds: frozenset[Kind] = frozenset()
+    parts: tuple[str, ...] = ()
 
 
 AGE, POSTCODE, OCCUPATION = "age", "a postcode", "occupation"
@@ -108,6 +112,7 @@ CONCEPTS: tuple[Concept, ...] = tuple(
             "role": Role(entry["role"]),
             "phrases": tuple(entry["phrases"]),
             "kinds": frozenset(map(Kind, entry.get("kinds", ()))),
+            "parts": tuple(entry.get("parts", ())),
         }
     )
     for entry in read_lists()["concept"]
@@ -115,14 +120,16 @@ CONCEPTS: tuple[Concept, ...] = tuple(
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-z0-9à-ÿ])(?=[A-ZÀ-Þ])")
 _GLUED = re.compile(
-    r"\b(?!(?:phage|plage|agents?|\w*stage|\w*wage)\b)"
-    r"(?:([^\W\d_aeiouy]{1,5})(sex|gender|dob)|([^\W\d_aeiouy]{2,5})(age|zip)"
+    r"\b(?!(?:phage|plage|agents?|\w*stage|\w*wage)\d*\b)"
+    r"(?:([^\W\d_aeiouy]{1,5})(sex|gender|dob)|([^\W\d_aeiouy]{2,5})(age|zip|educ)"
     r"|(age)([^\W\d_eo]|[^\W\d_aeiouy]{2,4})"
-    r"|(hus|husb|husband|wife|spouse|moth|mother|fath|father)(age|educ|race|hisp))\b"
+    r"|(hus|husb|husband|wife|spouse|moth|mother|fath|father)(age|educ|race|hisp))(?=\d*\b)"
 )
 """An abbreviation without vowels, or a relative, that is joined to a trait: `CLMSEX`, `agecl`, `husage`."""
 _LONG_NAME = 6
 """Largest number of words of a name; longer ones are read as sentences."""
+_LONG_WORD = 9
+"""Smallest number of letters of a word that may be misspelt: shorter ones are other words."""
 _MOST_WORDS = 4
 """Largest number of words of a phrase."""
 _LONGEST = 200
@@ -176,6 +183,30 @@ def _concepts_by_phrase() -> dict[str, list[Concept]]:
         for phrase in concept.phrases:
             by_phrase.setdefault(phrase.replace(" ", ""), []).append(concept)
     return by_phrase
+
+
+def _corrected(word: str) -> str:
+    """Return the phrase of a concept that a long word is with one letter too many inside, as
+    `Lattitude` is; else the word itself.
+    """
+    if len(word) < _LONG_WORD:
+        return word
+    # Without the last letter, plurals such as `households` would count, too: they are often numbers of.
+    shorter = (word[:i] + word[i + 1 :] for i in range(1, len(word) - 1))
+    return next((text for text in shorter if text in _concepts_by_phrase()), word)
+
+
+def _by_part(word: str) -> list[Concept]:
+    """Return the concepts to which a part of a word refers: `RIDAGEYR` ends with an age."""
+    return [
+        concept
+        for concept in CONCEPTS
+        for part in concept.parts
+        if len(word) > len(part.strip("-"))
+        and (part[0] != "-" or part[-1] == "-" or word.endswith(part[1:]))
+        and (part[-1] != "-" or part[0] == "-" or word.startswith(part[:-1]))
+        and part.strip("-") in word
+    ]
 
 
 @cache
@@ -235,7 +266,10 @@ def _matches(words: Words) -> Iterator[tuple[Phrase, Concept]]:
     by_phrase = _concepts_by_phrase()
     for phrase in words.phrases():
         whole = phrase.ends and phrase.start == 0
-        for concept in by_phrase.get(phrase.text, ()):
+        known = by_phrase.get(phrase.text)
+        if known is None and len(phrase.words) == 1:
+            known = by_phrase.get(_corrected(phrase.text)) or _by_part(phrase.text)
+        for concept in known or ():
             if (phrase.ends or not concept.weak) and (whole or not concept.whole):
                 yield phrase, concept
         if _numbers_somebody(phrase.words):
@@ -303,6 +337,8 @@ def names_survey_weight(name: str) -> bool:
     persons each row represents. The weight of a body or a thing, such as `birth_weight`, is none.
     """
     words = set(read_words(name).bare)
+    if any(word.startswith(start) for word in words for start in word_list("survey_weight_stems")):
+        return True
     weighed = words & word_list("weighed") and not words & word_list("of_survey")
     return bool(words & word_list("survey_weight")) and not weighed
 
@@ -317,7 +353,21 @@ def names_measure(name: str) -> bool:
         for word in words
         for start in word_list("measure_beginnings")
     )
-    return measured and word_list("moment").isdisjoint(words)
+    return measured and not names_moment(name)
+
+
+def names_moment(name: str) -> bool:
+    """Return whether a column's name says that it contains dates or times, as in `social_timestamp`."""
+    return not word_list("moment").isdisjoint(read_words(name).bare)
+
+
+def names_people(name: str) -> bool:
+    """Return whether the values of a column may be names of persons by the column's name: it contains
+    a word for *name*, as in `loser_name`, or ends with a word for a person, as in `athlete`.
+    """
+    words = read_words(name).bare
+    ends = words[-1:] and words[-1] in word_list("person") - word_list("thing")
+    return bool(ends) or whose_name(words) in (NameBearer.PERSON, NameBearer.UNKNOWN)
 
 
 def names_time(name: str) -> bool:

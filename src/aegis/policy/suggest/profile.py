@@ -65,6 +65,8 @@ FEW_VALUES = 50
 """Largest number of distinct whole numbers for which frequent values are shown."""
 MOST_RANGES = 60
 """Ranges of numbers that are written as texts are sorted only if there are at most this many."""
+YEARS = (1800, 2101)
+"""Whole numbers from the first year to before the second may be dates such as 20190107."""
 SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 
 
@@ -223,6 +225,8 @@ def _describe(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) ->
             wanted[f"quantiles{i}"] = finite(column.cast("float64")).quantile(list(SHARES))
             if told.kind is Kind.INTEGER:
                 wanted[f"round{i}"] = (column % 10 == 0).ifelse(1, 0).cast("float64").mean()
+                if _in_years(told):
+                    wanted[f"dated{i}"] = _dated(column).ifelse(1, 0).cast("float64").mean()
     row = _row(source, sample, wanted)
     return [_described(column, i, row) for i, column in enumerate(facts)]
 
@@ -234,8 +238,21 @@ def _described(facts: ColumnFacts, i: int, row: Mapping[str, Any]) -> ColumnFact
     if quantiles:
         pairs = zip(SHARES, quantiles, strict=True)
         known = {s: float(q) for s, q in pairs if q is not None}
-        return replace(facts, quantiles=known, round_share=row.get(f"round{i}") or 0.0)
-    return facts
+        facts = replace(facts, quantiles=known, round_share=row.get(f"round{i}") or 0.0)
+    dated = row.get(f"dated{i}")
+    return facts if dated is None else replace(facts, shapes={"date": dated})
+
+
+def _in_years(facts: ColumnFacts) -> bool:
+    """Return whether all numbers of a column would be of `YEARS` if they were dates like 20190107."""
+    low, high = (10_000 * year for year in YEARS)
+    return facts.low is not None and low <= facts.low and facts.high < high
+
+
+def _dated(column: ir.Value) -> ir.BooleanValue:
+    """Return whether a number is a date YYYYMMDD: the month is 1 to 12, the day 1 to 31."""
+    month, day = (column // 100) % 100, column % 100
+    return (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
 
 
 def _estimated(facts: ColumnFacts, sampled: int, seen: int) -> ColumnFacts:

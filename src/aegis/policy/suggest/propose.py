@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from aegis.errors import DataError, PolicyError
 from aegis.files import SILENT, Progress, check_output, write_text
-from aegis.masks import Kind, parse_mask
+from aegis.masks import parse_mask
 from aegis.measures import LabelKind
 from aegis.options import checks_types
 from aegis.policy.labels import ANY_LABEL, MUCH_IN_ONE_ROW, Label, LabelTask, several_labels
@@ -28,7 +29,10 @@ from aegis.policy.suggest.relations import (
     one_row_share,
 )
 from aegis.policy.suggest.roles import (
+    CODED,
     FEWEST_FOR_UNIQUE,
+    SECONDS,
+    TIMES,
     likely_persons,
     propose_role,
     warn_of,
@@ -37,6 +41,7 @@ from aegis.policy.suggest.roles import (
 from aegis.policy.suggest.yaml_text import (
     ASKED_OF_WEIGHT,
     declared_weight,
+    is_likely_weight,
     likely_weight,
     render,
     show,
@@ -318,6 +323,9 @@ def _profile(facts: ColumnFacts, role: Role, reason: str, warning: str = "") -> 
 
 def _propose(facts: ColumnFacts) -> ColumnProfile:
     role, reason = propose_role(facts)
+    if role is Role.FEATURE and is_likely_weight(facts):
+        said = "may be the weight of a row, which can single it out: not released unless you say so"
+        return ColumnProfile(facts, Role.IGNORE, said)
     return _profile(facts, role, reason, warn_of(facts, role))
 
 
@@ -413,8 +421,10 @@ def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
     """
     if facts.kind is None:
         raise DataError(
-            f"The label {facts.name!r} has type {facts.dtype}, which cannot be a class.",
-            hint="Choose a column of text, numbers, dates or booleans.",
+            f"The label {facts.name!r} has type {facts.dtype}, which cannot be a class or a number to predict.",
+            hint=f"{SECONDS}, or choose another column."
+            if facts.dtype.startswith(TIMES)
+            else "Choose a column of text, numbers, dates or booleans.",
         )
     if facts.values == 0:
         raise DataError(
@@ -442,9 +452,7 @@ def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
     if facts.distinct > MOST_CLASSES:
         raise DataError(
             f"The label {facts.name!r} has {facts.distinct:,} different values; at most {MOST_CLASSES} classes are allowed.",
-            hint="Choose another label, or group its values before."
-            + " If they should be numbers, correct the values that are none, such as `inf` or `?`."
-            * (facts.kind is Kind.TEXT),
+            hint=f"Choose another label, or group its values before.{_if_numbers(facts)}",
         )
     question = ""
     if facts.kind.numeric and facts.distinct > 2 and not facts.coded:
@@ -452,6 +460,17 @@ def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
     return Label(facts.name), ColumnProfile(
         facts, None, "the label", warning=warn_of_label(facts), question=question
     )
+
+
+def _if_numbers(facts: ColumnFacts) -> str:
+    """Return a sentence on how to have the texts of a label read as numbers; empty if less than half of
+    them look like numbers.
+    """
+    share = facts.shape("amount")
+    if share <= 0.5:
+        return f" {SECONDS} if they are times." * (facts.shape("time") > CODED)
+    correct = "" if share == 1 else "correct the values that are none, such as `inf` or `?`, and "
+    return f" If they should be numbers, {correct}give --numbers {shlex.quote(facts.name)}."
 
 
 def _with_doubts(

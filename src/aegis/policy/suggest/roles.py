@@ -17,8 +17,11 @@ from aegis.policy.suggest.names import (
     Concept,
     names_date_part,
     names_measure,
+    names_moment,
+    names_people,
     names_survey_weight,
     names_thing,
+    names_thing_or_time,
     numbers_person,
     word_list,
 )
@@ -60,6 +63,8 @@ KEY_PEAK = 0.005
 """Largest share of the rows with one record number. A person may have several rows, but not a large
 part of the table.
 """
+KEY_MOSTLY_UNIQUE, MOST_ROWS_OF_A_KEY = 0.9, 3
+"""In a small table, a number may occur in three rows if there are so many different values per row."""
 KEY_ROUND = 0.2
 """Largest share of multiples of ten among record numbers. It is about 0.1 for serial numbers, and
 much larger for amounts that people state.
@@ -68,6 +73,10 @@ REPEATED = 0.02
 """Smallest share of rows with a number of another row from which the proposed rule counts persons."""
 GIVEN = 0.3
 """Texts count as names of persons if at least this share of values contain a common given name."""
+GIVEN_IF_NAMED = 0.1
+"""This share suffices if the column's name allows names of persons (`loser_name`, `athlete`) and nearly
+all values look like them.
+"""
 CODED = 0.9
 """A column counts as codes of a system if at least this share of values have the form of this
 system.
@@ -80,6 +89,12 @@ The other values mostly say that the identifier is not known.
 """
 PARTLY = 0.1
 """Smallest share of such values for which `init` asks you about the column."""
+
+SECONDS = "Write the times as seconds in a column of numbers (02:33:01 is 9181)"
+"""How to use a column of times of day or durations, for which Aegis has no mask."""
+
+TIMES = ("time", "interval")
+"""Beginnings of the types of such columns."""
 
 _IDENTIFYING_SHAPES = {
     "email": "e-mail addresses",
@@ -166,7 +181,7 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
     if facts.once_each is not None and role is Role.FEATURE:
         often = f"each of its {facts.distinct:,} values comes once with one {facts.once_each}"
         return f"{often}, as those do who are followed: {_CHECK}"
-    if facts.kind is not Kind.TEXT or role is not Role.QUASI_IDENTIFIER:
+    if role is not Role.QUASI_IDENTIFIER or not (facts.kind is Kind.TEXT or _has_many_keys(facts)):
         return ""
     if is_code(facts) or _speaks(facts) or _is_written_date(facts):
         return ""
@@ -216,6 +231,8 @@ def _doubt(facts: ColumnFacts) -> str | None:
     so; None if there is no such reason.
     """
     concept = facts.concept
+    if concept is not None and _has_many_keys(facts):
+        return f"the name speaks of {concept.name}, and {facts.distinct:,} values occur"
     if facts.kind is not Kind.TEXT or is_amount(facts):
         return None
     named = concept is not None and concept.role is Role.IDENTIFIER and not concept.weak
@@ -234,6 +251,16 @@ def _doubt(facts: ColumnFacts) -> str | None:
     if facts.unique_share > 0.5:
         return f"most values are rare: {facts.distinct:,} different ones in {facts.values:,} rows"
     return None
+
+
+def _has_many_keys(facts: ColumnFacts) -> bool:
+    """Return whether a column has many values and a name that ends in `id` or another word for a key,
+    and that does not say that they are keys of things, such as `product_id`.
+    """
+    concept = facts.concept
+    keys = concept is not None and concept.weak and concept.role is Role.IDENTIFIER
+    many = facts.kind in (Kind.INTEGER, Kind.TEXT) and facts.distinct >= MANY_VALUES
+    return keys and many and not names_thing_or_time(facts.spoken)
 
 
 def _bears_names(facts: ColumnFacts) -> bool:
@@ -275,7 +302,15 @@ def _is_on_a_grid(facts: ColumnFacts) -> bool:
 
 
 def _is_written_date(facts: ColumnFacts) -> bool:
-    return facts.kind is Kind.TEXT and facts.shape("date") > CODED
+    """Return whether the values are dates that the type does not show: texts, or whole numbers such as
+    20190107, each of which is a date.
+    """
+    return is_numbered_date(facts) or (facts.kind is Kind.TEXT and facts.shape("date") > CODED)
+
+
+def is_numbered_date(facts: ColumnFacts) -> bool:
+    """Return whether all numbers of a column are dates written as YYYYMMDD."""
+    return facts.kind is Kind.INTEGER and facts.shape("date") == 1
 
 
 def _is_date_part(facts: ColumnFacts) -> bool:
@@ -351,7 +386,9 @@ def is_code(facts: ColumnFacts) -> bool:
 
 def _reason_to_ignore(facts: ColumnFacts) -> str | None:
     if facts.kind is None:
-        return f"no mask works on type {facts.dtype}"
+        said = f"no mask works on type {facts.dtype}"
+        seconds = f"{SECONDS[0].lower()}{SECONDS[1:]}"
+        return f"{said}: {seconds}" if facts.dtype.startswith(TIMES) else said
     if facts.values == 0:
         return "null in every row"
     if facts.distinct < 2 and facts.nulls == 0:
@@ -461,7 +498,8 @@ def _reason_by_names(facts: ColumnFacts, concept: Concept | None) -> str | None:
     """
     if concept is not None or facts.distinct < FEWEST_FOR_UNIQUE or names_thing(facts.spoken):
         return None
-    if facts.shape("given") < GIVEN or facts.shape("prose") > 0.5:
+    named = names_people(facts.spoken) and facts.shape("person") > CODED
+    if facts.shape("given") < (GIVEN_IF_NAMED if named else GIVEN) or facts.shape("prose") > 0.5:
         return None
     return f"{percent(100 * facts.shape('given'), 0)} of the values hold a common given name"
 
@@ -497,9 +535,17 @@ def _repeats_like_a_key(facts: ColumnFacts) -> bool:
         not names_measure(facts.spoken)
         and (facts.quantiles or {}).get(0.5, 0.0) >= LEAST_KEY
         and facts.unique_share >= KEY_UNIQUE
-        and facts.peak <= KEY_PEAK
+        and (facts.peak <= KEY_PEAK or _hardly_repeats(facts))
         and facts.round_share <= KEY_ROUND
     )
+
+
+def _hardly_repeats(facts: ColumnFacts) -> bool:
+    """Return whether no value of a column has more than three rows, and most have one: in a small
+    table, these are more than the share `KEY_PEAK`.
+    """
+    few = round(facts.peak * facts.values) <= MOST_ROWS_OF_A_KEY
+    return facts.unique_share >= KEY_MOSTLY_UNIQUE and few and facts.values >= MANY_VALUES
 
 
 def _reason_by_prose(facts: ColumnFacts, concept: Concept | None) -> str | None:  # noqa: ARG001 - one of several tests
@@ -533,7 +579,7 @@ def person_evidence(facts: ColumnFacts) -> PersonEvidence:
     rule can count persons by this identifier.
     """
     repeats = 2 <= facts.distinct <= (1 - REPEATED) * facts.values
-    if not repeats or facts.nulls:
+    if not repeats or facts.nulls or names_moment(facts.spoken):
         return PersonEvidence.NONE
     concept = facts.concept
     number = concept is not None and concept.name == NUMBER
@@ -551,7 +597,9 @@ def person_evidence(facts: ColumnFacts) -> PersonEvidence:
         number = _is_bare(facts) and (_comes_back(facts) or facts.even)
     if number:
         return PersonEvidence.RECORD
-    keyed = concept is None and _reason_by_keys(facts, None) is not None
+    # In a small table, hardly any number repeats: that says nothing of persons with several rows.
+    small = facts.kind is Kind.INTEGER and facts.peak > KEY_PEAK
+    keyed = concept is None and not small and _reason_by_keys(facts, None) is not None
     if keyed and not names_survey_weight(facts.spoken):
         return PersonEvidence.REPEATS
     return PersonEvidence.NONE

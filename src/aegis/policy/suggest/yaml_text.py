@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePath
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -24,6 +25,7 @@ from aegis.policy.load import VERSION
 from aegis.policy.model import Policy, Role
 from aegis.policy.suggest.facts import ColumnFacts, ColumnProfile
 from aegis.policy.suggest.names import names_survey_weight, read_words, word_list
+from aegis.privacy.report import UNPROTECTED
 from aegis.words import in_sentence, percent
 
 if TYPE_CHECKING:
@@ -39,9 +41,13 @@ UNEQUAL = 30
 """If a tenth of the numbers are at least this many times another tenth, and some are above
 `MOST_KILOGRAMS`, a column called weight does not contain weights of bodies.
 """
+LEAST_RELATIVE, MOST_RELATIVE = 0.5, 20
+"""Weights of a survey with a mean of 1 have a median from the first number to 1, as most are right-skewed,
+and a 99 % quantile of at most the second.
+"""
 ASKED_OF_WEIGHT = (
     "does this column say how many people a row represents, as in a survey? Then uncomment the line "
-    "`weight`, and give the column the role ignore"
+    "`weight`; if not, give the column another role than ignore"
 )
 """The question about a column that looks like survey weights."""
 
@@ -72,10 +78,10 @@ def likely_weight(facts: Iterable[ColumnFacts]) -> str | None:
     """Return the column that most likely contains survey weights, judged by its name and its
     values; None if no column is likely.
     """
-    return next((own.name for own in facts if _is_likely(own)), None)
+    return next((own.name for own in facts if is_likely_weight(own)), None)
 
 
-def _is_likely(facts: ColumnFacts) -> bool:
+def is_likely_weight(facts: ColumnFacts) -> bool:
     """Return whether a column's name suggests survey weights, and its values are numbers of 0 or
     more, as `declared_weight` requires.
     """
@@ -92,7 +98,8 @@ def _is_likely(facts: ColumnFacts) -> bool:
         (facts.quantiles or {}).get(s, 0.0) for s in (0.1, 0.5, 0.9, 0.99)
     )
     unequal = high >= UNEQUAL * low and highest > MOST_KILOGRAMS
-    return middle > MOST_KILOGRAMS or unequal
+    relative = facts.fractional and LEAST_RELATIVE <= middle <= 1 and 1 < highest <= MOST_RELATIVE
+    return middle > MOST_KILOGRAMS or unequal or relative
 
 
 MOST_SHOWN = 40
@@ -125,11 +132,12 @@ def scalar(text: str) -> str:
 
 
 def flow(value: Any) -> str:
-    """Return a list or a mapping as YAML text on one line."""
+    """Return a list, a mapping, a number or a flag as YAML text on one line."""
     written: str = yaml.safe_dump(
         value, default_flow_style=True, allow_unicode=True, sort_keys=False, width=math.inf
     )
-    return written.rstrip("\n")
+    # After a single number or flag, PyYAML writes "...", the end of a document.
+    return written.removesuffix("...\n").rstrip("\n")
 
 
 def describe(facts: ColumnFacts) -> str:
@@ -267,7 +275,7 @@ def _header(
         yield "# some values are much more frequent than others."
     if not policy.quasi_identifiers:
         yield "#"
-        yield "# WARNING: no column looks like a quasi-identifier. Unless you name some, the rule protects nothing."
+        yield from (f"# {line}" for line in wrap(f"WARNING: {UNPROTECTED}.", width=98))
 
 
 def _measure(policy: Policy) -> str:
@@ -385,8 +393,8 @@ def _weight(declared: str | None, columns: Iterable[ColumnProfile]) -> Iterator[
 
 def _likely_weight(likely: str) -> Iterator[str]:
     yield ""
-    yield "# Does this column say how many people a row stands for, as in a survey? Then uncomment this line,"
-    yield "# and give the column the role ignore: scores are weighted, and no weight is released."
+    yield "# Does this column say how many people a row stands for, as in a survey? Then uncomment this line:"
+    yield "# scores are weighted, and no weight is released. If not, give it another role than ignore below."
     yield f"# weight: {scalar(likely)}"
 
 

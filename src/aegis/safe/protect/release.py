@@ -404,7 +404,13 @@ def _paying(
     `new_version` says that the table is a new version of the recorded one.
     """
     if (ledger is None) != (population is None):
-        raise PolicyError("--ledger and --population go together.", hint="Name both, or neither.")
+        noise = request.level == ProtectionLevel.NOISE
+        budget = noise and (request.noise.epsilon is None or request.noise.delta is None)
+        raise PolicyError(
+            "--ledger and --population go together.",
+            hint="Name both, or neither."
+            + " Level noise also needs a budget, for example --epsilon 1 --delta 1e-6." * budget,
+        )
     if ledger is None or population is None:
         if new_version:
             raise PolicyError(

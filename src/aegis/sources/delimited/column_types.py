@@ -9,6 +9,7 @@ missing number.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -428,7 +429,7 @@ def _merged(name: str) -> CsvColumn:
         name,
         f"{name}: numbers in several spellings (such as 1 and 1.0), or of more digits than a "
         "number keeps, are read as text, so that no two of them merge; --numbers "
-        f"{name} reads them as numbers.",
+        f"{shlex.quote(name)} reads them as numbers.",
     )
 
 
