@@ -266,23 +266,33 @@ def ranked_words(advice: Advice) -> str:
 
 
 def _share(advice: Advice, percentage: float | None) -> str:
-    from aegis.measures import MEASURES, Need  # loads NumPy, which no help needs
-
-    what = (
-        "predictive value above chance"
-        if predicted(advice.summary)
-        else "association among the columns"
-    )
-    if Need.COLUMNS in MEASURES.get(advice.measure).needs:
-        what = "predictive value of each column for the others"
     if advice.by_chance:
         left = (
             "masks so much that what is left" if advice.predicts_unmasked else "is of a table that"
         )
         return f" {left} may predict by chance only"
-    if advice.labels and percentage is not None:
-        return f" keeps {percent(percentage)} of {SERVED[advice.measure]}"
-    return "" if percentage is None else f" keeps {percent(percentage)} of the {what}"
+    if percentage is None:
+        return ""
+    what = utility_words(advice.measure, predicted(advice.summary))
+    return f" keeps {percent(percentage)} of {what}"
+
+
+def utility_words(measure: str, label: str | None) -> str:
+    """Return the kind of utility of which a measure (by its name) states the share that is kept.
+    `label` names the columns that models predict; None or empty: there are none.
+
+    Examples
+    --------
+    >>> utility_words("held-out-auc", "income")
+    'the predictive value above chance'
+    """
+    from aegis.measures import MEASURES, Need  # loads NumPy, which no help needs
+
+    if measure in SERVED:
+        return SERVED[measure]
+    if measure in MEASURES and Need.COLUMNS in MEASURES.get(measure).needs:
+        return "the predictive value of each column for the others"
+    return "the predictive value above chance" if label else "the association among the columns"
 
 
 def _least(figure: UtilityFigure) -> str:
