@@ -340,6 +340,9 @@ class _MaskedPlan(ReleasePlan[Release]):
             if drawn is None
             else self.engine.table
         )
+        rule_columns = {*self.quasi, *policy.privacy.sensitive}
+        needed = {name: self.masks[name] for name in self.masks if name in rule_columns}
+        narrow = masked_table(self.source, needed, person=policy.person) if drawn is None else None
         self.checked = check_classes(
             self.engine,
             masked,
@@ -350,6 +353,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             self.population,
             self.leaves,
             widened.releases,
+            narrow=narrow,
         )
         self.verdict = self.checked.verdict
         judged = self.checked.kept_rows()
