@@ -342,7 +342,9 @@ class _MaskedPlan(ReleasePlan[Release]):
         )
         rule_columns = {*self.quasi, *policy.privacy.sensitive}
         needed = {name: self.masks[name] for name in self.masks if name in rule_columns}
-        narrow = masked_table(self.source, needed, person=policy.person) if drawn is None else None
+        narrow = None
+        if drawn is None and needed:
+            narrow = masked_table(self.source, needed, person=policy.person)
         self.checked = check_classes(
             self.engine,
             masked,
