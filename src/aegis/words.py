@@ -13,6 +13,8 @@ from typing import Any
 
 _DIGITS = 15
 """Digits of the largest number that anybody reads."""
+MOST_NAMED = 12
+"""Largest number of names in one line of output."""
 _MOST_SHOWN = 120
 """Most characters of a value that somebody gave, in a message."""
 
@@ -91,16 +93,21 @@ def amount(number: int) -> str:
     return f"10^{math.floor(math.log10(number))} or more"
 
 
-def joined(names: Iterable[str]) -> str:
-    """Return a list of names as text within a sentence, with commas and "and".
+def joined(names: Iterable[str], most: int | None = None) -> str:
+    """Return a list of names as text within a sentence, with commas and "and". Of more than `most`
+    names, the text has the first ones and the number of others.
 
     Examples
     --------
     >>> from aegis.words import joined
     >>> joined(["age", "sex", "race"]), joined(["age"])
     ('age, sex and race', 'age')
+    >>> joined(["age", "sex", "race", "pay"], 2)
+    'age, sex and 2 more'
     """
     *others, last = names
+    if most is not None and len(others) >= most:
+        others, last = others[:most], f"{len(others) + 1 - most:,} more"
     return f"{', '.join(others)} and {last}" if others else last
 
 

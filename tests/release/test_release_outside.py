@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 
 import aegis
 from aegis.cli.screen import short_cautions
+from aegis.masking import masked
 from aegis.policy import load_policy
 from aegis.release import check_certificate
 from aegis.report import render_certificate
 from aegis.sources import Source, open_table
+from aegis.sources.engines import Engine
 from aegis.summary.outside import Outside, Singling, outside_of
 
 
@@ -130,3 +132,60 @@ def test_a_certificate_says_it_and_its_page_warns(tmp_path: Path) -> None:
     said["certificate"] = 1
     (tmp_path / "c.json").write_text(json.dumps(said))
     assert check_certificate(tmp_path / "o.parquet", tmp_path / "c.json").passed
+
+
+def test_many_columns_that_are_nearly_keys_make_one_sentence() -> None:
+    near = {f"c{place}": place for place in range(10, 60)} | {"pay": 60}
+    said = Outside(rows=60, unique_rows=0, near_keys=near, label="pay").sentences
+    assert len(said) == 2
+    assert said[0].startswith("The column pay shows 60 values and is nearly a key")
+    assert said[1].startswith(
+        "50 columns are nearly keys (c59 with 59 values, c58 with 58 values, c57 with 57 values and 47 more)"
+    )
+    few = Outside(rows=60, unique_rows=0, near_keys={"a": 50, "b": 40, "c": 30}).sentences
+    assert len(few) == 3
+
+
+def test_wide_tables_need_no_more_queries_and_count_classes_in_few_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [0]
+    classes_in: list[tuple[str, ...]] = []
+    batches, count = Engine.batches, masked.count_classes
+
+    def counted(self: Engine, expression: ir.Table, rows: int) -> Any:
+        asked[-1] += 1
+        return batches(self, expression, rows)
+
+    def counting(*args: Any, table: ir.Table, **more: Any) -> Any:
+        classes_in.append(tuple(table.columns))
+        return count(*args, table=table, **more)
+
+    monkeypatch.setattr(Engine, "batches", counted)
+    monkeypatch.setattr(masked, "count_classes", counting)
+    for columns in (3, 12):
+        random, names = np.random.default_rng(columns), [f"c{i}" for i in range(columns)]
+        table = pa.table(
+            {"age": [20, 30] * 20, "y": random.integers(0, 2, 40)}
+            | {name: random.normal(50, 9, 40) for name in names}
+        )
+        masks = {name: {"round": {"step": 10}} for name in names} | {"age": "identity"}
+        policy = load_policy(
+            {
+                "version": 1,
+                "label": "y",
+                "privacy": {"k": 5},
+                "attributes": {"age": {"role": "quasi-identifier"}}
+                | {name: {"role": "feature", "masks": [masks[name]]} for name in names},
+                "configurations": {"chosen": masks},
+            }
+        )
+        chosen = policy.configurations["chosen"]
+        output, certificate = tmp_path / f"{columns}.csv", tmp_path / f"{columns}.json"
+        aegis.apply(table, policy, chosen, output=output, certificate=certificate)
+        asked.append(0)
+        assert check_certificate(output, certificate).passed
+        asked.append(0)  # for the next release
+    _, few, _, many, _ = asked
+    assert few == many
+    assert classes_in == [("age",)] * 2

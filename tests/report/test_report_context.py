@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from aegis.advisor.utility import NumberErrors, UtilityFigure
 from aegis.errors import PolicyError
+from aegis.present.finding import LISTED
 from aegis.privacy import PrivacyRule
 from aegis.report import render
 from aegis.report.charts import HEAT_STEPS, heat_step
@@ -167,6 +168,18 @@ def test_charts_show_the_head_and_say_so() -> None:
     shortfalls = told["shortfalls"]
     assert (shortfalls["total"], shortfalls["shown"]) == (SCATTER_LIMIT + 5, TOP)
     assert all(row["violations"] for row in shortfalls["rows"])
+
+
+def test_the_heat_map_of_a_wide_table_shows_the_strongest_attributes() -> None:
+    names = [f"a{i}" for i in range(LISTED + 40)]
+    given = advice(many(2, names, admissible=2), attributes=names)
+    first = given.ranking[0].attributes
+    ranking = context(given)["ranking"]
+    weakest = min(first[name].unmasked for name in ranking["heat_names"])
+    assert (len(ranking["heat_names"]), ranking["heat_more"]) == (LISTED, 40)
+    assert sum(score.unmasked > weakest for score in first.values()) < LISTED
+    page = render(given)
+    assert "The 40 attributes that predict less by themselves are left out." in page
 
 
 def test_without_utility_to_keep_the_score_is_shown() -> None:

@@ -12,7 +12,9 @@ import pytest
 from service_support import CANARY, POLICY, house, released
 from sqlalchemy import select
 
+from aegis.advisor.utility import UtilityFigure
 from aegis.errors import AegisError, EngineError, PolicyError
+from aegis.present.chosen import chosen_words
 from aegis.service.catalog import (
     CatalogError,
     NotAllowed,
@@ -25,6 +27,7 @@ from aegis.service.catalog.records import Job, ReleaseRecord, Version, now
 from aegis.service.catalog.statements import digest
 from aegis.service.client import Client
 from aegis.signing import sign_bytes
+from aegis.words import percent
 
 
 def test_a_request_becomes_a_verified_release(place, tmp_path):
@@ -61,6 +64,43 @@ def test_a_download_that_is_refused_writes_nothing(place, tmp_path, path, certif
     with place.client("clara") as clara, pytest.raises(PolicyError, match=said):
         clara.download(number, tmp_path / path, certificate=written)
     assert [each.name for each in tmp_path.iterdir()] == ["there.json"]
+
+
+def test_what_speaks_of_a_release_states_the_utility_of_its_certificate(place):
+    number = released(place)
+    with place.client("clara") as clara:
+        answer = clara.shown(number)["answer"]
+        stated = json.loads(clara.release(number)["certificate"])["utility"]
+    assert answer["utility_kept"] == stated["kept"]
+    assert answer["headline"].startswith(
+        f"The release keeps {percent(stated['kept'])} of the predictive value above chance, "
+        "measured on the released rows ("
+    )
+
+
+def test_before_a_release_its_utility_is_called_an_estimate():
+    checked = {
+        "holds": True,
+        "measure": "held-out-auc",
+        "utility_kept": 96.4,
+        "rows": 400,
+        "suppressed_rows": 22,
+        "smallest_class": 5,
+    }
+    headline = chosen_words(checked, "income")["headline"]
+    assert headline.startswith("The release keeps 96.4 % of the predictive value above chance.")
+    assert "This is an estimate: it is computed beside the data from all rows" in headline
+    measured = UtilityFigure("held-out-auc", 0.881, 0.895, utility_kept=96.53)
+    after = chosen_words(chosen_words(checked, "income"), "income", measured)
+    assert after["headline"] == (
+        "The release keeps 96.5 % of the predictive value above chance, measured on the released rows "
+        "(held-out-auc 0.88 of 0.90 unmasked). It suppresses 22 of 400 rows; every released row is "
+        "like at least 4 others in all quasi-identifiers."
+    )
+    everything = chosen_words(checked | {"suppressed_rows": 0}, None)["headline"]
+    assert (
+        "of the association among the columns, computed beside the data from all rows" in everything
+    )
 
 
 def test_no_byte_of_an_identifier_is_at_the_service(place):

@@ -34,12 +34,17 @@ from aegis.measures import (
     Need,
     chosen_measure,
 )
+from aegis.measures.cooccurrence import UNLABELLED_MEASURE
 from aegis.policy.labels import MUCH_IN_ONE_ROW
 from aegis.summary import Summary
 from aegis.words import Quoting, alike, counted, json_fields, jsonable, percent, unquoted
 
 if TYPE_CHECKING:
     from aegis.advisor.scoring import Choice, Scorer
+
+
+_COLUMNS_PREDICTED = "predictability of each column from the others:"
+"""What people read instead of the name of the measure `held-out-any`."""
 
 
 @dataclass(frozen=True)
@@ -402,7 +407,8 @@ class UtilityFigure:
         """The score of the release and the score of the reference in words, such as "held-out-auc
         0.91 of 0.92 unmasked".
         """
-        return f"{self.measure} {self._compared}{self.errors}{self.why_better}"
+        name = _COLUMNS_PREDICTED if self.measure == UNLABELLED_MEASURE else self.measure
+        return f"{name} {self._compared}{self.errors}{self.why_better}"
 
     @property
     def errors(self) -> str:

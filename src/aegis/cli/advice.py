@@ -12,6 +12,7 @@ from aegis.cli.output import Output
 from aegis.cli.parameters import Format
 from aegis.cli.screen import ShortPage
 from aegis.present import Finding, label_lines, label_words, mask_shown, score_words
+from aegis.present.finding import possible_words, strongest
 from aegis.words import amount, counted
 
 if TYPE_CHECKING:
@@ -78,8 +79,6 @@ def _lower(search: SearchFigures) -> bool:
 
 
 def _result(search: SearchFigures) -> str:
-    from aegis.cli.output import figure
-
     if search.best is None:
         if not search.complete:
             return "stopped before anything admissible was found; whether there is any is not known"
@@ -92,8 +91,7 @@ def _result(search: SearchFigures) -> str:
         return "proven best of all combinations"
     if search.gap is None or search.bound is None:
         return "the best that was found" + ("" if search.proven else "; nothing is proven")
-    percent = f"{100 * search.gap:,.0f}" if search.gap >= 1 else figure(100 * search.gap, 3)
-    return f"the best that was found; at most {percent} % better is possible"
+    return f"the best that was found; {possible_words(search)}"
 
 
 def _finer(binding: Binding) -> Iterator[RenderableType]:
@@ -202,9 +200,6 @@ FIXED = (
 )
 """Columns of the CSV before the columns of the attributes."""
 
-
-_LISTED = 60
-"""Largest number of attributes that are listed: those that predict most by themselves."""
 
 ESTIMATED = ("estimate", "estimated_pud", "estimated_low", "estimated_high")
 """Columns that follow if deviations were estimated."""
@@ -621,10 +616,8 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     from aegis.measures import MEASURES
 
     measure, masks = MEASURES.get(advice.measure), best.shown
-    telling = sorted(
-        best.attributes, key=lambda name: -measure.direction.sign * best.attributes[name].unmasked
-    )
-    listed, left_out = set(telling[:_LISTED]), telling[_LISTED:]
+    listed = strongest(best.attributes, measure)
+    left_out = len(best.attributes) - len(listed)
     figures = advice.stated_utility(best).columns
 
     def shown(name: str, score: AttributeScore) -> tuple[str, str, str]:
@@ -634,7 +627,7 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
         return fixed(score.unmasked), fixed(score.score), percent(share)
 
     yield table_of(
-        [(name, shown(name, score)) for name, score in best.attributes.items() if name in listed],
+        [(name, shown(name, best.attributes[name])) for name in listed],
         (Column("attribute", wraps=True), lambda a: a[0]),
         (Column("mask", wraps=True), lambda a: mask_shown(masks[a[0]])),
         (number(advice.baseline_word), lambda a: a[1][0]),
@@ -644,7 +637,7 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     )
     if left_out:
         yield line(
-            f"\n{len(left_out):,} more attributes predict less each: --format json has all of them."
+            f"\n{left_out:,} more attributes predict less each: --format json has all of them."
         )
     meaning = _EACH_COLUMN if figures else "what the attribute predicts by itself"
     lost = " lost: what the whole table would lose if only this attribute were masked."

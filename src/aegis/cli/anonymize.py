@@ -29,7 +29,7 @@ from aegis.errors import PolicyError
 from aegis.files import TABLE_FORMATS
 from aegis.options import option
 from aegis.requests import AnonymizeRequest
-from aegis.words import counted
+from aegis.words import MOST_NAMED, counted, joined
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -237,7 +237,7 @@ def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
         for name, rows in release.unseen.items()
     ]
     if release.dropped:
-        figures.append(("columns not released", ", ".join(release.dropped)))
+        figures.append(("columns not released", joined(release.dropped, MOST_NAMED)))
     utility = release.utility
     if utility is not None:
         figures.append(("utility kept", f"{percent(utility.utility_kept)} ({utility.detail})"))

@@ -32,7 +32,7 @@ from aegis.errors import PolicyError, member
 from aegis.files import TABLE_FORMATS
 from aegis.options import option
 from aegis.requests import ApplyRequest
-from aegis.words import counted
+from aegis.words import MOST_NAMED, counted, joined
 
 if TYPE_CHECKING:
     from aegis.policy import Configuration, Located, Policy
@@ -282,7 +282,7 @@ def _facts(release: Release) -> list[tuple[str, str]]:
     if release.weight is not None:
         figures += _weight(release.weight)
     if release.dropped:
-        figures.append(("columns not released", ", ".join(release.dropped)))
+        figures.append(("columns not released", joined(release.dropped, MOST_NAMED)))
     if release.noised_quasi_identifiers:
         noised = ", ".join(release.noised_quasi_identifiers)
         figures.append(

@@ -277,6 +277,8 @@ def check_classes(
     population: Source | None = None,
     leaves: ShownLeaves | None = None,
     earlier: Sequence[ShownColumns] = (),
+    *,
+    narrow: ir.Table | None = None,
 ) -> CheckedClasses:
     """Check the classes of a masked table against the rule.
 
@@ -307,7 +309,7 @@ def check_classes(
         source,
         quasi,
         sensitive,
-        table=table,
+        table=table if narrow is None else narrow,
         hierarchies=hierarchies,
         person=person,
         population=population,

@@ -11,6 +11,7 @@ from aegis.present.finding import (
     mask_shown,
     ranked_words,
     score_words,
+    value_shown,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "mask_shown",
     "ranked_words",
     "score_words",
+    "value_shown",
 ]

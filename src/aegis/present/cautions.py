@@ -53,6 +53,14 @@ def outside_stated(document: Mapping[str, Any]) -> Outside | None:
     return Outside.from_dict(outside, _label_column(document))
 
 
+def figure_stated(document: Mapping[str, Any]) -> UtilityFigure | None:
+    """Return the utility that a release's certificate (`document`) states; None if it states none,
+    or only a score, as older certificates do.
+    """
+    utility = document.get("utility")
+    return utility_stated(utility) if utility and "reference_name" in utility else None
+
+
 def utility_stated(utility: Mapping[str, Any]) -> UtilityFigure:
     """Return the utility of a release from the values in its certificate."""
     try:
@@ -102,16 +110,15 @@ def _of_persons(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _of_use(document: Mapping[str, Any]) -> Iterator[str]:
-    utility, label = document.get("utility"), _label_column(document)
-    if utility and "reference_name" in utility:
-        figure = utility_stated(utility)
+    figure, label = figure_stated(document), _label_column(document)
+    if figure is not None:
         for name, own in {str(label): figure, **figure.labels}.items():
             yield from leak_sentences(own.leaks, name)
         yield from figure.caveats(int(document.get("suppressed_rows") or 0))
     weight = document["policy"].get("weight")
     if weight is not None and weight in (document.get("dropped_columns") or ()):
         yield not_released(weight)
-    if label and "utility" in document and utility is None:
+    if label and "utility" in document and document["utility"] is None:
         yield nothing_to_predict(str(label))
     for note in document["privacy"].get("notes") or ():
         yield FORMER_NOTES.get(note, note)

@@ -6,17 +6,20 @@ Describe the utility that a release keeps for each of several labels, in words a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aegis.words import counted, percent, predicted, short, unquoted
+from aegis.words import alike, counted, percent, predicted, short, unquoted
 
 if TYPE_CHECKING:
     from aegis.advisor import Advice, Ranked
     from aegis.advisor.figures import SearchFigures
+    from aegis.advisor.scores import AttributeScore
     from aegis.advisor.several import ServedLabel
     from aegis.advisor.utility import UtilityFigure
+    from aegis.measures import Measure
 
 NAMED = 5
 """Largest number of labels that a sentence names: those that lose the most."""
@@ -241,6 +244,22 @@ class Finding:
         )
 
 
+LISTED = 60
+"""Largest number of attributes in tables and charts: those that predict most by themselves."""
+
+
+def strongest(attributes: Mapping[str, AttributeScore], measure: Measure) -> list[str]:
+    """Return the names of at most `LISTED` attributes that predict most by themselves, unmasked, in
+    the order of the policy. `attributes` has the scores of each attribute by the measure.
+    """
+    if len(attributes) <= LISTED:
+        return list(attributes)
+    sign = measure.direction.sign
+    telling = sorted(attributes, key=lambda name: -sign * attributes[name].unmasked)
+    chosen = set(telling[:LISTED])
+    return [name for name in attributes if name in chosen]
+
+
 def mask_shown(mask: object) -> str:
     """Return a mask as text for people. It is written as in a policy, except for the masks in
     `IN_WORDS`.
@@ -252,6 +271,26 @@ def mask_shown(mask: object) -> str:
     ('unchanged', 'suppressed', 'level(1)')
     """
     return IN_WORDS.get(str(mask), str(mask))
+
+
+_BELOW, _FROM = re.compile(r"\]-inf, (.+)\["), re.compile(r"\[(.+), inf\[")
+"""A value that masks with intervals show: an interval without a lower or without an upper end."""
+
+
+def value_shown(value: object) -> object:
+    """Return a masked value as people read it. Released files have the masked value itself.
+
+    Examples
+    --------
+    >>> from aegis.present import value_shown
+    >>> value_shown("]-inf, 27["), value_shown("[55, inf["), value_shown("[27, 55["), value_shown(27)
+    ('below 27', '55 or more', '[27, 55[', 27)
+    """
+    text = str(value)
+    if below := _BELOW.fullmatch(text):
+        return f"below {below[1]}"
+    least = _FROM.fullmatch(text)
+    return value if least is None else f"{least[1]} or more"
 
 
 def _figure(advice: Advice, figure: UtilityFigure) -> str:
@@ -271,23 +310,33 @@ def ranked_words(advice: Advice) -> str:
 
 
 def _share(advice: Advice, percentage: float | None) -> str:
-    from aegis.measures import MEASURES, Need  # loads NumPy, which no help needs
-
-    what = (
-        "predictive value above chance"
-        if predicted(advice.summary)
-        else "association among the columns"
-    )
-    if Need.COLUMNS in MEASURES.get(advice.measure).needs:
-        what = "predictive value of each column for the others"
     if advice.by_chance:
         left = (
             "masks so much that what is left" if advice.predicts_unmasked else "is of a table that"
         )
         return f" {left} may predict by chance only"
-    if advice.labels and percentage is not None:
-        return f" keeps {percent(percentage)} of {SERVED[advice.measure]}"
-    return "" if percentage is None else f" keeps {percent(percentage)} of the {what}"
+    if percentage is None:
+        return ""
+    what = utility_words(advice.measure, predicted(advice.summary))
+    return f" keeps {percent(percentage)} of {what}"
+
+
+def utility_words(measure: str, label: str | None) -> str:
+    """Return the kind of utility of which a measure (by its name) states the share that is kept.
+    `label` names the columns that models predict; None or empty: there are none.
+
+    Examples
+    --------
+    >>> utility_words("held-out-auc", "income")
+    'the predictive value above chance'
+    """
+    from aegis.measures import MEASURES, Need  # loads NumPy, which no help needs
+
+    if measure in SERVED:
+        return SERVED[measure]
+    if measure in MEASURES and Need.COLUMNS in MEASURES.get(measure).needs:
+        return "the predictive value of each column for the others"
+    return "the predictive value above chance" if label else "the association among the columns"
 
 
 def _doubt(advice: Advice) -> str:
@@ -336,13 +385,11 @@ def _proof(advice: Advice) -> str:
             return (
                 f"None of the {among} does better by more than Aegis can measure: proven. {chosen}."
             )
-        return (
-            f"It is about as good as the best found among {among}; {_possible(search)}. {chosen}."
-        )
+        return f"It is about as good as the best found among {among}; {possible_words(search)}. {chosen}."
     if advice.optimal:
         return f"None of the {among} does better{_objective(advice)}{_ranked_on(advice)}: proven."
     if search is not None:
-        return f"It is the best found among {among}; {_possible(search)}."
+        return f"It is the best found among {among}; {possible_words(search)}."
     if len(advice.ranking) == 1 and not advice.masked_tables:
         return f"No other configuration was ranked; there are {among}."
     if not advice.verdicts_known:
@@ -373,12 +420,21 @@ def _ranked_on(advice: Advice) -> str:
     return " on all rows, before any is suppressed"
 
 
-def _possible(search: SearchFigures) -> str:
-    """Return a text on how much better another combination could be, by the bound of the search."""
-    if search.gap is None or search.bound is None:
+def possible_words(search: SearchFigures) -> str:
+    """Return a text on the score that another combination could reach, by the bound of the search.
+
+    The text states scores of the objective. A percentage would stand next to the percentage of
+    utility kept, and would mean something else.
+    """
+    if search.best is None or search.bound is None or not search.gap:
         return "better ones may exist"
-    possible = percent(100 * search.gap)
-    return f"{f'at most {possible}'.replace('at most <', 'less than')} better is possible"
+    best, bound = alike(search.best, search.bound)
+    if best == bound:
+        return f"no other one is noticeably better by {search.objective} ({best})"
+    limit = "at most" if search.bound > search.best else "no less than"
+    return (
+        f"another one could reach {limit} {bound} by {search.objective}; the best found has {best}"
+    )
 
 
 @dataclass(frozen=True)

@@ -340,6 +340,11 @@ class _MaskedPlan(ReleasePlan[Release]):
             if drawn is None
             else self.engine.table
         )
+        rule_columns = {*self.quasi, *policy.privacy.sensitive}
+        needed = {name: self.masks[name] for name in self.masks if name in rule_columns}
+        narrow = None
+        if drawn is None and needed:
+            narrow = masked_table(self.source, needed, person=policy.person)
         self.checked = check_classes(
             self.engine,
             masked,
@@ -350,6 +355,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             self.population,
             self.leaves,
             widened.releases,
+            narrow=narrow,
         )
         self.verdict = self.checked.verdict
         judged = self.checked.kept_rows()

@@ -19,7 +19,7 @@ from typing import Any
 from aegis.advisor import Scorer, utility_kept
 from aegis.advisor.plan import as_it_is, tells_classes_apart
 from aegis.advisor.utility import Reference, Rows, UtilityFigure, columns_differ, stated_roles
-from aegis.errors import AegisError, DataError, InternalError
+from aegis.errors import AegisError, DataError
 from aegis.files import SILENT, Progress
 from aegis.masking import noise_of
 from aegis.masks import Mask, parse_mask
@@ -383,6 +383,7 @@ class _Check:
             return
         self.unchecked.append("configuration.name: any name is allowed")
         dropped = names_in(self.document.get("dropped_columns")) or ()
+        masked: dict[str, Mask] = {}
         for name, spec in specs.items():
             if name not in self.source.columns and not (spec == "suppress" and name in dropped):
                 self._differs(f"configuration.masks.{name}", spec, NOTHING)
@@ -392,7 +393,8 @@ class _Check:
                 continue
             self._candidate(name, mask)
             if name in self.source.columns:
-                self._shown(name, spec, mask)
+                masked[name] = mask
+        self._shown(specs, masked)
         for name in self._scored():
             if name not in specs:
                 self._differs(f"configuration.masks.{name}", NOTHING, "a column with a mask")
@@ -429,19 +431,17 @@ class _Check:
         if not any(mask_parameters(candidate.spec()) <= asked for candidate in attribute.masks):
             self.unchecked.append(f"configuration.masks.{name}: no candidate of the policy")
 
-    def _shown(self, name: str, spec: Any, mask: Mask) -> None:
-        """Record values of a column that its mask (`spec`, as certified) cannot show."""
-        try:
-            odd = odd_values(self.source, name, mask)
-        except InternalError:  # a mask that is not fitted
-            odd = None
-        if odd is None:
-            if str(mask) != "identity":
-                self.unchecked.append(
-                    f"configuration.masks.{name}: the certificate does not record the groups of {mask}"
-                )
-        elif odd:
-            self.mismatches.append(Mismatch(f"configuration.masks.{name}", spec, odd))
+    def _shown(self, specs: Mapping[str, Any], masks: Mapping[str, Mask]) -> None:
+        """Record values of columns that their mask (in `specs`, as certified) cannot show."""
+        fitted = {n: mask for n, mask in masks.items() if mask.fitted or not mask.idempotent}
+        odd = odd_values(self.source, fitted)
+        for name, mask in masks.items():
+            field = f"configuration.masks.{name}"
+            if odd.get(name):
+                self.mismatches.append(Mismatch(field, specs[name], odd[name]))
+            elif odd.get(name) is None and str(mask) != "identity":
+                text = f"{field}: the certificate does not record the groups of {mask}"
+                self.unchecked.append(text)
 
     def _made_of_masks(self) -> None:
         """Record where statements on noise or learnt bounds do not follow from the stated masks."""

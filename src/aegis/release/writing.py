@@ -36,6 +36,7 @@ from aegis.errors import PolicyError
 from aegis.files import Progress, check_output, format_of, replacing, spare_input
 from aegis.masks import Mask, Suppress, parts_of
 from aegis.masks.base import SUPPRESSED, Kind
+from aegis.masks.grouping import evaluate_columns
 from aegis.measures import MEASURES
 from aegis.policy import Configuration, OwnerRule, Policy, Role, SuppressedColumns, required_mask
 from aegis.release.auditing import Audit
@@ -54,9 +55,8 @@ from aegis.sources.table_files import (
     write_parquet,
     write_table,
 )
-from aegis.summary.builder import shown_values
 from aegis.summary.classes import WEIGHT
-from aegis.summary.coded_rows import holding
+from aegis.summary.coded_rows import holding, read_rows
 from aegis.summary.outside import comparable
 from aegis.words import json_fields
 
@@ -464,38 +464,52 @@ def unfitting(
     expected = [name for name in masks if name not in hidden]
     wrong = [f"it has the column {n!r}" for n in source.columns if n not in expected]
     wrong += [f"it lacks the column {name!r}" for name in expected if name not in source.columns]
-    for name in expected:
-        mask = masks[name]
-        if name not in source.columns:
-            continue
+    there = {name: masks[name] for name in expected if name in source.columns}
+    odd_of = odd_values(source, {name: mask for name, mask in there.items() if mask is not None})
+    for name, mask in there.items():
         stored = Kind.of(source.table[name].type())
         given = kinds.get(name)
         shown = given if mask is None or given is None else mask.output_kind(given)
         if shown is not None and not _holds(stored, shown):
             wrong.append(f"{name} holds {stored or 'another type'}, and {mask} shows {shown}")
             continue
-        odd = None if mask is None else odd_values(source, name, mask)
+        odd = odd_of.get(name)
         if odd:
             wrong.append(f"{name} shows {', '.join(map(brief, odd))}, which {mask} cannot")
     return wrong
 
 
-def odd_values(source: Source, name: str, mask: Mask) -> list[str] | None:
-    """Return up to five values of the column `name` that its mask cannot show. None if the mask
-    does not determine which values it shows.
+def odd_values(source: Source, masks: Mapping[str, Mask]) -> dict[str, list[str] | None]:
+    """Return, for each column that `masks` names, up to five values that its mask cannot show. None
+    if the mask does not determine which values it shows.
+
+    Columns are read together, and masked together: a query for each of many columns would take long.
     """
-    column = source.table[name]
-    shown = source.collect(source.table.select(v=column).distinct())["v"]
-    values = pc.drop_null(shown)
-    if mask.idempotent:
-        if len(values) and Kind.of(column.type()) not in mask.fits:
-            return sorted(map(str, values.to_pylist()))[:5]
-        masked = shown_values(mask, values.combine_chunks())
-        pairs = zip(values.to_pylist(), masked.to_pylist(), strict=True)
-        return sorted(str(value) for value, again in pairs if value != again)[:5]
-    if mask.shows(SUPPRESSED) is None:
-        return None
-    return sorted(text for text in map(str, values.to_pylist()) if not mask.shows(text))[:5]
+    found: dict[str, list[str] | None] = {}
+    again: dict[str, pa.Array] = {}
+    coded = read_rows(source, tuple(masks))
+    for name, mask in masks.items():
+        found[name] = None
+        if not mask.idempotent and mask.shows(SUPPRESSED) is None:
+            continue
+        column = source.table[name]
+        if coded is None:
+            shown = source.collect(source.table.select(v=column).distinct())["v"].combine_chunks()
+        else:
+            shown = coded.values[name]
+        values = pc.drop_null(shown)
+        if not mask.idempotent:
+            found[name] = [text for text in map(str, values.to_pylist()) if not mask.shows(text)]
+        elif len(values) and Kind.of(column.type()) not in mask.fits:
+            found[name] = list(map(str, values.to_pylist()))
+        else:
+            again[name] = values
+    groupings = evaluate_columns([((masks[name],), values) for name, values in again.items()])
+    for (name, values), [grouping] in zip(again.items(), groupings, strict=True):
+        masked = grouping.shown.take(pa.array(grouping.codes)).to_pylist()
+        pairs = zip(values.to_pylist(), masked, strict=True)
+        found[name] = [str(value) for value, own in pairs if value != own]
+    return {name: None if odd is None else sorted(odd)[:5] for name, odd in found.items()}
 
 
 def _holds(stored: Kind | None, shown: Kind) -> bool:

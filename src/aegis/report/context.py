@@ -18,6 +18,7 @@ from aegis.advisor.scoring import utility_kept
 from aegis.masks import Mask
 from aegis.measures import MEASURES, Measure, Need
 from aegis.present import ExpectedFigure, Finding, label_lines, label_words, ranked_words
+from aegis.present.finding import strongest
 from aegis.privacy import PrivacyReport, PrivacyRule
 from aegis.report.charts import heat_step
 from aegis.report.sections import (
@@ -370,7 +371,8 @@ def _ranking(advice: Advice, measure: Measure, *, values: bool) -> dict[str, Any
     total = advice.summary["rows"]
     shown = advice.ranking[:TOP]
     relative = is_relative(advice)
-    names = list(shown[0].attributes) if shown else []
+    attributes = shown[0].attributes if shown else {}
+    names = strongest(attributes, measure)
     return {
         "total": ranked_words(advice),
         "shown": len(shown),
@@ -406,6 +408,7 @@ def _ranking(advice: Advice, measure: Measure, *, values: bool) -> dict[str, Any
         "scattered": all(r.suppressed_rows is not None for r in advice.ranking[:SCATTER_LIMIT]),
         "scatter_cut": len(advice.ranking) > SCATTER_LIMIT,
         "scatter_shown": min(len(advice.ranking), SCATTER_LIMIT),
+        "heat_more": len(attributes) - len(names),
         "heat_names": [clean(name, limit=NAME_LIMIT) for name in names],
         "heat": [[_cell(r, name, measure, advice.label_rows) for name in names] for r in shown],
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aegis._version import __version__
-from aegis.present import mask_shown
+from aegis.present import mask_shown, value_shown
 from aegis.report import charts
 from aegis.report.charts import DARK, HEAT_BOUNDS, LIGHT, heat_step
 from aegis.report.context import build_context
@@ -39,6 +39,7 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
         part,
         percent,
         prose,
+        value_shown,
     )
 }
 """Functions with which templates write figures, and text from the data; all other text is escaped only."""

@@ -29,6 +29,7 @@ from aegis.files import SILENT, Progress, write_text
 from aegis.measures import Measure
 from aegis.policy import Configuration, Policy, Role, dump_policy, policy_mapping
 from aegis.policy.suggest.masks import propose_masks
+from aegis.present import value_shown
 from aegis.privacy import ClassTable, Verdict
 from aegis.requests import SEARCH_WORK, SearchRequest
 from aegis.service.catalog.errors import NotThere, WrongState
@@ -349,7 +350,10 @@ class Bench:
                 count = len(attribute.values)
                 places = range(0, count, max(1, count // _PREVIEW))
                 pairs = tuple(
-                    (_shown(attribute.values[i].as_py()), candidate.labels[candidate.groups[i]])
+                    (
+                        _shown(attribute.values[i].as_py()),
+                        str(value_shown(candidate.labels[candidate.groups[i]])),
+                    )
                     for i in places
                 )
                 previews.append(Preview(attribute.name, str(candidate.declared), pairs[:_PREVIEW]))

@@ -44,8 +44,8 @@ then occur in one or two rows.
 MOST_ROWS = 2_000_000
 """Largest number of rows of a table whose rows are compared in all columns."""
 MOST_NAMED = 3
-"""Largest number of hidden columns that a sentence names because released columns predict them; the
-record lists all.
+"""Largest number of columns that sentences name because they are nearly keys, or because released
+columns predict them; the record lists all.
 """
 
 
@@ -99,7 +99,7 @@ class Outside:
         """The risks as sentences for a privacy officer."""
         return (
             *self._unique(),
-            *(self._near_key(name, values) for name, values in self.near_keys.items()),
+            *self._near_keys(),
             *(
                 _implied(implication, self.label)
                 for implication in (self.implied or ())[:MOST_NAMED]
@@ -120,6 +120,24 @@ class Outside:
             f"{self.unique_rows:,} of {self.rows:,} released rows are the only ones with their values in "
             f"all columns together{few}: the rule covers only the quasi-identifiers, and somebody who "
             "knows more about a person can find the row",
+        )
+
+    def _near_keys(self) -> tuple[str, ...]:
+        """Return a sentence for each column that is nearly a key. If there are many, return one
+        sentence for the label and one for all others.
+        """
+        others = {name: n for name, n in self.near_keys.items() if name != self.label}
+        if len(others) <= MOST_NAMED:
+            return tuple(self._near_key(name, n) for name, n in self.near_keys.items())
+        own = [
+            self._near_key(name, self.near_keys[name]) for name in self.near_keys.keys() - others
+        ]
+        most = sorted(others, key=lambda name: -others[name])
+        named = joined((f"{name} with {others[name]:,} values" for name in most), MOST_NAMED)
+        return (
+            *own,
+            f"{len(others):,} columns are nearly keys ({named}): somebody who knows such a value finds the "
+            "row. Mask these columns, make them quasi-identifiers, or leave them out (--leave-out)",
         )
 
     def _near_key(self, name: str, values: int) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 
@@ -36,6 +37,20 @@ def test_the_table_shows_configurations_and_agreement(files, capsys):
     assert "two halves` is" in shown
     assert run(["evaluate", *files, "--splits", "1", "--generate", "4"]) == 0
     assert "two halves" not in capsys.readouterr().out
+
+
+def test_other_metrics_and_configurations_that_fail_the_rule_are_pointed_out(
+    files, capsys, tmp_path
+):
+    strict = make_policy(measure="held-out-auc", privacy={"k": 60})
+    (tmp_path / "policy.yaml").write_text(dump_policy(strict))
+    assert run(["evaluate", *files, "--splits", "1"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "The advice states held-out-auc (AUC), and the models were tested by accuracy." in shown
+    assert "--metric roc_auc compares the same one." in shown
+    assert re.search(r"[123] of 3 configurations fails? the rule, and must not be released", shown)
+    assert run(["evaluate", *files, "--splits", "1", "--metric", "roc_auc"]) == 0
+    assert "two different metrics" not in " ".join(capsys.readouterr().out.split())
 
 
 def test_json_is_the_whole_result(files, capsys, tmp_path):

@@ -161,7 +161,7 @@ def _overview(evaluation: Evaluation, origin: str) -> Iterator[RenderableType]:
 
 
 def _configurations(evaluation: Evaluation) -> Iterator[RenderableType]:
-    from aegis.cli.output import Column, fixed, heading, number, table
+    from aegis.cli.output import Column, fixed, heading, line, number, table
 
     unmasked = {s.model: s.unmasked for s in evaluation.scores if s.metric == evaluation.metric}
     means = {model: evaluation.means(model, releases=True) for model in evaluation.models}
@@ -194,6 +194,32 @@ def _configurations(evaluation: Evaluation) -> Iterator[RenderableType]:
         *map(number, evaluation.models),
     )
     yield table(columns, rows)
+    for text in _on_reading(evaluation):
+        yield line(f"\n{text}")
+
+
+def _on_reading(evaluation: Evaluation) -> Iterator[str]:
+    """Yield sentences on what the table of configurations compares, and on those that fail the
+    rule.
+    """
+    from aegis.measures import MEASURES
+    from aegis.papers.evaluation.evaluate import PROXY_METRICS
+
+    advice, metric = evaluation.advice, evaluation.metric
+    unit = MEASURES.get(advice.measure).unit
+    same = {"AUC": "roc_auc", "R2": "r2", **PROXY_METRICS}.get(unit)
+    if same not in (None, metric):
+        yield (
+            f"The advice states {advice.measure} ({unit}), and the models were tested by {metric}. These are "
+            f"two different metrics: --metric {same} compares the same one."
+        )
+    failing = sum(ranked.admissible is False for ranked in advice.ranking)
+    if failing:
+        yield (
+            f"{failing:,} of {counted(len(advice.ranking), 'configuration')} "
+            f"{'fails' if failing == 1 else 'fail'} the rule, and must not be released, however good "
+            "models are on them. They were trained only to test the ranking."
+        )
 
 
 def _against_original(evaluation: Evaluation) -> Iterator[RenderableType]:

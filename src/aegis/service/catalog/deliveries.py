@@ -19,6 +19,8 @@ import pyarrow.parquet
 from sqlalchemy.orm import Session
 
 from aegis.policy import policy_digest
+from aegis.present.cautions import figure_stated
+from aegis.present.chosen import chosen_words
 from aegis.service.catalog import budget, data_sets, flow, jobs, limited, requests
 from aegis.service.catalog.access import Action, Actor
 from aegis.service.catalog.catalog import Catalog, UploadLimits
@@ -117,49 +119,10 @@ def checked(
         return request
     require_answer(answer, policy_of(request.version.policy), job.task)
     result = {**job.task["about"], **answer, "releases": job.task["releases"]}
-    requests.set_configuration(session, by, request, str(answer["configuration"]), worded(result))
+    shown = chosen_words(result, request.data_set.label)
+    requests.set_configuration(session, by, request, str(answer["configuration"]), shown)
     jobs.finish(session, job_id, attempt, {"holds": bool(answer["holds"])})
     return request
-
-
-def worded(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result of a check with two more entries: a headline, and the reasons (`why`) as
-    sentences.
-    """
-    utility_kept, rows, left_out = (
-        result.get(k) for k in ("utility_kept", "rows", "suppressed_rows")
-    )
-    if not result["holds"]:
-        reasons = (
-            "; ".join(result.get("violations", ())) or "with earlier releases it does not hold"
-        )
-        return {**result, "headline": f"This configuration breaks the rule: {reasons}.", "why": []}
-    share = (
-        "" if utility_kept is None else f"keeps {utility_kept:g} % of what can be predicted and "
-    )
-    why = []
-    if result.get("searched"):
-        proof = "proven best" if result.get("proven") else "the best found"
-        why.append(f"It is {proof} of all combinations of masks, searched beside the data.")
-    elif result.get("scores"):
-        why.append(
-            f"It is number {result['place']} of {result['combinations']:,} combinations by the "
-            "protected summary, and the first of them that meets the rule."
-        )
-    elif result.get("chosen_by"):
-        why.append(f"{result['chosen_by']} chose it.")
-    if result.get("releases"):
-        count = len(result["releases"])
-        earlier = "one earlier release" if count == 1 else f"{count} earlier releases"
-        why.append(
-            f"Together with {earlier} the rule still holds "
-            f"(smallest joint class {result.get('joint_smallest_class', '?')})."
-        )
-    headline = (
-        f"The release {share}suppresses {left_out:,} of {rows:,} rows; every released row is like "
-        f"at least {result['smallest_class'] - 1} others in what identifies."
-    )
-    return {**result, "headline": headline, "why": why}
 
 
 def release(
@@ -193,6 +156,7 @@ def release(
         )
         signed_by = _require_signature(data_set, signed, signature)
         _require_certificate(certificate, digest, rows, request)
+        measured = figure_stated(json.loads(certificate))
         masked = _masked(request, file_name, content, certificate)
     _require_file(catalog, masked)
     key, _ = catalog.objects.put("releases", content)
@@ -215,6 +179,8 @@ def release(
         session.flush()
         budget.commit(session, job.id)
         jobs.finish(session, job_id, attempt, {"release": made.id, "digest": digest})
+        if measured is not None and request.answer:
+            request.answer = chosen_words(request.answer, data_set.label, measured)
         requests.complete(session, by, request, digest)
         return made
 

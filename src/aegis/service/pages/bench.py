@@ -13,6 +13,7 @@ from starlette.responses import Response
 from aegis.advisor import Advice
 from aegis.masks import Mask
 from aegis.policy import Policy, Role, dump_policy
+from aegis.present import value_shown
 from aegis.safe.protect import ProtectedSummary, front_protected, narrowed, rank_protected
 from aegis.safe.protect import search_protected as search
 from aegis.service.catalog import Action, data_sets
@@ -108,7 +109,7 @@ def view_of(
 
 def _said(shown: tuple[str, ...]) -> str:
     more = f" and {len(shown) - _SHOWN:,} more" if len(shown) > _SHOWN else ""
-    return "; ".join(shown[:_SHOWN]) + more
+    return "; ".join(str(value_shown(text)) for text in shown[:_SHOWN]) + more
 
 
 def _changes(earlier_policy: Policy, policy: Policy) -> list[str]:
