@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import copy
+import json
 import pickle
 import random
 import re
@@ -21,6 +22,7 @@ import pytest
 import aegis
 from aegis.policy import load_policy
 from aegis.report import render_certificate
+from aegis.signing import seal
 from aegis.words import Quoting, unquoted
 
 RARE = {"cat": "QQcat", "ward": "QQward", "dose": "QQdose", "label": "QQlabel", "age": "9931"}
@@ -172,3 +174,29 @@ def test_a_quoting_sentence_survives_copies() -> None:
     for copied in (copy.deepcopy(said), pickle.loads(pickle.dumps(said))):
         assert copied == said
         assert unquoted(copied) == "x has a rare value"
+
+
+def test_a_certificate_states_only_how_many_classes_vanish(tmp_path: Path) -> None:
+    rows = [f"{'MF'[i % 2]},{'ab'[i // 2 % 2]}" for i in range(60)] + ["X,QQlabel"]
+    table = tmp_path / "t.csv"
+    table.write_text("sex,label\n" + "\n".join(rows) + "\n")
+    policy = {
+        "version": 1,
+        "label": "label",
+        "privacy": {"k": 5, "suppression": 0.05},
+        "attributes": {"sex": {"role": "quasi-identifier", "masks": ["identity"]}},
+    }
+    study, paper, masked = aegis.Study(table, policy), tmp_path / "c.json", tmp_path / "m.csv"
+    release = study.apply(study.advise(), masked, certificate=paper)
+    assert release.utility is not None
+    assert release.utility.lost_classes == {"QQlabel": 1}
+    assert "QQlabel" not in paper.read_text()
+    assert '"lost_classes": 1' in paper.read_text()
+    assert "1 class vanishes from the label. " in render_certificate(paper)
+    assert any("QQlabel (1 row)" in text for text in release.warnings)
+    check = aegis.check_certificate(masked, paper, original=table)
+    assert check.passed, list(map(str, check.mismatches))
+    forged = json.loads(paper.read_text())
+    forged["utility"]["lost_classes"] = 2
+    named = aegis.check_certificate(masked, seal(forged), original=table).mismatches
+    assert "utility.lost_classes" in {each.what for each in named}

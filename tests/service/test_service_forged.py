@@ -228,6 +228,7 @@ CERTIFICATES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "another policy": (put("0" * 64, "policy", "sha256"), "another policy"),
     "a rule that is not met": (put(False, "privacy", "passed"), "rule is not met"),
     "more rows": (put(10**9, "output", "rows"), "number of rows"),
+    "a digest of the table": (put("0" * 64, "input", "sha256"), "without a key"),
     "no figures": (without("privacy", "k"), "privacy.k"),
     "no rows": (without("output", "rows"), "is not one that Aegis writes"),
     "figures of another kind": (put([], "privacy"), "is not one that Aegis writes"),

@@ -287,7 +287,7 @@ class UtilityFigure:
         because the released rows are not available.
     lost_classes
         Label classes that have no row in the release, and their numbers of rows in the unmasked
-        table.
+        table. A certificate states only how many such classes there are.
     number
         For a numeric label, the prediction errors; None for other labels, or if the errors are not
         known.
@@ -312,7 +312,7 @@ class UtilityFigure:
     utility_kept: float | None = None
     stderr: float | None = None
     rows: Rows = Rows.RELEASED
-    lost_classes: Mapping[str, int] = field(default_factory=dict)
+    lost_classes: Mapping[str, int] | int = field(default_factory=dict)
     number: NumberErrors | None = None
     labels: Mapping[str, UtilityFigure] = field(default_factory=dict)
     columns: Mapping[str, ColumnFigure] = field(default_factory=dict)
@@ -348,7 +348,7 @@ class UtilityFigure:
             utility_kept=entries["kept"],
             stderr=entries["stderr"],
             rows=Rows(entries["rows"]),
-            lost_classes=dict(entries["lost_classes"]),
+            lost_classes=_lost(entries["lost_classes"]),
             number=NumberErrors.from_dict(entries),
             labels={name: cls.from_dict(own) for name, own in entries.get("labels", {}).items()},
             columns={
@@ -546,19 +546,7 @@ class UtilityFigure:
                 for text in own.caveats(None)
             ]
         if self.lost_classes:
-            named = [f"{name} ({counted(n, 'row')})" for name, n in self.lost_classes.items()]
-            more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
-            classes = counted(len(named), "class vanishes", "classes vanish")
-            then = (
-                "The release suppresses all their rows, so no model can learn them. Join them with "
-                "other classes, or allow coarser masks"
-            )
-            said.append(
-                Quoting(
-                    f"{classes} from the label: {', '.join(named[:_NAMED])}{more}. {then}",
-                    f"{classes} from the label. {then}",
-                )
-            )
+            said.append(_vanished(self.lost_classes))
         if self.rows is Rows.ALL and suppressed_rows:
             said.append(
                 "utility kept is measured on all rows, including "
@@ -591,6 +579,27 @@ class UtilityFigure:
             **({"columns": jsonable(self.columns)} if self.columns else {}),
             **({"leaks": dict(self.leaks)} if self.leaks else {}),
         }
+
+
+def _lost(said: Mapping[str, int] | int) -> Mapping[str, int] | int:
+    return said if isinstance(said, int) else dict(said)
+
+
+def _vanished(lost: Mapping[str, int] | int) -> str:
+    """Return a warning about the label classes of which every row is suppressed."""
+    rows = {} if isinstance(lost, int) else lost
+    named = [f"{name} ({counted(n, 'row')})" for name, n in rows.items()]
+    more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+    number = lost if isinstance(lost, int) else len(named)
+    classes = counted(number, "class vanishes", "classes vanish")
+    then = (
+        "The release suppresses all their rows, so no model can learn them. Join them with other "
+        "classes, or allow coarser masks"
+    )
+    without = f"{classes} from the label. {then}"
+    if not named:
+        return without
+    return Quoting(f"{classes} from the label: {', '.join(named[:_NAMED])}{more}. {then}", without)
 
 
 MOST_LEVELS = 2_000

@@ -16,6 +16,7 @@ from aegis.privacy.report import FORMER_NOTES, UNPROTECTED, same_values
 from aegis.release.released import Released, seed_note
 from aegis.release.writing import not_released
 from aegis.summary.outside import Outside
+from aegis.words import jsonable
 
 
 def cautions_of(document: Mapping[str, Any]) -> tuple[str, ...]:
@@ -34,11 +35,12 @@ def cautions_of(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def release_document(release: Released, policy: Policy) -> Mapping[str, Any]:
-    """Return the certificate of a release. If the release has none, return the facts that a
-    certificate would state, except for the digests of files.
+    """Return the certificate of a release, with the label classes that only its owner may see. If
+    the release has none, return the facts that a certificate would state, except for the digests of
+    files.
     """
     if release.certificate is not None:
-        return release.certificate
+        return {**release.certificate, "utility": jsonable(release.utility)}
     known = {key: value for key, value in release.to_dict().items() if value is not None}
     return known | {"policy": policy_mapping(policy)}
 

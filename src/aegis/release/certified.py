@@ -62,6 +62,7 @@ from aegis.release.possible import (
     is_count,
     is_number,
     labels_differ,
+    lost_like,
     names_in,
     stated_fields,
     without,
@@ -306,14 +307,14 @@ class _Check:
             return None
 
     def _file(self) -> None:
-        if reason := incomparable(self.document["output"], self.source):
+        said = self.document["output"]
+        if reason := incomparable(said, self.source):
             self.unchecked.append(f"output.sha256: {reason}")
         else:
-            said = self.document["output"].get("sha256")
-            self._differs("output.sha256", said, self.source.digest())
-        self._differs("output.rows", self.document["output"].get("rows"), self.source.rows)
+            self._differs("output.sha256", said.get("sha256"), self.source.digest())
+        self._differs("output.rows", said.get("rows"), self.source.rows)
         if self.source.dialect is not None:
-            self._texts(self.document["output"].get("text"))
+            self._texts(said.get("text"))
 
     def _texts(self, stated: Any) -> None:
         if stated is None:
@@ -742,7 +743,8 @@ class _Check:
             of_input.append("utility.reference_rmse")
         whole = self.document.get("suppressed_rows") == 0
         if whole:
-            self._differs("utility.lost_classes", said.get("lost_classes"), {})
+            lost = said.get("lost_classes")
+            self._differs("utility.lost_classes", lost, lost_like(lost, {}))
             of_input.remove("utility.lost_classes")
         if not is_number(reference):
             self._differs("utility.reference", reference, "a number")
@@ -782,9 +784,8 @@ class _Check:
             if what.partition(".")[0] in self.document:
                 self.unchecked.append(f"{what}: {why}")
         known = {*CERTIFIED, *SEAL, *OF_KIND["configuration"]}
-        for key in self.document:
-            if key not in known and key not in TAKEN_AS_STATED:
-                self.unchecked.append(f"{key}: nothing in the file shows it")
+        others = (key for key in self.document if key not in known | TAKEN_AS_STATED.keys())
+        self.unchecked += [f"{key}: nothing in the file shows it" for key in others]
 
 
 _OF_RULE = ("rule", "violations", "passed")

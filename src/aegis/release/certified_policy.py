@@ -12,7 +12,7 @@ from typing import Any
 from aegis.masking import masked_population
 from aegis.masks import Mask
 from aegis.policy import Policy
-from aegis.release.possible import Mismatch, alike, differing, names_in
+from aegis.release.possible import Mismatch, alike, differing, lost_like, names_in
 from aegis.release.released import texts_of, utility_of
 from aegis.signing import PrivateKey, keyed_digest
 from aegis.sources import DIGESTED, Reading, Source, open_table
@@ -172,5 +172,7 @@ def _utility_differs(
     for key, measured in shown.items():
         if key in ("reference", "kept", "stderr", "lost_classes", "reference_rmse", "columns"):
             stated = said.get(key)
+            if key == "lost_classes":
+                measured = lost_like(stated, measured)
             if not alike(stated, measured):
                 yield Mismatch(f"{what}.{key}", stated, measured)

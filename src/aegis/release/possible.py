@@ -281,6 +281,7 @@ def _fields(document: Mapping[str, Any], rows: int) -> list[tuple[Path, Possible
         "utility.reference_rmse": _LEAST_ZERO,
         "utility.one_row": _or_null(_between(0, 1, "a share")),
         "utility.reference": _range_of(name),
+        "utility.lost_classes": _counts(1, rows, "of classes "),
         "utility.lost_classes.*": _counts(1, rows, "of rows "),
         "groups.count": number_of_rows,
         "groups.smallest": number_of_rows,
@@ -339,6 +340,9 @@ def impossible_losses(document: Mapping[str, Any], classes: Sequence[str]) -> It
     utility = document.get("utility")
     lost = utility.get("lost_classes") if isinstance(utility, Mapping) else None
     suppressed = document.get("suppressed_rows")
+    if is_count(lost) and is_count(suppressed) and lost > suppressed:
+        what = f"at most {suppressed:,}, the suppressed rows"
+        yield Mismatch("utility.lost_classes", lost, what, possible=True)
     if not isinstance(lost, Mapping) or not all(map(is_count, lost.values())):
         return
     if set(lost) & set(classes):
@@ -366,6 +370,13 @@ def _persons(document: Mapping[str, Any]) -> Iterator[Mismatch]:
     elif is_count(asked) and k < asked:
         what = f"at least {asked:,}, which the rule requires"
         yield Mismatch("privacy.k", k, what, possible=True)
+
+
+def lost_like(said: Any, lost: Mapping[str, int]) -> Mapping[str, int] | int:
+    """Return the lost label classes as a certificate states them: by their number or, in earlier
+    versions, by name.
+    """
+    return lost if isinstance(said, Mapping) else len(lost) or {}
 
 
 OF_INPUT = ("reference", "stderr", "lost_classes", "reference_rmse")
@@ -414,7 +425,7 @@ def labels_differ(
         "kept": 100 * value if there else None,
         "reference_name": str(Reference.UNMASKED),
         "rows": str(Rows.RELEASED),
-        "lost_classes": {},
+        "lost_classes": lost_like(said.get("lost_classes"), {}),
         "stderr": None,
     }.items():
         yield Mismatch(f"utility.{key}", said.get(key), measured)
@@ -430,7 +441,7 @@ def _label(
     yield "reference_name", said.get("reference_name"), str(Reference.UNMASKED)
     yield "rows", said.get("rows"), str(Rows.RELEASED)
     if whole:
-        yield "lost_classes", said.get("lost_classes"), {}
+        yield "lost_classes", said.get("lost_classes"), lost_like(said.get("lost_classes"), {})
     chosen = task.measure_by(str(said.get("measure")))
     if tells_classes_apart(source, own):
         scorer = Scorer(summarize(source, as_it_is(own)))

@@ -355,7 +355,18 @@ def certify(
         "policy": {"sha256": policy_digest(policy), **policy_mapping(policy)},
         **how,
         **_stated(release),
+        "utility": None if release.utility is None else certified_utility(release.utility),
     }
+
+
+def certified_utility(utility: UtilityFigure) -> dict[str, Any]:
+    """Return a utility as certificates state it: with the number of label classes of which every
+    row is suppressed, but not with these classes and their rows.
+    """
+    figures = jsonable(utility)
+    for each in (figures, *figures.get("labels", {}).values()):
+        each["lost_classes"] = len(each["lost_classes"]) or {}
+    return dict(figures)
 
 
 def _stated(release: Released) -> dict[str, Any]:

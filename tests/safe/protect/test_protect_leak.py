@@ -15,7 +15,7 @@ from aegis.policy import load_policy
 from aegis.safe.protect import audit_document, audit_leak, compare, dumps, loads, protect
 from aegis.safe.protect.derive.cells import ranges
 from aegis.safe.protect.leak import withheld_cells
-from aegis.summary import Information, withhold
+from aegis.summary import Information, builder, row_pairs, withhold
 
 KEY = b"0123456789abcdef-secret"
 
@@ -171,3 +171,31 @@ def test_without_a_label_none_is_disclosed():
     audit = audit_leak(aegis.summarize(table, policy))
     assert audit.classes_disclosed == 0
     assert [a.disclosed for a in audit.attributes] == [0]
+
+
+def test_the_audit_of_rows_in_memory_counts_each_pair_once(monkeypatch):
+    counted = []
+    count = row_pairs.AtomRows.pair
+
+    def counting(self, i, j):
+        counted.append((i, j))
+        return count(self, i, j)
+
+    monkeypatch.setattr(builder, "WIDE", 2)
+    monkeypatch.setattr(row_pairs, "_REMEMBERED", 1)  # bytes: only the last pair is remembered
+    monkeypatch.setattr(row_pairs.AtomRows, "pair", counting)
+    random = np.random.default_rng(3)
+    names = [f"c{place}" for place in range(6)]
+    table = pa.table(
+        {name: random.integers(0, 4, 200) for name in names} | {"y": random.integers(0, 2, 200)}
+    )
+    policy = {
+        "version": 1,
+        "label": "y",
+        "attributes": {name: {"role": "feature", "masks": ["identity"]} for name in names},
+    }
+    summary = aegis.summarize(table, load_policy(policy))
+    assert summary.pairs.folds is not None
+    counted.clear()
+    audit_leak(summary)
+    assert len(counted) == len(set(counted)) == 15

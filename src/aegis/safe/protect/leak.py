@@ -221,12 +221,17 @@ def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
     ]
     if withheld:
         yield part_of("histograms", withheld, threshold)
-    yield part_of("pairs by class", list(summary.pairs.count.values()), threshold)
+    pairs, folds = summary.pairs, summary.pairs.folds
+    by_class, by_fold = [], []
+    for pair in pairs.count:  # both at once: a pair may be counted from the rows when it is read
+        by_class.append(pairs.count[pair])
+        if folds is not None:
+            by_fold.append(folds.count[pair])
+    yield part_of("pairs by class", by_class, threshold)
     if summary.frequency is not None:
         yield part_of("frequency table", [summary.frequency.counts], threshold)
-    folds = summary.pairs.folds
     if folds is not None:
-        yield part_of("folds", [*folds.count.values(), *folds.joints], threshold)
+        yield part_of("folds", [*by_fold, *folds.joints], threshold)
     if summary.pairs.responses is not None:
         yield part_of("sums of the label", _summed_rows(summary), threshold)
 
