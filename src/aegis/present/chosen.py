@@ -50,13 +50,13 @@ def _kept(answer: Mapping[str, Any], label: str | None, measured: UtilityFigure 
     share = answer.get("utility_kept")
     if share is None:
         return ""
-    kept = f"keeps {percent(share)} of {utility_words(answer.get('measure', ''), label)}"
+    utility = f"keeps {percent(share)} of {utility_words(answer.get('measure', ''), label)}"
     if measured is not None:
-        return f"The release {kept}, measured on {measured.on} ({measured.detail}). "
+        return f"The release {utility}, measured on {measured.on} ({measured.detail}). "
     if not answer["suppressed_rows"]:
-        return f"The release {kept}, computed beside the data from all rows. "
+        return f"The release {utility}, computed beside the data from all rows. "
     return (
-        f"The release {kept}. This is an estimate: it is computed beside the data from all rows, before "
+        f"The release {utility}. This is an estimate: it is computed beside the data from all rows, before "
         "the rule suppresses any. The certificate will state the figure of the released rows. "
     )
 

@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.advisor import Advice, Ranked
-from aegis.errors import PolicyError
+from aegis.errors import InternalError, PolicyError
 from aegis.files import Progress, check_output, format_of, replacing, spare_input
 from aegis.masks import Mask, Suppress, parts_of
 from aegis.masks.base import SUPPRESSED, Kind
@@ -485,12 +485,12 @@ def odd_values(source: Source, masks: Mapping[str, Mask]) -> dict[str, list[str]
 
     Columns are read together, and masked together: a query for each of many columns would take long.
     """
-    found: dict[str, list[str] | None] = {}
+    odd_of: dict[str, list[str] | None] = {}
     again: dict[str, pa.Array] = {}
     coded = read_rows(source, tuple(masks))
     for name, mask in masks.items():
-        found[name] = None
-        if not mask.idempotent and mask.shows(SUPPRESSED) is None:
+        odd_of[name] = None
+        if not _determines_values(mask):
             continue
         column = source.table[name]
         if coded is None:
@@ -499,17 +499,27 @@ def odd_values(source: Source, masks: Mapping[str, Mask]) -> dict[str, list[str]
             shown = coded.values[name]
         values = pc.drop_null(shown)
         if not mask.idempotent:
-            found[name] = [text for text in map(str, values.to_pylist()) if not mask.shows(text)]
+            odd_of[name] = [text for text in map(str, values.to_pylist()) if not mask.shows(text)]
         elif len(values) and Kind.of(column.type()) not in mask.fits:
-            found[name] = list(map(str, values.to_pylist()))
+            odd_of[name] = list(map(str, values.to_pylist()))
         else:
             again[name] = values
     groupings = evaluate_columns([((masks[name],), values) for name, values in again.items()])
     for (name, values), [grouping] in zip(again.items(), groupings, strict=True):
         masked = grouping.shown.take(pa.array(grouping.codes)).to_pylist()
         pairs = zip(values.to_pylist(), masked, strict=True)
-        found[name] = [str(value) for value, own in pairs if value != own]
-    return {name: None if odd is None else sorted(odd)[:5] for name, odd in found.items()}
+        odd_of[name] = [str(value) for value, own in pairs if value != own]
+    return {name: None if odd is None else sorted(odd)[:5] for name, odd in odd_of.items()}
+
+
+def _determines_values(mask: Mask) -> bool:
+    """Return whether a mask determines which values it can show. A mask from a certificate may lack
+    the hierarchy with these values.
+    """
+    try:
+        return mask.idempotent or mask.shows(SUPPRESSED) is not None
+    except InternalError:
+        return False
 
 
 def _holds(stored: Kind | None, shown: Kind) -> bool:
