@@ -274,6 +274,9 @@ def test_the_range_is_said_in_words() -> None:
     accuracy = replace(figure, measure="held-out-accuracy")
     assert accuracy.range_words == "The range covers the sampling error."
     number = UtilityFigure("held-out-r2", 0.62, 0.65, stderr=0.0018)
-    assert number.plus_minus == ", give or take 0.06 (more if columns interact)"
+    assert (
+        number.plus_minus
+        == ", give or take 0.06 (more if columns interact or numbers have a long tail)"
+    )
     assert "most others do better" in number.range_words
     assert replace(figure, stderr=None).range_words == ""

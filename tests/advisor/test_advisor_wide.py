@@ -298,3 +298,52 @@ def test_several_labels_in_a_wide_table_have_a_share_each(
     assert best.score > 0.9
     assert set(best.attributes) == set(columns)
     json.dumps(advice.to_dict())
+
+
+@pytest.mark.parametrize("kind", ["class", "number"])
+def test_columns_of_noise_do_not_predict_when_some_are_left_out(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The columns that come first by chance would predict held-out rows of the same table."""
+    monkeypatch.setattr(
+        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=120)
+    )
+    stated = []
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        table = {f"c{i}": random.integers(0, 2 + i % 3, 80) for i in range(150)}
+        number = random.permutation(80)
+        told = number if kind == "number" else np.where(number < 40, "yes", "no")
+        rules = {
+            "version": 1,
+            "label": {"column": "y", "kind": "number"} if kind == "number" else "y",
+            "privacy": {"k": 1},
+            "attributes": {n: {"role": "feature", "masks": ["identity"]} for n in table},
+        }
+        summary = aegis.summarize(pa.table({**table, "y": told}), aegis.load_policy(rules))
+        scorer = Scorer(summary)
+        measure = aegis.load_policy(rules).measure_by(None)
+        stated.append(scorer.value(scorer.unmasked, measure))
+    assert np.mean(stated) < (0.03 if kind == "number" else 0.6)
+
+
+def test_a_column_that_predicts_stays_although_it_has_many_values(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    random = np.random.default_rng(1)
+    table = {f"c{i}": random.integers(0, 2, 400) for i in range(60)}
+    table["known"] = random.integers(0, 30, 400)
+    told = np.where(table["known"] + random.normal(0, 8, 400) > 15, "yes", "no")
+    rules = {
+        "version": 1,
+        "label": "y",
+        "privacy": {"k": 1},
+        "attributes": {n: {"role": "feature", "masks": ["identity"]} for n in table},
+    }
+    monkeypatch.setattr(
+        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=60)
+    )
+    summary = aegis.summarize(pa.table({**table, "y": told}), aegis.load_policy(rules))
+    assert not summary.attributes["known"].aside
+    # Columns that predict no better than chance fill a quarter of the room.
+    assert sum(not a.aside for a in summary.attributes.values()) == 1 + 15 // 2

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from measures_brute import BRUTE, count_tables, entropy, expected_mi, groupings, rows_of
 
 from aegis.errors import DataError
-from aegis.measures import MEASURES, Contingency, Direction, Scope, get
+from aegis.measures import (
+    MEASURES,
+    Contingency,
+    Direction,
+    LabelSpread,
+    Scope,
+    chance_of_share,
+    get,
+)
 from aegis.measures.association import expected_mutual_information, label_entropy
 
 ATTRIBUTE = [measure for measure in MEASURES if measure.scope is Scope.ATTRIBUTE]
@@ -264,3 +272,23 @@ def test_what_is_no_table_of_counts_is_refused(table):
 
 def test_whole_floats_are_counts():
     assert Contingency.of([[1.0, 2.0]]).table.dtype == np.int64
+
+
+@pytest.mark.parametrize("label", ["class", "number"])
+def test_the_chance_of_a_share_is_that_of_random_permutations(label):
+    random = np.random.default_rng(3)
+    rows = np.array([20.0, 12.0, 9.0, 7.0, 6.0])
+    level = np.repeat(np.arange(5), rows.astype(int))
+    told = random.normal(size=54) if label == "number" else np.repeat([0.0, 1.0], [40, 14])
+    told = told - told.mean()
+    spread = LabelSpread.of_classes(np.array([40.0, 14.0]))
+    if label == "number":
+        spread = LabelSpread.of_number(54, 54 * (told**4).sum() / (told**2).sum() ** 2)
+    chances = []
+    for _ in range(4_000):
+        sums = np.bincount(level, random.permutation(told))
+        share = float((sums**2 / rows).sum() / (told**2).sum())
+        chances.append(chance_of_share(share, rows, spread))
+    for limit in (0.5, 0.1, 0.02):
+        assert np.mean(np.array(chances) < limit) == pytest.approx(limit, rel=0.25)
+    assert chance_of_share(0.9, np.ones(54), spread) == 1.0

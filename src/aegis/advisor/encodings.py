@@ -594,13 +594,15 @@ def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
     if summary.label.kind is LabelKind.NUMBER:
         return (
             f"scores use the {whole - out:,} of {whole:,} attributes that explain the number best by "
-            f"themselves: {cause}. Aegis does not know what the others add",
+            f"themselves, and of those that do not explain it, the ones with the fewest values: {cause}. "
+            "Aegis does not know what the others add",
         )
     told = np.array([told_alone(a, summary.max_levels) for a in aside])
     label_classes = int(np.count_nonzero(summary.label.counts))
     return (
         f"scores of whole configurations use the {whole - out:,} of {whole:,} attributes that "
-        f"predict the label best by themselves: {cause}. Of the other {out:,}, "
+        "predict the label best by themselves, and of those that predict no better than chance, the "
+        f"ones with the fewest values: {cause}. Of the other {out:,}, "
         f"{aside[int(told.argmax())].name!r} predicts best, with a trace of {told.max():.3g}; the traces of all of "
         f"them add up to {told.sum():.3g}. Their masks could change the score by at most this sum, or by at most "
         f"{label_classes - 1} if attributes predict more together than alone.",

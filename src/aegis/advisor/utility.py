@@ -504,14 +504,14 @@ class UtilityFigure:
 
         If the score is an AUC, about nine of ten trained models are within the range. If it is an
         R2, about seven of ten are, and most others are better, because they use interactions of
-        columns. For any other metric, the range covers only the sampling error.
+        columns, or numbers whose tail Aegis replaces by one mean. For any other metric, the range covers only the sampling error.
         """
         if self.stderr is None:
             return ""
         unit = MEASURES.get(self.measure).unit
         if unit not in VARIES:
             return f", give or take {RANGE * self.stderr:.{self.digits}f}"
-        more = " (more if columns interact)" if unit == "R2" else ""
+        more = " (more if columns interact or numbers have a long tail)" if unit == "R2" else ""
         return f", give or take {RANGE * math.hypot(self.stderr, MODELS_DIFFER):.2f}{more}"
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aegis.measures.association import Contingency
+from aegis.measures.association import Contingency, LabelSpread, chance_of_share
 from aegis.measures.by_fold import CountsByFold
 from aegis.measures.catalog import FALLBACK_MEASURE
 from aegis.measures.cooccurrence import (
@@ -46,6 +46,7 @@ __all__ = [
     "Encoding",
     "Expected",
     "LabelKind",
+    "LabelSpread",
     "Learner",
     "Margins",
     "Measure",
@@ -54,6 +55,7 @@ __all__ = [
     "OrderedCounts",
     "Scope",
     "Trace",
+    "chance_of_share",
     "chosen_measure",
     "fit_pillai",
     "get",

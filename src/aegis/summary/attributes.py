@@ -24,8 +24,13 @@ Exclude attributes from measures of whole configurations, if a table has too man
 
 The time of such a measure grows with the cube of the number of levels of all attributes together,
 and the size of its counts grows with the square. If there are more than `TOGETHER` levels, the
-measures use only the attributes that alone predict the label best. All other attributes get a
-single level, so they do not change a score. Measures of single attributes still use all levels.
+measures use only some attributes. First come the attributes that alone predict the label better
+than chance, then those with the fewest values. All other attributes get a single level, so they do
+not change a score. Measures of single attributes still use all levels.
+
+The choice sees the labels of all rows, also of held-out rows. If it took the best of many
+attributes that predict nothing, they would seem to predict held-out rows, too. So the labels only
+decide about attributes whose association is larger than that of all attributes by chance.
 
 Pool the rarest groups of a candidate into one level, for measures of several attributes.
 
@@ -59,6 +64,7 @@ from aegis.masks import (
     evaluate,
     parts_of,
 )
+from aegis.measures import LabelSpread, chance_of_share
 from aegis.policy import Attribute, Policy, Role
 from aegis.summary.codes import numbers_of, settle
 from aegis.summary.model import AttributeSummary, Candidate, SeveralSummaries, Summary, TaskSummary
@@ -574,16 +580,15 @@ TOGETHER = 2_048
 """Largest number of atoms of all attributes together in measures of whole configurations."""
 
 
-def told_alone(
-    attribute: AttributeSummary, max_levels: int, weights: WeightSums | None = None
-) -> float:
-    """Return how well a single unmasked attribute, with at most `max_levels` levels, predicts the
-    label, as Pillai's trace corrected for chance.
+CHANCE = 0.05
+"""Probability that chance alone makes at least one of all attributes predict the label."""
+ROWS_TO_JUDGE = 5
+"""Number of rows of a level from which chi-square has about the distribution that theory says."""
 
-    The trace is chi-square divided by the number of rows. The correction subtracts its mean for a
-    randomly permuted label, (levels - 1) (classes - 1) / (rows - 1). The result is at least 0. If
-    counts are sums of row weights w, `weights` scales them so that all rows together count as (sum
-    of w)^2 / (sum of w^2) effective rows.
+
+def told_alone(attribute: AttributeSummary, max_levels: int) -> float:
+    """Return how well a single unmasked attribute, with at most `max_levels` levels, predicts the
+    label, as Pillai's trace corrected for chance (see `told_and_chance`).
 
     Examples
     --------
@@ -591,6 +596,22 @@ def told_alone(
     >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
     >>> round(told_alone(study.summary.attributes["education"], 128), 4)
     0.1356
+    """
+    return told_and_chance(attribute, max_levels)[0]
+
+
+def told_and_chance(
+    attribute: AttributeSummary, max_levels: int, weights: WeightSums | None = None
+) -> tuple[float, float]:
+    """Return how well a single unmasked attribute, with at most `max_levels` levels, predicts the
+    label, as Pillai's trace corrected for chance. Also return how probable so large a trace is by
+    chance.
+
+    The trace is chi-square divided by the number of rows. The correction subtracts its mean for a
+    randomly permuted label, (levels - 1) (classes - 1) / (rows - 1). The result is at least 0. If
+    counts are sums of row weights w, `weights` scales them so that all rows together count as (sum
+    of w)^2 / (sum of w^2) effective rows. For the probability, all levels with fewer than
+    `ROWS_TO_JUDGE` rows count as one level.
     """
     groups = attribute.unmasked.groups
     level = pool(groups, attribute.joint.sum(axis=1), max_levels)
@@ -602,9 +623,19 @@ def told_alone(
     rows, classes = joint.sum(axis=1), joint.sum(axis=0)
     n = float(joint.sum())
     if n < 2 or len(classes) < 2:
-        return 0.0
-    explained = float((joint**2 / np.outer(rows, classes)).sum()) - 1
-    return max(0.0, explained - (len(rows) - 1) * (len(classes) - 1) / (n - 1))
+        return 0.0, 1.0
+    corrected = _share(joint) - (len(rows) - 1) * (len(classes) - 1) / (n - 1)
+    merged = joint[rows >= ROWS_TO_JUDGE]
+    if len(merged) < len(joint):
+        merged = np.vstack([merged, joint[rows < ROWS_TO_JUDGE].sum(axis=0)])
+    chance = chance_of_share(_share(merged), merged.sum(axis=1), LabelSpread.of_classes(classes))
+    return max(0.0, corrected), chance
+
+
+def _share(joint: Floats) -> float:
+    """Return chi-square divided by the number of rows, from the number of rows by level and class."""
+    expected = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    return float((joint**2 / expected).sum()) - 1
 
 
 def set_aside(
@@ -612,17 +643,19 @@ def set_aside(
     max_levels: int,
     together: int = TOGETHER,
     weights: WeightSums | None = None,
-    explained: Callable[[AttributeSummary], float] | None = None,
+    explained: Callable[[AttributeSummary], tuple[float, float]] | None = None,
 ) -> dict[str, AttributeSummary]:
-    """Reduce the attributes that predict the label worst to a single level each, so that measures
-    of whole configurations leave them out.
+    """Reduce some attributes to a single level each, so that measures of whole configurations leave
+    them out.
 
-    Attributes keep their levels in descending order of `told_alone`, as long as they have at most
-    `together` atoms (sets of values) in total. Of attributes that predict equally well, the one
-    with fewer atoms comes first. An attribute with too many atoms is skipped, unless it is the
-    first. Attributes with noise masks are never reduced, because the levels of their noisy values
-    are not known here. For a numeric label, the function `explained` replaces `told_alone`.
-    `max_levels` is the largest number of levels of an attribute.
+    Attributes keep their levels as long as they have at most `together` atoms (sets of values) in
+    total. First come those of m attributes that predict the label, best first, so well that the
+    probability is below `CHANCE` / m. The others follow by their number of atoms, fewest first, and
+    fill a quarter of `together` at most, so that scores stay quick. An
+    attribute with too many atoms is skipped, unless it is the first. Attributes with noise masks
+    are never reduced, because the levels of their noisy values are not known here. For a numeric
+    label, the function `explained` replaces `told_and_chance`. `max_levels` is the largest number
+    of levels of an attribute.
 
     Examples
     --------
@@ -636,14 +669,19 @@ def set_aside(
         return dict(attributes)
     noisy = {n for n, a in attributes.items() if _has_noise(a)}
     left = together - sum(attributes[name].n_atoms for name in noisy)
-    alone = explained or partial(told_alone, max_levels=max_levels, weights=weights)
-    told = {n: alone(a) for n, a in attributes.items() if n not in noisy}
-    taken = set(noisy)
+    alone = explained or partial(told_and_chance, max_levels=max_levels, weights=weights)
+    told = {}
+    for name, attribute in attributes.items():
+        if name not in noisy:
+            share, chance = alone(attribute)
+            told[name] = share if chance * len(attributes) < CHANCE else 0.0
+    taken, fill = set(noisy), together // 4
     for name in sorted(told, key=lambda n: (-told[n], attributes[n].n_atoms)):
         more = attributes[name].n_atoms
-        if more <= left or not taken:
+        if more <= (left if told[name] > 0 else min(left, fill)) or not taken:
             taken.add(name)
             left -= more
+            fill -= 0 if told[name] > 0 else more
     return {n: a if n in taken else _aside(a) for n, a in attributes.items()}
 
 

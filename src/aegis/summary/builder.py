@@ -20,9 +20,17 @@ from aegis.arrays import Array, Floats, Integers, Ints
 from aegis.errors import DataError
 from aegis.files import Progress, Step
 from aegis.masks import Grouping, Kind, Mask, ValueCounts, evaluate, evaluate_columns
+from aegis.measures import LabelSpread, chance_of_share
 from aegis.policy import Attribute, Policy, Terms, policy_digest
 from aegis.sources import Source
-from aegis.summary.attributes import Masks, check_noise, describe, set_aside, with_identity
+from aegis.summary.attributes import (
+    ROWS_TO_JUDGE,
+    Masks,
+    check_noise,
+    describe,
+    set_aside,
+    with_identity,
+)
 from aegis.summary.coded_rows import CodedRows, count_by, fits, read_rows
 from aegis.summary.codes import (
     Dealer,
@@ -461,9 +469,9 @@ class Builder:
         explained = None if self._deviations is None else self._explained
         return set_aside(described, self.max_levels, weights=sums, explained=explained)
 
-    def _explained(self, attribute: AttributeSummary) -> float:
+    def _explained(self, attribute: AttributeSummary) -> tuple[float, float]:
         """Return how well an attribute's unmasked values predict a numeric label: the adjusted R2,
-        at least 0.
+        at least 0, and how probable so large an R2 is by chance.
         """
         assert self.coded is not None
         assert self._deviations is not None
@@ -474,8 +482,18 @@ class Builder:
         between = float((sums[rows > 0] ** 2 / rows[rows > 0]).sum())
         whole, freedom = float((weight * number**2).sum()), len(number) - np.count_nonzero(rows)
         if whole <= 0 or freedom <= 0:
-            return 0.0
-        return max(0.0, 1 - (1 - between / whole) * (len(number) - 1) / freedom)
+            return 0.0, 1.0
+        total = float(weight.sum())
+        effective = total**2 / float((weight**2).sum())  # rows that count alike
+        kurtosis = total * float((weight * number**4).sum()) / whole**2
+        spread = LabelSpread.of_number(effective, kurtosis)
+        rare = np.bincount(level) < ROWS_TO_JUDGE
+        merged = np.where(rare[level], len(rare), level)
+        rows, sums = np.bincount(merged, weight), np.bincount(merged, weight * number)
+        share = float((sums[rows > 0] ** 2 / rows[rows > 0]).sum()) / whole
+        alike: Floats = np.asarray(rows * effective / total, dtype=np.float64)
+        chance = chance_of_share(share, alike, spread)
+        return max(0.0, 1 - (1 - between / whole) * (len(number) - 1) / freedom), chance
 
     @cached_property
     def _deviations(self) -> tuple[Floats, Floats] | None:
