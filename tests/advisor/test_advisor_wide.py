@@ -18,7 +18,7 @@ import aegis
 from aegis.advisor import as_it_is, confidence
 from aegis.advisor.scoring import Scorer
 from aegis.policy import Configuration
-from aegis.summary.attributes import set_aside
+from aegis.summary.attributes import judged_levels, set_aside
 
 
 def advice(columns: int = 4) -> aegis.Advice:
@@ -347,3 +347,46 @@ def test_a_column_that_predicts_stays_although_it_has_many_values(
     assert not summary.attributes["known"].aside
     # Columns that predict no better than chance fill a quarter of the room.
     assert sum(not a.aside for a in summary.attributes.values()) == 1 + 15 // 2
+
+
+@pytest.mark.parametrize(("rows_of_a_value", "weight"), [(4, 1.0), (40, 1.0), (40, 0.002)])
+def test_a_column_that_determines_the_label_stays(
+    rows_of_a_value: int, weight: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if each value has few rows, or if a value has hardly any weight."""
+    random = np.random.default_rng(2)
+    table: dict[str, Any] = {f"c{i}": random.integers(0, 2, 400) for i in range(60)}
+    table["known"] = np.arange(400) // rows_of_a_value
+    told = np.where(random.integers(0, 2, 400)[table["known"]] > 0, "yes", "no")
+    table["known"][:2] = 400
+    rules = {
+        "version": 1,
+        "label": "y",
+        "weight": "w",
+        "privacy": {"k": 1},
+        "attributes": {
+            **{n: {"role": "feature", "masks": ["identity"]} for n in table},
+            "w": {"role": "ignore"},
+        },
+    }
+    weights = np.where(table["known"] == 400, weight, 1.0)
+    monkeypatch.setattr(
+        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=110)
+    )
+    opened = pa.table({**table, "y": told, "w": weights})
+    summary = aegis.summarize(opened, aegis.load_policy(rules))
+    assert not summary.attributes["known"].aside
+
+
+def test_levels_of_few_rows_are_judged_together() -> None:
+    rows = np.array([1.0, 4.0, 30.0, 3.0, 0.5, 9.0])
+    assert judged_levels(rows, 0.1).tolist() == [2, 2, 0, 2, 2, 1]
+    # Enough rows of the rarest class have values of two to four rows.
+    assert judged_levels(np.array([1.0, 1.0, *[4.0] * 20, 30.0]), 0.5).tolist() == [
+        21,
+        21,
+        *range(20),
+        20,
+    ]
+    assert judged_levels(np.array([0.5, 30.0, 9.0]), 0.1).tolist() == [1, 0, 1]
+    assert judged_levels(np.array([0.5, 0.5]), 0.1).tolist() == [0, 0]

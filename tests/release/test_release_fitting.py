@@ -11,7 +11,8 @@ import aegis
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.masks.base import Kind
 from aegis.policy import Configuration, load_policy
-from aegis.release.writing import unfitting
+from aegis.release.writing import odd_values, unfitting
+from aegis.sources import open_table
 
 POLICY = load_policy(
     {
@@ -43,6 +44,10 @@ def test_texts_fit_no_column_of_numbers():
     whole = Configuration("whole", {"visits": POLICY.attributes["visits"].masks[0]})
     wrong = unfitting(table, POLICY, whole, {"visits": Kind.INTEGER})
     assert wrong == ["visits holds text, and identity shows integer"]
+
+
+def test_no_column_needs_no_query():
+    assert odd_values(open_table(pa.table({"ill": ["y", "n"]})), {}) == {}
 
 
 def test_a_table_that_changed_is_checked_and_certified_by_itself(tmp_path):

@@ -124,6 +124,7 @@ def test_a_report_without_values_quotes_no_rare_value(table: Path, name: str) ->
     assert f"{NULLS} null" not in page
     assert not re.search(rf"\b{NULLS} rows without", page)
     assert f"Rows without a label</dt><dd>{NULLS}<" not in page
+    assert f"{ROWS - NULLS} rows" not in page, "with the number of all rows, it tells the others"
 
 
 def test_the_owner_still_reads_which_value_is_rare(table: Path) -> None:

@@ -429,10 +429,9 @@ def weight_notes(summary: Summary) -> list[str]:
         "equal weight (Kish's effective sample size), and standard errors are for that many"
     ]
     if weights.zeros:
-        notes.append(
-            f"{counted(weights.zeros, 'row has', 'rows have')} a weight of 0 and count for privacy but not "
-            "for scores"
-        )
+        then = "a weight of 0 and count for privacy but not for scores"
+        zeros = counted(weights.zeros, "row has", "rows have")
+        notes.append(Quoting(f"{zeros} {then}", f"some rows have {then}"))
     if weights.population < summary.rows:
         notes.append(
             f"the weights add up to {weights.population:g}, less than the number of rows: they are "

@@ -487,7 +487,7 @@ def odd_values(source: Source, masks: Mapping[str, Mask]) -> dict[str, list[str]
     """
     odd_of: dict[str, list[str] | None] = {}
     again: dict[str, pa.Array] = {}
-    coded = read_rows(source, tuple(masks))
+    coded = read_rows(source, tuple(masks)) if masks else None
     for name, mask in masks.items():
         odd_of[name] = None
         if not _determines_values(mask):

@@ -599,8 +599,11 @@ def _exact_facts(advice: Advice, *, values: bool) -> list[tuple[str, str, bool]]
     summary = advice.summary
     joint = summary["cooccurrence_rows"]
     how = f"a seeded sample of {rows(joint)}" if summary["sampled"] else f"all {rows(joint)}"
+    unlabelled = _few(summary["unlabelled_rows"], advice, values=values)
+    if unlabelled != count(summary["unlabelled_rows"]) and not summary["sampled"]:
+        how = "all rows with a label"  # their number would reveal that of the others
     return [
-        ("Rows without a label", _few(summary["unlabelled_rows"], advice, values=values), False),
+        ("Rows without a label", unlabelled, False),
         *_weights(summary.get("weights")),
         ("Joint counts of attributes from", how, False),
     ]

@@ -584,6 +584,12 @@ CHANCE = 0.05
 """Probability that chance alone makes at least one of all attributes predict the label."""
 ROWS_TO_JUDGE = 5
 """Number of rows of a level from which chi-square has about the distribution that theory says."""
+FEWEST_ROWS = 2
+"""Number of rows from which this also holds for a level, if all levels with fewer than
+`ROWS_TO_JUDGE` rows together have `RARE_ROWS` rows of the rarest class.
+"""
+RARE_ROWS = 25
+"""Expected number of rows of the rarest class in these levels, if the label is independent."""
 
 
 def told_alone(attribute: AttributeSummary, max_levels: int) -> float:
@@ -610,8 +616,8 @@ def told_and_chance(
     The trace is chi-square divided by the number of rows. The correction subtracts its mean for a
     randomly permuted label, (levels - 1) (classes - 1) / (rows - 1). The result is at least 0. If
     counts are sums of row weights w, `weights` scales them so that all rows together count as (sum
-    of w)^2 / (sum of w^2) effective rows. For the probability, all levels with fewer than
-    `ROWS_TO_JUDGE` rows count as one level.
+    of w)^2 / (sum of w^2) effective rows. For the probability, levels with too few rows count as
+    one level (`judged_levels`).
     """
     groups = attribute.unmasked.groups
     level = pool(groups, attribute.joint.sum(axis=1), max_levels)
@@ -625,11 +631,28 @@ def told_and_chance(
     if n < 2 or len(classes) < 2:
         return 0.0, 1.0
     corrected = _share(joint) - (len(rows) - 1) * (len(classes) - 1) / (n - 1)
-    merged = joint[rows >= ROWS_TO_JUDGE]
-    if len(merged) < len(joint):
-        merged = np.vstack([merged, joint[rows < ROWS_TO_JUDGE].sum(axis=0)])
+    judged = judged_levels(rows, float(classes.min()) / n)
+    merged = np.zeros((int(judged.max()) + 1, len(classes)))
+    np.add.at(merged, judged, joint)
     chance = chance_of_share(_share(merged), merged.sum(axis=1), LabelSpread.of_classes(classes))
     return max(0.0, corrected), chance
+
+
+def judged_levels(rows: Floats, rarest: float) -> Ints:
+    """Return the new level of each of V levels, shape (V,), after all levels with too few rows have
+    become one level. If this level has too few rows, too, it joins the smallest other level.
+
+    `rows` has the number of rows of each level, shape (V,). `rarest` is the share of the rarest
+    class of the label, or one divided by the kurtosis of a numeric label.
+    """
+    small = rows[(rows >= FEWEST_ROWS) & (rows < ROWS_TO_JUDGE)].sum()
+    least = FEWEST_ROWS if small * rarest >= RARE_ROWS else ROWS_TO_JUDGE
+    rare = rows < least
+    judged: Ints = np.cumsum(~rare) - 1
+    judged[rare] = np.count_nonzero(~rare)
+    if rare.any() and not rare.all() and rows[rare].sum() < least:
+        judged[rare] = judged[np.where(rare, np.inf, rows).argmin()]
+    return judged
 
 
 def _share(joint: Floats) -> float:

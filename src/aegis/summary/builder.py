@@ -24,10 +24,10 @@ from aegis.measures import LabelSpread, chance_of_share
 from aegis.policy import Attribute, Policy, Terms, policy_digest
 from aegis.sources import Source
 from aegis.summary.attributes import (
-    ROWS_TO_JUDGE,
     Masks,
     check_noise,
     describe,
+    judged_levels,
     set_aside,
     with_identity,
 )
@@ -487,11 +487,11 @@ class Builder:
         effective = total**2 / float((weight**2).sum())  # rows that count alike
         kurtosis = total * float((weight * number**4).sum()) / whole**2
         spread = LabelSpread.of_number(effective, kurtosis)
-        rare = np.bincount(level) < ROWS_TO_JUDGE
-        merged = np.where(rare[level], len(rare), level)
-        rows, sums = np.bincount(merged, weight), np.bincount(merged, weight * number)
+        alike: Floats = np.asarray(rows * (effective / total), dtype=np.float64)
+        judged = judged_levels(alike, 1 / kurtosis)
+        rows, sums = np.bincount(judged, rows), np.bincount(judged, sums)
         share = float((sums[rows > 0] ** 2 / rows[rows > 0]).sum()) / whole
-        alike: Floats = np.asarray(rows * effective / total, dtype=np.float64)
+        alike = np.bincount(judged, alike).astype(np.float64)
         chance = chance_of_share(share, alike, spread)
         return max(0.0, 1 - (1 - between / whole) * (len(number) - 1) / freedom), chance
 
