@@ -149,7 +149,7 @@ class _Plain:
 
 def test_a_search_counts_no_pair_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(2)
-    table = pa.table({f"c{i}": draw.integers(0, 4, 60) for i in range(30)})
+    table = pa.table({f"c{i}": draw.integers(0, 4, 60) for i in range(14)})
     masks = ["identity", {"keep_frequent": {"count": 2}}, "suppress"]
     attributes = {name: {"role": "feature", "masks": masks} for name in table.column_names}
     policy = policy_of(attributes=attributes, measure=MEASURE.name, privacy={"k": 1})
