@@ -322,6 +322,16 @@ def browser():
         started.close()
 
 
+def answer_to_k(page, k, call):
+    """Enter another k, and return the status of the answer to the call that this causes."""
+    with page.expect_response(lambda answer: answer.url.endswith(call)) as answered:
+        page.evaluate(
+            f"() => {{ const k = document.getElementById('k'); k.value = {k};"
+            " k.dispatchEvent(new Event('change', {bubbles: true})); }"
+        )
+    return answered.value.status
+
+
 @pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
 def test_a_table_is_opened_searched_and_released_in_a_browser(bench, browser):
     url, folder = bench
@@ -335,20 +345,10 @@ def test_a_table_is_opened_searched_and_released_in_a_browser(bench, browser):
     page.select_option("#label", "income")
     page.click("text=Open the workbench")
     page.wait_for_selector("#controls")
-    with page.expect_response(lambda answer: answer.url.endswith("/draw")) as drawn:
-        page.evaluate(
-            "() => { const k = document.getElementById('k'); k.value = 10;"
-            " k.dispatchEvent(new Event('change', {bubbles: true})); }"
-        )
-    assert drawn.value.status == 200
+    assert answer_to_k(page, 10, "/draw") == 200
     page.click("text=Find the best")
     page.wait_for_selector("#best .headline")
-    with page.expect_response(lambda answer: answer.url.endswith("/best")) as again:
-        page.evaluate(
-            "() => { const k = document.getElementById('k'); k.value = 12;"
-            " k.dispatchEvent(new Event('change', {bubbles: true})); }"
-        )
-    assert again.value.status == 200
+    assert answer_to_k(page, 12, "/best") == 200
     page.wait_for_selector("#best .headline")
     page.click("text=Privacy against utility")
     page.wait_for_selector("#front svg.chart")

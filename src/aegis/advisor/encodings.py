@@ -590,19 +590,20 @@ def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
             f"the fewest values, because all of them together have too many values. They measure {used:,} of "
             f"{pairs:,} pairs of attributes, and nothing about the other {pairs - used:,}.",
         )
-    cause = "all of them together have too many values to be factorised at once"
+    cause = (
+        "by themselves: all of them together have too many values to be factorised at once. Of attributes "
+        "that do so no better than chance, those with the fewest values come first."
+    )
     if summary.label.kind is LabelKind.NUMBER:
         return (
-            f"scores use the {whole - out:,} of {whole:,} attributes that explain the number best by "
-            f"themselves, and of those that do not explain it, the ones with the fewest values: {cause}. "
+            f"scores use the {whole - out:,} of {whole:,} attributes that explain the number best {cause} "
             "Aegis does not know what the others add",
         )
     told = np.array([told_alone(a, summary.max_levels) for a in aside])
     label_classes = int(np.count_nonzero(summary.label.counts))
     return (
-        f"scores of whole configurations use the {whole - out:,} of {whole:,} attributes that "
-        "predict the label best by themselves, and of those that predict no better than chance, the "
-        f"ones with the fewest values: {cause}. Of the other {out:,}, "
+        f"scores of whole configurations use the {whole - out:,} of {whole:,} attributes that predict the label "
+        f"best {cause} Of the other {out:,}, "
         f"{aside[int(told.argmax())].name!r} predicts best, with a trace of {told.max():.3g}; the traces of all of "
         f"them add up to {told.sum():.3g}. Their masks could change the score by at most this sum, or by at most "
         f"{label_classes - 1} if attributes predict more together than alone.",

@@ -385,11 +385,12 @@ def _proof(advice: Advice) -> str:
             return (
                 f"None of the {among} does better by more than Aegis can measure: proven. {chosen}."
             )
-        return f"It is about as good as the best found among {among}; {possible_words(search)}. {chosen}."
+        possible = possible_words(search, _ranked_on(advice))
+        return f"It is about as good as the best found among {among}; {possible}. {chosen}."
     if advice.optimal:
         return f"None of the {among} does better{_objective(advice)}{_ranked_on(advice)}: proven."
     if search is not None:
-        return f"It is the best found among {among}; {possible_words(search)}."
+        return f"It is the best found among {among}; {possible_words(search, _ranked_on(advice))}."
     if len(advice.ranking) == 1 and not advice.masked_tables:
         return f"No other configuration was ranked; there are {among}."
     if not advice.verdicts_known:
@@ -410,9 +411,9 @@ def _objective(advice: Advice) -> str:
 
 
 def _ranked_on(advice: Advice) -> str:
-    """Return words on the rows with which the search proved that its configuration is the best: "
-    on all rows, before any is suppressed". The text is empty if no row is suppressed, or if the
-    utility next to it is also measured on all rows.
+    """Return words on the rows with which the search compared configurations: " on all rows, before
+    any is suppressed". The text is empty if no row is suppressed, or if the utility next to it is
+    also measured on all rows.
     """
     best, figure = advice.best, advice.utility
     if best is None or figure is None or not best.suppressed_rows or figure.rows == "all":
@@ -420,8 +421,9 @@ def _ranked_on(advice: Advice) -> str:
     return " on all rows, before any is suppressed"
 
 
-def possible_words(search: SearchFigures) -> str:
+def possible_words(search: SearchFigures, ranked_on: str = "") -> str:
     """Return a text on the score that another combination could reach, by the bound of the search.
+    `ranked_on` says on which rows the search compared them.
 
     The text states scores of the objective. A percentage would stand next to the percentage of
     utility kept, and would mean something else.
@@ -430,10 +432,11 @@ def possible_words(search: SearchFigures) -> str:
         return "better ones may exist"
     best, bound = alike(search.best, search.bound)
     if best == bound:
-        return f"no other one is noticeably better by {search.objective} ({best})"
+        return f"no other one is noticeably better by {search.objective}{ranked_on} ({best})"
     limit = "at most" if search.bound > search.best else "no less than"
     return (
-        f"another one could reach {limit} {bound} by {search.objective}; the best found has {best}"
+        f"another one could reach {limit} {bound} by {search.objective}{ranked_on}; "
+        f"the best found has {best}"
     )
 
 
