@@ -20,7 +20,7 @@ from aegis.advisor.fold_counts import FoldBlocks
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
 from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf, members
-from aegis.arrays import Array, Integers, Ints, Remembered, remembered
+from aegis.arrays import Array, Integers, Remembered, remembered
 from aegis.masks import common_refinement
 from aegis.measures import (
     MEASURES,
@@ -471,61 +471,6 @@ class Pillai(Objective):
         return bound if self._rows - fine.rank - noise - 1 > 0 else max(bound, 0.0)
 
 
-@dataclass(frozen=True)
-class _Counts:
-    """Counts of the attributes whose masks a search chooses, by level: values that no candidate
-    distinguishes are one level.
-
-    Attributes with a single candidate are eliminated, as in a Schur complement, unless that loses
-    precision.
-
-    Attributes
-    ----------
-    counts
-        The counts; after elimination, the part that the eliminated attributes do not explain.
-    offsets
-        Index of the first level of each of m attributes, and then the number of all levels, shape
-        (m + 1,).
-    atoms
-        For each attribute, one atom (set of original values) of each of its levels.
-    places
-        Indices of the variables of the search among all, shape (m,).
-    """
-
-    counts: RowGroups | Given
-    offsets: Ints
-    atoms: tuple[Integers, ...]
-    places: tuple[int, ...]
-
-    @classmethod
-    def of(cls, problem: Problem) -> _Counts:
-        """Return the counts of a search space, after the attributes with a single candidate were
-        eliminated.
-        """
-        attributes = problem.variables[: len(problem.summary.attributes)]
-        levels = [_told_apart(variable) for variable in attributes]
-        grouping, offsets = stacked_grouping(levels)
-        pairs = problem.summary.pairs
-        total = (grouping.T @ pairs.total) @ grouping
-        if not isinstance(total, np.ndarray) and offsets[-1] <= _DENSE:
-            total = total.toarray()
-        if isinstance(total, np.ndarray):
-            total = np.ascontiguousarray(total)
-        atoms = tuple(np.unique(own, return_index=True)[1] for own in levels)
-        joint = grouping.T @ pairs.stacked_joint
-        chosen = len(problem.variables) > len(attributes) or any(v.channels for v in attributes)
-        stays = np.array([len(variable.candidates) == 1 for variable in attributes])
-        if not chosen and isinstance(total, np.ndarray):
-            for fixed in (stays, np.zeros_like(stays)):
-                given = Given.of(total, joint, pairs.n, offsets, fixed)
-                if given is not None:
-                    places = tuple(np.flatnonzero(~fixed).tolist())
-                    starts = np.concatenate([[0], np.cumsum(np.diff(offsets)[~fixed])])
-                    return cls(given, starts, tuple(atoms[place] for place in places), places)
-        groups = RowGroups(lambda: total, joint, offsets)
-        return cls(groups, offsets, atoms, tuple(range(len(problem.variables))))
-
-
 def _told_apart(variable: Variable) -> Integers:
     """Return the level of each of A atoms under the common refinement of a variable's candidates,
     shape (A,). An atom is a set of values that all candidates treat in the same way.
@@ -543,10 +488,7 @@ class _Corners:
     """
 
     def __init__(self, problem: Problem) -> None:
-        counts = _Counts.of(problem)
         self._variables = problem.variables
-        self._counts, self._atoms, self._places = counts.counts, counts.atoms, counts.places
-        self._offsets = counts.offsets
         self._grouped: Remembered[int, GroupedLevels] = Remembered(
             _CACHED, lambda groups: groups.covariances.nbytes + groups.indicators.nbytes
         )
@@ -554,6 +496,42 @@ class _Corners:
         self._known: dict[tuple[int, bytes], int] = {}
         self._levels: list[Array] = []
         self._sizes: list[int] = []
+        self._count(problem)
+
+    def _count(self, problem: Problem) -> None:
+        """Count the attributes whose masks the search chooses, by level: values that no candidate
+        distinguishes are one level.
+
+        Attributes with a single candidate are eliminated, as in a Schur complement, unless that
+        loses precision. `_atoms` then has one atom (set of original values) of each level of each
+        other attribute, `_places` the indices of their variables, and `_offsets` the index of the
+        first level of each, and the number of all levels.
+        """
+        attributes = problem.variables[: len(problem.summary.attributes)]
+        levels = [_told_apart(variable) for variable in attributes]
+        grouping, self._offsets = stacked_grouping(levels)
+        pairs = problem.summary.pairs
+        total = (grouping.T @ pairs.total) @ grouping
+        if not isinstance(total, np.ndarray) and self._offsets[-1] <= _DENSE:
+            total = total.toarray()
+        if isinstance(total, np.ndarray):
+            total = np.ascontiguousarray(total)
+        atoms = [np.unique(own, return_index=True)[1] for own in levels]
+        joint = grouping.T @ pairs.stacked_joint
+        chosen = len(problem.variables) > len(attributes) or any(v.channels for v in attributes)
+        stays = np.array([len(variable.candidates) == 1 for variable in attributes])
+        self._counts: RowGroups | Given = RowGroups(lambda: total, joint, self._offsets)
+        self._atoms, self._places = atoms, list(range(len(problem.variables)))
+        if chosen or not isinstance(total, np.ndarray):
+            return
+        for fixed in (stays, np.zeros_like(stays)):
+            given = Given.of(total, joint, pairs.n, self._offsets, fixed)
+            if given is not None:
+                self._counts, self._places = given, np.flatnonzero(~fixed).tolist()
+                self._atoms = [atoms[place] for place in self._places]
+                widths = np.diff(self._offsets)[~fixed]
+                self._offsets = np.concatenate([[0], np.cumsum(widths)])
+                return
 
     def fit(self, box: Box, *, finest: bool) -> tuple[PillaiFit, int]:
         """Return the fit of Pillai's trace for the finest grouping of a box (a set of candidate
