@@ -22,14 +22,13 @@ from enum import StrEnum
 
 import numpy as np
 
-from aegis.advisor import scores as expected
 from aegis.advisor.encodings import group_rows, masked_classes, sets_aside
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
-from aegis.arrays import Floats
+from aegis.arrays import Array, Floats
 from aegis.errors import PolicyError
 from aegis.files import SILENT, Progress
-from aegis.measures import Contingency, Direction, LabelKind, Measure, Scope
+from aegis.measures import Direction, LabelKind, Measure, Scope
 from aegis.measures.association import entropy
 from aegis.measures.merits import area_error
 from aegis.summary import AttributeSummary, Candidate, Summary
@@ -76,29 +75,14 @@ class FoldScorer(Scorer):
         self._orders = whole._orders
         self._lost = whole._lost
 
-    def contingency(
-        self,
-        attribute: AttributeSummary,
-        candidate: Candidate,
-        label: Candidate | None = None,
-        *,
-        measure: Measure | None = None,
-    ) -> Contingency:
-        """Return the number of rows by level (masked value) of an attribute and class of the label,
-        without the rows of the fold that is left out. `candidate` is the mask of the attribute and
-        `label` the mask of the label, if it has one; the counts have a form from which `measure`
-        can be computed.
-        """
+    def _rows_by_class(
+        self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
+    ) -> Array:
         counts = self.summary.pairs.joints[self._names.index(attribute.name)]
         level = self.levels(attribute, candidate)
         if level.ndim == 2:
-            return expected.contingency(level.T @ masked_classes(counts, label), measure)
-        joint = masked_classes(group_rows(counts, level, candidate.n_levels), label)
-        return (
-            expected.contingency(joint, measure)
-            if joint.dtype.kind == "f"
-            else Contingency.of(joint)
-        )
+            return level.T @ masked_classes(counts, label)
+        return masked_classes(group_rows(counts, level, candidate.n_levels), label)
 
 
 def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int:

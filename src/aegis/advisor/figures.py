@@ -247,10 +247,6 @@ class Binding:
     finer: tuple[FinerMask, ...]
     relaxations: tuple[Relaxation, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return json_fields(self)
-
 
 @dataclass(frozen=True)
 class FrontPoint:
@@ -458,10 +454,6 @@ class MaskCost:
     def lost(self) -> float:
         """How many percent of the unmasked utility the mask costs, at least 0."""
         return 0.0 if self.utility_kept is None else max(0.0, 100.0 - self.utility_kept)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return json_fields(self)
 
 
 def mask_costs(

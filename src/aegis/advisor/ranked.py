@@ -416,7 +416,3 @@ class PrivacyChange:
     before: PrivacyReport
     after: PrivacyReport | None = None
     finest: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return json_fields(self, "before", "after", "finest")

@@ -415,16 +415,21 @@ class Scorer:
         For a noise mask, the counts are expected counts. They are rounded to integers, unless
         `measure` can be computed from fractions (see `aegis.advisor.scores`).
         """
-        if candidate.noise is not None:
-            return scores.contingency(self._reports(attribute, candidate, label), measure)
         key = (attribute.name, candidate, label)
         if key not in self._contingencies:
-            joint = group_rows(attribute.joint, candidate.groups, candidate.size)
-            counts = masked_classes(joint, label)
-            if counts.dtype.kind == "f":  # effective rows of weights
+            counts = self._rows_by_class(attribute, candidate, label)
+            if counts.dtype.kind == "f":  # expected rows, or effective rows of weights
                 return scores.contingency(counts, measure)
             self._contingencies[key] = Contingency.of(counts)
         return self._contingencies[key]
+
+    def _rows_by_class(
+        self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
+    ) -> Array:
+        """Return the number of rows by masked value and class of the label; see `contingency`."""
+        if candidate.noise is not None:
+            return self._reports(attribute, candidate, label)
+        return masked_classes(group_rows(attribute.joint, candidate.groups, candidate.size), label)
 
     @remembered
     def _reports(

@@ -13,7 +13,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from aegis.anonymizers.records import Codes, RecordAttribute, Records
+from aegis.anonymizers.records import Codes, RecordAttribute, Records, distinct_rows
 from aegis.arrays import Array, Floats, Ints
 from aegis.policy import AttributeKind
 
@@ -41,10 +41,7 @@ class RecordGroups:
         """
         grouped = np.flatnonzero(labels >= 0)
         of = np.full(len(labels), SUPPRESSED, dtype=np.int64)
-        _, first, inverse = np.unique(labels[grouped], return_index=True, return_inverse=True)
-        rank = np.empty(len(first), dtype=np.int64)
-        rank[np.argsort(first, kind="stable")] = np.arange(len(first))
-        of[grouped] = rank[inverse]
+        of[grouped] = distinct_rows([labels[grouped]])[1]
         return cls(of)
 
     @cached_property
@@ -208,11 +205,6 @@ def squared_distances(
     return squared * unit
 
 
-def total_groups(records: Records) -> RecordGroups:
-    """Return the partition in which all records form one group."""
-    return RecordGroups(np.zeros(len(records), dtype=np.int64))
-
-
 @dataclass(frozen=True)
 class InformationLoss:
     """The information loss of one grouping of records, by several measures; lower figures are
@@ -321,7 +313,7 @@ def relative_deviation(
     arguments are the attribute, the squared distance of each record to the centroid of the table,
     and `scaled`, which says whether numbers are compared as z-scores.
     """
-    whole = total_groups(records)
+    whole = RecordGroups(np.zeros(len(records), dtype=np.int64))
     lost = total = 0.0
     for attribute in records.attributes:
         distances = distances_to_centroid(attribute, whole, scaled=scaled)

@@ -10,7 +10,7 @@ A table in memory with its encoded records, the input of the record-level method
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from aegis.arrays import Floats, Ints
+from aegis.arrays import Floats, Integers, Ints
 from aegis.errors import DataError, InternalError
 from aegis.policy import AttributeKind, Policy
 from aegis.privacy.classes import check_levels
@@ -297,7 +297,7 @@ class Records:
         return by_name[name]
 
 
-def distinct_rows(columns: list[Codes]) -> tuple[Ints, Ints]:
+def distinct_rows(columns: Sequence[Integers]) -> tuple[Ints, Ints]:
     """Number the distinct rows of several columns of codes, each of shape (N,) for N rows, in the
     order in which they first occur.
 

@@ -376,6 +376,7 @@ def _extent(advice: Advice) -> tuple[str, str]:
             f"{counted(advice.combinations, 'combination')} of masks; the best {len(listed):,} are listed",
         )
     admissible = sum(r.admissible is True for r in listed)
+    are = "is" if admissible == 1 else "are"
     best = f"the best {admissible:,}" if admissible > 1 else "the best one"
     what = f"{best} that meet{'s' * (admissible == 1)} the rule"
     if not admissible:
@@ -385,13 +386,9 @@ def _extent(advice: Advice) -> tuple[str, str]:
     return (
         "Searched" if advice.optimal else "Searched among",
         f"{counted(advice.combinations, 'combination')} of masks; {what}"
-        f"{'' if not admissible else f' {_are(admissible)} listed'}"
+        f"{f' {are} listed' if admissible else ''}"
         f"{f', and {beside}' if releases else ''}",
     )
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def _shortfalls(advice: Advice, shown: Sequence[Ranked]) -> Iterator[RenderableType]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -432,8 +431,3 @@ def refuse_other_classes(
             "The written table has other classes than were planned.",
             hint="Nothing was released. Please report this with the policy and how it was made.",
         )
-
-
-def write_certificate(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a certificate (`document`) to a file as JSON."""
-    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -41,7 +41,7 @@ from aegis.measures import MEASURES
 from aegis.policy import Configuration, OwnerRule, Policy, Role, SuppressedColumns, required_mask
 from aegis.release.auditing import Audit
 from aegis.release.possible import brief
-from aegis.release.released import Released, certify, utility_of, write_certificate
+from aegis.release.released import Released, certify, utility_of
 from aegis.release.risk_of_records import record_risk
 from aegis.requests import ReleaseRequest
 from aegis.signing import seal
@@ -333,7 +333,8 @@ def _certified(
     how = plan.how(release)
     stated = certify(release, plan.source, made, plan.policy, how, request.key)
     document = seal(json.loads(json.dumps(stated)), request.key)  # as its JSON holds it
-    write_certificate(draft, document)
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    draft.write_text(f"{text}\n", encoding="utf-8")
     return replace(release, certificate=document)
 
 

@@ -463,14 +463,6 @@ def _same(null: exp.Expression, nan: exp.Expression) -> bool:
     )
 
 
-def is_frame(table: Any) -> bool:
-    """Return whether an object is a Spark DataFrame, without importing Spark for this test.
-
-    A DataFrame of pandas on Spark (`pyspark.pandas`) counts as a Spark DataFrame.
-    """
-    return is_of_spark(table, "DataFrame")
-
-
 def is_of_spark(given: Any, name: str) -> bool:
     """Return whether the object `given` has Spark's class called `name`; raise `PolicyError` for an
     object of Spark Connect.

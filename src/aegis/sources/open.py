@@ -26,7 +26,7 @@ from aegis.sources.database import SCHEMES, open_database
 from aegis.sources.delimited.files import read_delimited
 from aegis.sources.dialect import Reading
 from aegis.sources.embedded import embedded, engine_errors, limits, literal, stored, turn
-from aegis.sources.engines import is_frame
+from aegis.sources.engines import is_of_spark
 from aegis.sources.json_files import read_records, records_within, require_records
 from aegis.sources.office_files import (
     STATISTICS,
@@ -94,7 +94,7 @@ def open_table(
     """
     if isinstance(table, Source):
         return table
-    if is_frame(table):
+    if is_of_spark(table, "DataFrame"):  # also one of pandas on Spark
         return open_frame(table)
     if engine not in (None, "duckdb"):
         return _open_on_spark(table, name, engine, master)
@@ -109,12 +109,13 @@ def open_table(
 
 def _open_here(table: Any, name: str | None, reading: Reading) -> Source:
     """Open a file or an object in the embedded engine."""
-    if name is not None and not _is_sqlite(table):
+    is_path = isinstance(table, str | Path)
+    if name is not None and not (is_path and _suffix(Path(table)) in SQLITE):
         raise PolicyError(
             f"You named the table {name!r}, but the source is not a database.",
             hint=f"Give a URL ({', '.join(SCHEMES)}) or a SQLite file, or leave the name out.",
         )
-    if isinstance(table, str | Path):
+    if is_path:
         source = _open_path(str(table), reading, name)
     elif isinstance(table, ir.Table):
         source = Source(table, "Ibis table")
@@ -227,11 +228,6 @@ def _register(arrow: pa.Table, origin: str) -> ir.Table:
         for f in arrow.schema
     ]
     return ibis.memtable(arrow.cast(pa.schema(fields)))
-
-
-def _is_sqlite(table: Any) -> bool:
-    """Return whether a path is that of a SQLite file."""
-    return isinstance(table, str | Path) and _suffix(Path(table)) in SQLITE
 
 
 def _open_path(given: str, reading: Reading, name: str | None) -> Source:

@@ -79,9 +79,8 @@ def count_cells(
         else:
             keys[f"k{i}"] = with_lookups.masked(name, finest[name])
             _, representatives[name], sets[name] = attributes[name].key_groups
-    read = _read(
-        source, count_by(source, masked, _with_person(masked, keys, person)), sets, max_cells
-    )
+    of_person = {} if person is None else {PERSON: masked[person]}
+    read = _read(source, count_by(source, masked, keys | of_person), sets, max_cells)
     if read is None:
         return None
     joined = read[0]
@@ -114,12 +113,6 @@ def _in_order(
         of_persons = PersonCells.of_pairs(cell.astype(np.int64), persons, len(cells))
     columns = {name: column[order] for name, column in joined.items()}
     return FrequencyTable(*names, columns, rows, representatives, of_persons)
-
-
-def _with_person(
-    table: ir.Table, keys: Mapping[str, ir.Value], person: str | None
-) -> dict[str, ir.Value]:
-    return dict(keys) if person is None else {**keys, PERSON: table[person]}
 
 
 def _read(
