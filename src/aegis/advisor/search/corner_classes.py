@@ -15,6 +15,7 @@ from aegis.advisor.search.problem import Box, Problem
 from aegis.arrays import Floats, Integers, Ints, Remembered, remembered
 from aegis.privacy import ClassTable
 from aegis.summary import FrequencyTable
+from aegis.summary.frequency import distinct_keys
 
 _DENSE = 1 << 21
 """Class ids are counted in an array with at most this many entries."""
@@ -36,7 +37,7 @@ class RuleCells:
             self._codes = frequency.codes
         else:
             # A rule on class sizes alone sees neither label nor sensitive values.
-            first, cell = distinct_in_order(frequency.class_keys())
+            first, cell, _ = distinct_keys(frequency.class_keys())
             self._first, self.of_cell = first, cell
             self.counts = np.bincount(cell, weights=frequency.counts).astype(np.int64)
             alike = len(first) < frequency.cells
@@ -100,17 +101,6 @@ class RuleCells:
             size = int(groups.max(initial=0)) + 1
             cells[name] = (self.code(name, groups), tuple(map(str, range(size))))
         return frequency.count(ids, cells)
-
-
-def distinct_in_order(keys: Ints) -> tuple[Ints, Ints]:
-    """Return the index of the first occurrence of each distinct key, in the order of the keys, and
-    for each entry of `keys` the position of its key among the distinct ones. No key is negative.
-    """
-    steps = np.diff(keys, prepend=-1)
-    if (steps < 0).any():
-        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-        return first, place
-    return np.flatnonzero(steps), np.cumsum(steps > 0) - 1
 
 
 def refine(
