@@ -21,7 +21,8 @@ from aegis.policy import Configuration
 from aegis.present import Finding
 from aegis.requests import SEARCH_WORK
 from aegis.service.catalog.flow import policy_of
-from aegis.service.pages.local import EFFORTS, _yaml_of
+from aegis.service.catalog.summaries import written
+from aegis.service.pages.local import EFFORTS
 from aegis.service.pages.render import fragment
 from aegis.service.workbench import Bench
 from aegis.words import percent
@@ -98,7 +99,7 @@ def test_command_and_workbench_recommend_the_same(
         shows={preview.attribute: preview for preview in bench.preview(best.configuration)},
         base="/bench/x",
         form_key="",
-        configuration=_yaml_of(advice, best.configuration),
+        configuration=written(best.configuration, advice.measure),
     ).body.decode()
     page, _, _ = shown.partition("Release it")
     if figure is not None and not advice.by_chance:
@@ -161,10 +162,10 @@ def test_the_report_of_a_release_says_what_the_search_proved(tmp_path: Path) -> 
     bench = Bench.open(str(path), "pay")
     advice = bench.best(EFFORTS[-1])
     best = advice.require_best()
-    bench.release(_yaml_of(advice, best.configuration), tmp_path / "found")
+    bench.release(written(best.configuration, advice.measure), tmp_path / "found")
     assert Finding.of(advice, best).proof in _words(tmp_path / "found")
     other = advice.ranking[-1]
-    bench.release(_yaml_of(advice, other.configuration), tmp_path / "other")
+    bench.release(written(other.configuration, advice.measure), tmp_path / "other")
     said = _words(tmp_path / "other")
     assert f"No other configuration was ranked; there are {advice.combinations:,}" in said
     assert Finding.of(advice, best).proof not in said
@@ -196,7 +197,7 @@ def test_a_best_of_an_earlier_policy_writes_no_file(tmp_path: Path) -> None:
     table, label = TABLES["two classes"]
     bench = Bench.open(table, label)
     advice = bench.best(EFFORTS[-1])
-    shown = _yaml_of(advice, advice.require_best().configuration)
+    shown = written(advice.require_best().configuration, advice.measure)
     column, mask = next(iter(advice.require_best().configuration.masks.items()))
     other = "suppress" if str(mask) == "identity" else "identity"
     lines = [

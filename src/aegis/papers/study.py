@@ -188,8 +188,6 @@ def evaluate_labels(
         Record-level methods are requested, which support only one label; or an error of
         `evaluate_models`.
     """
-    from aegis.papers.evaluation import evaluate_models
-
     if options.get("methods") or study.policy.anonymizers:
         study.policy.refuse_several("Training on record-level releases")
     count = options.get("generate_count")
@@ -206,15 +204,8 @@ def evaluate_labels(
             Configuration(r.name, {n: m for n, m in r.configuration.masks.items() if n in names})
             for r in advice.ranking
         ]
-        own = {"seed": study.seed, **options, **_suiting(task, options), "generate_count": None}
-        evaluation = evaluate_models(
-            alone.rows_to("train models on"),
-            alone.summary,
-            alone.plan,
-            alone.policy,
-            asked(EvaluationRequest, None, {**own, "configurations": masked}),
-            progress=study.progress,
-        )
+        own = {**options, **_suiting(task, options), "generate_count": None}
+        evaluation = _evaluated(alone, masked, own)
         judged = _with_verdicts(evaluation.advice, advice)
         evaluations[task.label.column] = replace(evaluation, advice=judged)
     return evaluations

@@ -484,9 +484,7 @@ class ShownClassification(Classification):
     def _exact(self, box: Box) -> float:
         choice, frequency = self._problem.choice(box), self._frequency
         groups = {name: choice[name].groups for name in frequency.quasi}
-        kept_classes = self._plan.rule.check(self._plan.classes(choice)).kept_classes
-        _, place = np.unique(frequency.class_ids(groups), return_inverse=True)
-        kept_rows = self._weights * kept_classes[place]
+        kept_rows = self._weights * self._plan.kept_cells(choice)
         label = groups[frequency.label]
         joint = self._predicted(groups, label, kept_rows)
         suppressed = self._options.suppressed * (self._weights.sum() - kept_rows.sum())

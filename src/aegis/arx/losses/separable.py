@@ -188,18 +188,6 @@ def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats
     return width[groups] / span if span > 0 else np.zeros(len(groups))
 
 
-def leaf_bits(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return, for each of the V values, log2 of how many original values (leaves) its group under a
-    candidate mask may represent, shape (V,).
-    """
-    return np.log2(leaf_counts(attribute, candidate))
-
-
-def domain_bits(attribute: AttributeSummary) -> float:
-    """Return log2 of how many original values the attribute may have: the leaves of its hierarchy."""
-    return math.log2(max(domain(attribute), 1))
-
-
 def rank_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
     """Return the level of the mask divided by the height of its hierarchy, from 0 to 1, repeated
     for each of the V values, shape (V,).
@@ -452,7 +440,12 @@ def nu_entropy_charge(
 CHARGED: dict[str, AttributeLoss] = {
     "nu-entropy": AttributeLoss(nu_entropy_per_value, None, nu_entropy_charge),
     "loss": AttributeLoss(width_per_value, lambda _: 1.0, per_row=True),
-    "log-width": AttributeLoss(leaf_bits, domain_bits, per_row=True, normed=True),
+    "log-width": AttributeLoss(
+        lambda attribute, candidate: np.log2(leaf_counts(attribute, candidate)),
+        lambda attribute: math.log2(max(domain(attribute), 1)),
+        per_row=True,
+        normed=True,
+    ),
     "precision": AttributeLoss(rank_per_value, lambda _: 1.0, per_row=True),
 }
 """Losses over attributes that charge suppressed rows, by name."""

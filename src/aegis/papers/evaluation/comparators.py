@@ -261,7 +261,7 @@ def compare(
     PolicyError
         A name is unknown, or comparators are named although a configuration has noise.
     """
-    if _has_noise(choices):
+    if any(c.noise is not None for choice in choices.values() for c in choice.values()):
         if names:
             raise PolicyError(
                 f"Comparator {names[0]!r} is not defined for noise masks.",
@@ -292,11 +292,4 @@ def compare(
     return tuple(
         Judged(comparator.name, -1, scores[comparator.name], kind="comparator")
         for comparator in listed
-    )
-
-
-def _has_noise(choices: Mapping[str, Choice]) -> bool:
-    """Return whether any configuration has a noise mask, which draws the values at random."""
-    return any(
-        candidate.noise is not None for choice in choices.values() for candidate in choice.values()
     )

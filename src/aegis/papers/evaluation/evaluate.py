@@ -42,7 +42,7 @@ from aegis.papers.evaluation.training import (
     train,
 )
 from aegis.papers.requests import CLASS_MODELS, NUMBER_MODELS, EvaluationRequest
-from aegis.policy import Configuration, Policy
+from aegis.policy import Policy
 from aegis.sources import Source
 from aegis.summary import Summary
 from aegis.words import counted
@@ -92,7 +92,7 @@ def evaluate_models(
     chosen, metric = _checked(policy, request)
     started = time.perf_counter()
     advice = _ranked(summary, plan, policy, request, progress)
-    listed = _in_order(advice)
+    listed = {r.name: r.configuration for r in sorted(advice.ranking, key=lambda r: r.name)}
     scorer = Scorer(summary)
     choices = {name: scorer.choose(configuration) for name, configuration in listed.items()}
     judged = _judged(policy, scorer, choices, request, progress)
@@ -175,25 +175,15 @@ def _judged(
 
 
 def _checked(policy: Policy, request: EvaluationRequest) -> tuple[tuple[Model, ...], str]:
-    """Return the models to train and the name of the metric; raise `PolicyError` if the policy does
-    not allow the request.
+    """Return the models to train and the name of the metric, whose defaults depend on the kind of
+    label; raise `PolicyError` if the policy does not allow the request, or if a model or the metric
+    does not fit the label.
     """
     check_request(request)
     policy.require_label("Training", number=True)
     if request.comparators or request.methods or policy.anonymizers:
         policy.require_label("Training on record-level releases, or with comparators,")
         policy.refuse_weight("Training on record-level releases, or with comparators,")
-    return _models_of(policy, request)
-
-
-def _models_of(policy: Policy, request: EvaluationRequest) -> tuple[tuple[Model, ...], str]:
-    """Return the models to train and the name of the metric. Defaults depend on the kind of label.
-
-    Raises
-    ------
-    PolicyError
-        A model or the metric does not fit the kind of label (classes or a number).
-    """
     kind = policy.label.kind
     if kind is LabelKind.NUMBER:
         chosen = tuple(m.of_number() for m in choose_models(request.models or NUMBER_MODELS))
@@ -228,13 +218,6 @@ def judge(
             judged.append(Judged(measure.name, measure.direction.sign, scores))
             step.advance()
     return tuple(judged)
-
-
-def _in_order(advice: Advice) -> dict[str, Configuration]:
-    """Return the ranked configurations by name, in alphabetical order."""
-    return {
-        ranked.name: ranked.configuration for ranked in sorted(advice.ranking, key=lambda r: r.name)
-    }
 
 
 def _releases(

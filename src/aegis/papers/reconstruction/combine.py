@@ -135,17 +135,16 @@ def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint
     """
     joints: list[MaskedJoint] = []
     for mask in sorted(masks, key=lambda mask: -len(np.unique(mask.codes))):
-        implied = False
         for finer in joints:
-            onto = _coarsening(finer.codes, mask.codes, finer.groups)
-            if onto is None:
+            onto = np.zeros(finer.groups, dtype=np.int64)
+            onto[finer.codes] = mask.codes
+            if (onto[finer.codes] != mask.codes).any():  # it splits a group of the finer mask
                 continue
             gap = np.abs(aggregate(onto, finer.joint, mask.groups) - mask.joint).max()
             if gap > slack:
                 raise _contradiction(finer, mask, gap)
-            implied = True
             break
-        if not implied:
+        else:
             joints.append(mask)
     return joints
 
@@ -169,15 +168,6 @@ def _is_runs(codes: Ints) -> bool:
     """
     starts = codes[np.flatnonzero(np.diff(codes, prepend=-1))]
     return len(starts) == len(np.unique(starts))
-
-
-def _coarsening(fine: Ints, coarse: Ints, groups: int) -> Ints | None:
-    """Return the coarse group to which each of `groups` fine groups belongs; None if a fine group
-    is split. `fine` and `coarse` have the group of each unmasked value.
-    """
-    onto = np.zeros(groups, dtype=np.int64)
-    onto[fine] = coarse
-    return onto if bool((onto[fine] == coarse).all()) else None
 
 
 def _fit_blocks(

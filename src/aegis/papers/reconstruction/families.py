@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -206,30 +206,6 @@ SMALL = 4096
 """Most entries of a table of two families that is always cheap."""
 
 
-class Fit(Protocol):
-    """A table under iterative proportional fitting (IPF), which scales it until groups of its cells
-    have required totals. A family divides the cells into disjoint groups.
-    """
-
-    @property
-    def settled(self) -> bool:
-        """Whether there is no cell to fit, because each has only one possible value."""
-
-    def sweep(self) -> float:
-        """Scale the table once to the required totals of each family of groups in turn. Return how
-        far the table was from the totals on the way, in rows; this falls to 0 as the fit converges.
-        `residual` gives the deviation at the end.
-        """
-
-    def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of a group of cells from its required total, in rows, and
-        the name of the family of constraints to which the group belongs.
-        """
-
-    def cells(self) -> Floats:
-        """Return the cells of the table as they are after the sweeps so far."""
-
-
 class FamilySweep(NamedTuple):
     """A family of constraints on a table: its name, the number of the group of each cell, and the
     required total of each group.
@@ -352,6 +328,10 @@ class PairFit:
         first, two = self._codes
         factors = self._first[first] * self._second[two]
         return self._seed * factors.reshape(self._seed.shape)
+
+
+Fit = CellFit | PairFit
+"""A table under iterative proportional fitting (IPF)."""
 
 
 def grouped_steps(

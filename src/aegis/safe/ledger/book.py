@@ -37,8 +37,8 @@ VERSION = 1
 WAIT = 30.0
 """Number of seconds to wait for another process that writes."""
 _FIRST = "0" * 64
-_SCHEMA = """
-create table event (
+_SCHEMA = (
+    """create table event (
   number integer primary key,
   time text not null,
   kind text not null,
@@ -47,22 +47,18 @@ create table event (
   content text not null,
   previous text not null,
   digest text not null unique
-);
-create trigger event_stays before update on event
-begin select raise(abort, 'a ledger is only ever added to'); end;
-create trigger event_remains before delete on event
-begin select raise(abort, 'a ledger is only ever added to'); end;
-"""
-_ALLOWED = {
-    "begin": (EntryState.RESERVED,),
-    "commit": (EntryState.RESERVED, EntryState.BEGUN),
-    "cancel": (EntryState.RESERVED,),
+)""",
+    """create trigger event_stays before update on event
+begin select raise(abort, 'a ledger is only ever added to'); end""",
+    """create trigger event_remains before delete on event
+begin select raise(abort, 'a ledger is only ever added to'); end""",
+)
+_STEPS = {
+    "begin": ((EntryState.RESERVED,), EntryState.BEGUN),
+    "commit": ((EntryState.RESERVED, EntryState.BEGUN), EntryState.COMMITTED),
+    "cancel": ((EntryState.RESERVED,), EntryState.CANCELLED),
 }
-_BECOMES = {
-    "begin": EntryState.BEGUN,
-    "commit": EntryState.COMMITTED,
-    "cancel": EntryState.CANCELLED,
-}
+"""For each step of an entry, the states in which it is possible, and the state after it."""
 
 
 class Ledger:
@@ -131,7 +127,7 @@ class Ledger:
         made = connection.execute("pragma application_id").fetchone()[0]
         tables = connection.execute("select count(*) from sqlite_master").fetchone()[0]
         if made == 0 and tables == 0 and fresh:
-            for statement in _statements(_SCHEMA):
+            for statement in _SCHEMA:
                 connection.execute(statement)
             connection.execute(f"pragma application_id = {APPLICATION}")
             connection.execute(f"pragma user_version = {VERSION}")
@@ -365,7 +361,7 @@ class Ledger:
                 raise PolicyError(
                     f"The ledger has no entry {number}.", hint="See aegis ledger FILE show."
                 )
-            if entry.state not in _ALLOWED[kind]:
+            if entry.state not in _STEPS[kind][0]:
                 raise PolicyError(
                     f"Entry {number} is {entry.state}, so the step {kind} is not possible.",
                     hint="The ledger refunds no cost after output has begun.",
@@ -504,16 +500,6 @@ class Spending:
         self.ledger.commit(self.entry, digest, sensitivity=sensitivity, sigma=sigma)
 
 
-def _statements(script: str) -> Iterator[str]:
-    """Yield the statements of an SQL script. Semicolons inside a trigger do not end it."""
-    held = ""
-    for line in script.strip().splitlines():
-        held += line + "\n"
-        if sqlite3.complete_statement(held):
-            yield held
-            held = ""
-
-
 def _head(connection: sqlite3.Connection) -> str:
     row = connection.execute("select digest from event order by number desc limit 1").fetchone()
     return _FIRST if row is None else str(row[0])
@@ -576,12 +562,12 @@ def _entries(connection: sqlite3.Connection) -> dict[int, Entry]:
             spend = None if cost is None else Spend(**cost)
             state = EntryState.RESERVED if kind == "reserve" else EntryState.LISTED
             entries[number] = Entry(number, population, state, time, spend, **content)
-        elif kind in _BECOMES:
+        elif kind in _STEPS:
             old = entries[number]
             digest = content.get("digest", old.digest)
             known = {k: content[k] for k in ("sensitivity", "sigma") if k in content}
             spend = old.spend if old.spend is None else replace(old.spend, **known)
-            entries[number] = replace(old, state=_BECOMES[kind], spend=spend, digest=digest)
+            entries[number] = replace(old, state=_STEPS[kind][1], spend=spend, digest=digest)
     return entries
 
 

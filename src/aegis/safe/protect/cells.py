@@ -24,7 +24,7 @@ from aegis.errors import PolicyError
 from aegis.masks import Kind, Mask, Quantiles, ValueCounts, common_refinement, evaluate
 from aegis.policy import Label, Policy, Role
 from aegis.safe.protect.columns import TypedColumn, as_stored, plain_text
-from aegis.safe.protect.model import ProtectedCandidate
+from aegis.safe.protect.model import ProtectedAttribute, ProtectedCandidate
 from aegis.sources import Source
 from aegis.summary import AttributeSummary, LabelSummary, Summary
 from aegis.summary.codes import natural_order, show
@@ -200,7 +200,7 @@ def check_summary(summary: Summary, policy: Policy) -> None:
                 )
 
 
-def learned(attribute: AttributeSummary) -> bool:
+def learned(attribute: AttributeSummary | ProtectedAttribute) -> bool:
     """Return whether a candidate mask of the attribute learns parameters, such as cut points, from
     the data.
     """

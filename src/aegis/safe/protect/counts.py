@@ -26,11 +26,12 @@ from aegis.safe.protect.cells import (
     by_declaration,
     cells_of,
     join_similar,
+    learned,
     named,
     tallied,
     without_small,
 )
-from aegis.safe.protect.derive.cells import Derivable, derivable_cells
+from aegis.safe.protect.derive.cells import derivable_cells
 from aegis.safe.protect.derive.pairs import first_pinned
 from aegis.safe.protect.mechanisms import (
     apply_key,
@@ -208,7 +209,8 @@ def protect_counts(
     )
     codes = codes_of(bare)
     table = ExactTable(summary, source, classes, progress)
-    moments = _moments(table, cells, codes, bare.rows)
+    sums = table.sums(cells, codes, [_NO_LIMIT] * len(cells), _NO_LIMIT).sums
+    moments = _rounded(sums / (bare.rows * GRID**2), STEP_OF_MOMENTS / math.sqrt(bare.rows))
     made = replace(with_codes(bare, codes, moments), verdicts=tuple(verdicts))
     with progress.step("Auditing what moments say of pairs"):
         return _without_pairs(made)
@@ -235,7 +237,7 @@ def _domains(label: Label, bare: ProtectedSummary) -> Iterator[PublishedDomain]:
         source = DomainSource.POLICY if label.cuts else DomainSource.TABLE
         yield PublishedDomain("cuts", label.column, source)
     for attribute in bare.attributes.values():
-        if attribute.learnt:
+        if learned(attribute):
             yield PublishedDomain("bounds", attribute.name, DomainSource.TABLE)
 
 
@@ -250,7 +252,12 @@ def _audited(
     """
     while True:
         bare = _bare(summary, classes, cells, asked)
-        small = _small(derivable_cells(bare), cells, asked.threshold)
+        exact = {c.name: c.joint for c in cells}
+        small = [
+            d
+            for d in derivable_cells(bare)
+            if 0 < int(exact[d.attribute][d.cell, d.label]) < asked.threshold
+        ]
         if not small:
             return bare, cells
         worst = {d.attribute: d for d in reversed(small)}
@@ -295,29 +302,6 @@ def _perturbed(cells: Cells, classes: Sequence[str], asked: Perturbation) -> Int
         ],
         dtype=np.int64,
     ).reshape(cells.joint.shape)
-
-
-def _small(
-    derivables: Sequence[Derivable], cells: Sequence[Cells], threshold: int
-) -> list[Derivable]:
-    """Return which of the cells whose count a reader can derive (`derivables`) really have fewer
-    rows than the threshold. `cells` has the exact counts.
-    """
-    exact = {c.name: c.joint for c in cells}
-    return [d for d in derivables if 0 < int(exact[d.attribute][d.cell, d.label]) < threshold]
-
-
-def _moments(
-    table: ExactTable, cells: Sequence[Cells], codes: Sequence[Ints], rows: float
-) -> Moments:
-    """Return the mean product, over rows, of each two codes of different attributes, rounded to a
-    fraction of the sampling error.
-
-    `codes` are the numbers that describe how the `cells` (sets of values) of each attribute are
-    associated with the label. `rows` is the number of labelled rows.
-    """
-    sums = table.sums(cells, codes, [_NO_LIMIT] * len(cells), _NO_LIMIT).sums
-    return _rounded(sums / (rows * GRID**2), STEP_OF_MOMENTS / math.sqrt(rows))
 
 
 def _rounded(moments: Floats, step: float) -> Moments:

@@ -89,7 +89,7 @@ def audit_document(
             if hits:
                 rare[name] = max(rare.get(name, 0), hits)
     digests = _digests_of_table(text, kind)
-    told = (*_told_of_digests(digests), *_told(text, extremes, cuts, rare, summaries))
+    told = tuple(_told(text, digests, extremes, cuts, rare, summaries))
     return DocumentLeak(kind, extremes, cuts, digests, rare, told)
 
 
@@ -105,15 +105,6 @@ def _digests_of_table(text: str, kind: str) -> int:
         return 0
     said = document.get("input") if isinstance(document, dict) else None
     return int(isinstance(said, dict) and said.get("sha256") is not None)
-
-
-def _told_of_digests(digests: int) -> Iterable[str]:
-    if digests:
-        yield (
-            "it states the digest of the original table (input.sha256): a reader who also has the "
-            "release can try values of the suppressed rows, and the digest confirms the right guess. "
-            "Make the release and its certificate again; this version of Aegis does not state the digest"
-        )
 
 
 def _words(text: str) -> set[str]:
@@ -144,8 +135,19 @@ def _rare_values(summary: Summary, threshold: int) -> Iterable[tuple[str, set[st
 
 
 def _told(
-    text: str, extremes: int, cuts: int, rare: dict[str, int], summaries: Sequence[Summary]
+    text: str,
+    of_table: int,
+    extremes: int,
+    cuts: int,
+    rare: dict[str, int],
+    summaries: Sequence[Summary],
 ) -> Iterable[str]:
+    if of_table:
+        yield (
+            "it states the digest of the original table (input.sha256): a reader who also has the "
+            "release can try values of the suppressed rows, and the digest confirms the right guess. "
+            "Make the release and its certificate again; this version of Aegis does not state the digest"
+        )
     if extremes:
         yield (
             f"its comments hold the least and greatest value of {extremes // 2} attributes: leave the "

@@ -244,12 +244,13 @@ def _protection_from(said: Mapping[str, Any]) -> Protection:
         variance=said["variance"],
         public=tuple(said["public"]),
         thresholds=tuple(NamingThreshold(**own) for own in said.get("thresholds", ())),
-        domains=None if domains is None else tuple(_domain_from(own) for own in domains),
+        domains=None
+        if domains is None
+        else tuple(
+            PublishedDomain(str(own["what"]), str(own["column"]), DomainSource(own["source"]))
+            for own in domains
+        ),
     )
-
-
-def _domain_from(said: Mapping[str, str]) -> PublishedDomain:
-    return PublishedDomain(str(said["what"]), str(said["column"]), DomainSource(said["source"]))
 
 
 def _attribute_from(said: Mapping[str, Any], classes: int) -> ProtectedAttribute:

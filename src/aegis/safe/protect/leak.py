@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from aegis.arrays import Array
 from aegis.errors import PolicyError, member
 from aegis.options import checks_types
 from aegis.safe.protect.budget import delta_of, epsilon_of, is_number, rho_of
+from aegis.safe.protect.cells import learned
 from aegis.safe.protect.derive.cells import derivable_cells
 from aegis.safe.protect.derive.pairs import PairAudit, audit_pairs
 from aegis.safe.protect.model import (
@@ -341,6 +342,7 @@ def _protected(
     held_at = threshold or said.threshold or THRESHOLD
     derivable = derivable_cells(summary, held_at)
     likely = [d for d in derivable if d.range.high < held_at]
+    hits = Counter(d.attribute for d in derivable)
     pairs = audit_pairs(summary, held_at)
     shortfalls: list[str] = []
     if demanded is not ProtectionLevel.NONE:
@@ -364,7 +366,12 @@ def _protected(
                 sum(d.range.low == d.range.high == 1 for d in pairs.derivable),
             ),
         ),
-        attributes=_attributes(summary, Counter(cell.attribute for cell in derivable)),
+        attributes=tuple(
+            AttributeLeak(
+                name, len({s for c in a.candidates for s in c.shown}), None, 0, hits[name]
+            )
+            for name, a in summary.attributes.items()
+        ),
         findings=tuple(_findings(summary, pairs)),
         exceptions=said.taken(DomainSource.TABLE),
         shortfalls=tuple(shortfalls),
@@ -422,24 +429,6 @@ def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
         yield f"it says of {len(summary.verdicts):,} configurations whether they meet the rule"
 
 
-def _attributes(
-    summary: ProtectedSummary, derivable: Mapping[str, int]
-) -> tuple[AttributeLeak, ...]:
-    """Return, for each attribute, how many masked values the protected summary names. `derivable`
-    has the number of counts that can be derived, by attribute.
-    """
-    return tuple(
-        AttributeLeak(
-            a.name,
-            len({s for c in a.candidates for s in c.shown}),
-            None,
-            0,
-            derivable.get(a.name, 0),
-        )
-        for a in summary.attributes.values()
-    )
-
-
 def _sources(said: Protection) -> Iterable[str]:
     """Yield sentences on where the names of values and classes, the column types and the cut points
     come from. `said` is the summary's description of its protection.
@@ -475,7 +464,7 @@ def _unstated(summary: ProtectedSummary) -> Iterable[str]:
         yield f"it does not say where the classes of {summary.label} come from"
     for name, attribute in summary.attributes.items():
         wanted = ["kind", "values"] if summary.level is ProtectionLevel.NOISE else []
-        for what in [*wanted, *(["bounds"] if attribute.learnt else [])]:
+        for what in [*wanted, *(["bounds"] if learned(attribute) else [])]:
             if (what, name) not in told:
                 yield f"it does not say where the {what} of {name} come from"
 

@@ -236,13 +236,6 @@ class ProtectedAttribute:
     units: Ints
     codes: Ints | None = None
 
-    @property
-    def learnt(self) -> bool:
-        """Whether a candidate mask has cut points or frequent values that were learnt from the
-        data.
-        """
-        return not all(candidate.declared.fitted for candidate in self.candidates)
-
     def candidate(self, mask: Mask) -> ProtectedCandidate:
         """Return the candidate for a mask, given as declared in the policy or as fitted.
 

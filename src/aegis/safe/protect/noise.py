@@ -521,25 +521,21 @@ def assembled(
         label=summary.label.column,
         classes=classes.names,
         class_counts=class_counts(tables, len(classes.names)),
-        attributes={c.name: _published(c, t) for c, t in zip(cells, tables, strict=True)},
+        attributes={
+            c.name: ProtectedAttribute(
+                c.name,
+                c.role,
+                c.kind,
+                c.weight,
+                table,
+                c.candidates,
+                units=np.ones(len(table), dtype=np.int64),
+            )
+            for c, table in zip(cells, tables, strict=True)
+        },
         moments=None,
         cell_error=error,
         policy=summary.digests.get("policy", ""),
-    )
-
-
-def _published(cells: Cells, table: Ints) -> ProtectedAttribute:
-    """Return an attribute of a protected summary from its cells (sets of values) and `table`, the
-    protected rows by cell and label class.
-    """
-    return ProtectedAttribute(
-        cells.name,
-        cells.role,
-        cells.kind,
-        cells.weight,
-        table,
-        cells.candidates,
-        units=np.ones(len(table), dtype=np.int64),
     )
 
 

@@ -48,7 +48,7 @@ def show(request_id: str, call: CallOf) -> dict[str, Any]:
     """Return a request with its newest job."""
     with call.reading() as session:
         request = requests.seen(session, call.actor, Action.SEE_REQUEST, request_id)
-        job = jobs.latest(session, request_id, ("search", "check", "release"))
+        job = jobs.latest(session, "search", "check", "release", request_id=request_id)
         return _shown(call, request) | {"job": None if job is None else shapes.shown(job)}
 
 

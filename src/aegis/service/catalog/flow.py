@@ -148,13 +148,12 @@ def cancel(session: Session, by: Actor, job_id: str) -> Job:
 
 def cancel_all(session: Session, by: Actor, data_set_id: str) -> None:
     """Cancel all jobs of a data set, for an actor whose permission was checked."""
-    for job in jobs.under_way(session, data_set_id):
+    for job in jobs.under_way(session, data_set_id=data_set_id):
         _stop(session, by, job)
 
 
 def _stop(session: Session, by: Actor, job: Job) -> None:
-    if job.state in ("queued", "running"):
-        jobs.cancel(session, job, by.name)
+    if jobs.cancel(session, job, by.name):
         _make_nothing(session, by, job, f"cancelled by {by.name}")
 
 
@@ -324,12 +323,7 @@ def _started(session: Session, request: Request) -> Request:
         "approvals": requests.signatures(session, request),
     }
     job = _enqueue(session, request, "release", jobs.AGENT, task)
-    budget.reserve(session, request.data_set, job.id, _epsilon(request))
-    return request
-
-
-def _epsilon(request: Request) -> float:
-    """Return the epsilon that the noise masks of a request's configuration spend."""
     chosen = configuration_of(request.configuration or "", policy_of(request.version.policy))
-    account = privacy_account(chosen.masks)
-    return 0.0 if account is None else account.epsilon
+    noise = privacy_account(chosen.masks)
+    budget.reserve(session, request.data_set, job.id, 0.0 if noise is None else noise.epsilon)
+    return request

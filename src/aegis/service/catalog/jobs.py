@@ -7,7 +7,7 @@ attempts are refused, so no job is answered twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -31,6 +31,7 @@ MOST_WAITING = 200
 """Largest number of waiting jobs of one data set."""
 AGENT = "agent"
 WORKER = "worker"
+_UNDER_WAY = Job.state.in_(("queued", "running"))
 
 
 def enqueue(
@@ -54,7 +55,7 @@ def enqueue(
         Job.kind == kind,
         Job.data_set_id == data_set_id,
         Job.request_id == request_id if request_id is not None else Job.request_id.is_(None),
-        Job.state.in_(("queued", "running")),
+        _UNDER_WAY,
     )
     waiting, task = session.scalars(same).first(), dict(task or {})
     if waiting is not None and waiting.task == task:
@@ -149,12 +150,15 @@ def give_back(session: Session, job_id: str, attempt: int) -> Job:
     return job
 
 
-def cancel(session: Session, job: Job, by: str) -> Job:
-    """Cancel a job; the program that works on it notices this when it next reports its progress."""
-    if job.state in ("queued", "running"):
-        job.state, job.leased_until, job.ended = "cancelled", None, now()
-        tell(session, by, job, "cancelled")
-    return job
+def cancel(session: Session, job: Job, by: str) -> bool:
+    """Cancel a job that waits or runs; return whether it did. The program that works on it notices
+    this when it next reports its progress.
+    """
+    if job.state not in ("queued", "running"):
+        return False
+    job.state, job.leased_until, job.ended = "cancelled", None, now()
+    tell(session, by, job, "cancelled")
+    return True
 
 
 def over(session: Session) -> Sequence[Job]:
@@ -183,22 +187,19 @@ def request_of(session: Session, job: Job) -> Request:
     return session.get_one(Request, job.request_id)
 
 
-def latest(session: Session, request_id: str, kinds: Iterable[str]) -> Job | None:
-    """Return the newest job of these kinds for a request."""
-    query = select(Job).where(Job.request_id == request_id, Job.kind.in_(tuple(kinds)))
+def latest(session: Session, *kinds: str, **of: str) -> Job | None:
+    """Return the newest job of these kinds, `of` a request (`request_id`) or a data set
+    (`data_set_id`).
+    """
+    query = select(Job).filter_by(**of).where(Job.kind.in_(kinds))
     return session.scalars(query.order_by(Job.created.desc()).limit(1)).first()
 
 
-def under_way(session: Session, data_set_id: str) -> Sequence[Job]:
-    """Return the jobs of a data set that wait or run."""
-    query = select(Job).where(Job.data_set_id == data_set_id)
-    return session.scalars(query.where(Job.state.in_(("queued", "running")))).all()
-
-
-def latest_of_data_set(session: Session, data_set_id: str, kind: str) -> Job | None:
-    """Return the newest job of a kind for a data set."""
-    query = select(Job).where(Job.data_set_id == data_set_id, Job.kind == kind)
-    return session.scalars(query.order_by(Job.created.desc()).limit(1)).first()
+def under_way(session: Session, **of: str) -> Sequence[Job]:
+    """Return the jobs `of` a request (`request_id`) or a data set (`data_set_id`) that wait or
+    run.
+    """
+    return session.scalars(select(Job).filter_by(**of).where(_UNDER_WAY)).all()
 
 
 def tell(session: Session, by: str, job: Job, what: str, **detail: Any) -> None:

@@ -39,22 +39,6 @@ def hashed(password: str, name: str) -> str:
         The password is too short, too long or common, or consists mostly of words such as the
         account's name.
     """
-    return _HASHER.hash(_strong(password, name))
-
-
-def fits(stored: str | None, password: str) -> bool:
-    """Return whether a password matches the stored hash.
-
-    If there is no stored hash, the answer is False and takes the same time, so that it does not
-    reveal whether the account exists.
-    """
-    try:
-        return _HASHER.verify(_decoy() if stored is None else stored, password) and bool(stored)
-    except Argon2Error:
-        return False
-
-
-def _strong(password: str, name: str) -> str:
     if len(password) < SHORTEST:
         raise CatalogError(
             f"The password has {len(password)} characters.",
@@ -69,7 +53,19 @@ def _strong(password: str, name: str) -> str:
             "The password is made of your name, the service's, a role's or a year.",
             hint="Choose another one; a sentence is fine.",
         )
-    return password
+    return _HASHER.hash(password)
+
+
+def fits(stored: str | None, password: str) -> bool:
+    """Return whether a password matches the stored hash.
+
+    If there is no stored hash, the answer is False and takes the same time, so that it does not
+    reveal whether the account exists.
+    """
+    try:
+        return _HASHER.verify(_decoy() if stored is None else stored, password) and bool(stored)
+    except Argon2Error:
+        return False
 
 
 def _is_made_of(text: str, words: Iterable[str]) -> bool:

@@ -19,7 +19,7 @@ from aegis.errors import PolicyError
 from aegis.measures import measures_of
 from aegis.policy import load_policy
 from aegis.policy.lines import read_yaml
-from aegis.service.catalog import data_sets, statements
+from aegis.service.catalog import data_sets, jobs, statements
 from aegis.service.catalog.access import AccountRole, ActedOn, Action, Actor, authorise, may
 from aegis.service.catalog.accounts import actor_of
 from aegis.service.catalog.errors import CatalogError, NotAllowed, NotThere, WrongState
@@ -28,7 +28,6 @@ from aegis.service.catalog.records import (
     Account,
     Approval,
     DataSet,
-    Job,
     ReleaseRecord,
     Request,
     Version,
@@ -742,7 +741,8 @@ def _step(
         _forget_approvals(session, request)
         request.frozen = None
     if state in FINAL or step in (RequestStep.DRIFT, RequestStep.RETURN):
-        _cancel_jobs(session, request)
+        for job in jobs.under_way(session, request_id=request.id):
+            jobs.cancel(session, job, by.name)
     old, request.state, request.message = request.state, str(state), message
     session.flush()
     tell(session, by, request, step, old=old, state=str(state), **detail)
@@ -755,12 +755,6 @@ def _forget_approvals(
     session.execute(
         delete(Approval).where(Approval.request_id == request.id, Approval.step == step)
     )
-
-
-def _cancel_jobs(session: Session, request: Request) -> None:
-    waiting = select(Job).where(Job.request_id == request.id, Job.state.in_(("queued", "running")))
-    for job in session.scalars(waiting):
-        job.state, job.ended = "cancelled", now()
 
 
 def _said(message: str) -> str:

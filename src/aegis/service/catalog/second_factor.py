@@ -195,7 +195,8 @@ def _step_of(factor: SecondFactor, code: str) -> int | None:
 
 
 def _recovers(session: Session, factor: SecondFactor, account: Account, code: str) -> bool:
-    used = next((stored for stored in factor.recovery if _is_of(stored, code)), None)
+    hashes = ((stored, _salted(code, stored.partition(":")[0])) for stored in factor.recovery)
+    used = next((s for s, own in hashes if hmac.compare_digest(s.encode(), own.encode())), None)
     if used is None:
         return False
     factor.recovery = [stored for stored in factor.recovery if stored != used]
@@ -220,8 +221,3 @@ def _salted(code: str, salt: str) -> str:
     """Return salt and hash of a recovery code, as stored."""
     plain = "".join(c for c in code.lower() if c.isalnum())
     return f"{salt}:{hashlib.sha256(f'{salt}:{plain}'.encode()).hexdigest()}"
-
-
-def _is_of(stored: str, code: str) -> bool:
-    salt = stored.partition(":")[0]
-    return hmac.compare_digest(stored.encode(), _salted(code, salt).encode())

@@ -177,6 +177,6 @@ def as_declared(summary: ProtectedSummary, configuration: Configuration) -> Conf
     return Configuration(configuration.name, masks)
 
 
-def written(configuration: Configuration) -> str:
-    """Return a configuration as YAML text."""
-    return dump_configurations({configuration.name: configuration})
+def written(configuration: Configuration, measure: str | None = None) -> str:
+    """Return a configuration as YAML text, with the measure by which it was chosen, if any."""
+    return dump_configurations({configuration.name: configuration}, measure=measure)

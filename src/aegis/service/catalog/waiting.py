@@ -9,9 +9,9 @@ from types import MappingProxyType
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from aegis.service.catalog import data_sets, requests
+from aegis.service.catalog import data_sets, jobs, requests
 from aegis.service.catalog.access import AccountRole, Action, Actor, may
-from aegis.service.catalog.records import Approval, DataSet, Job, Request
+from aegis.service.catalog.records import Approval, DataSet, Request
 from aegis.service.catalog.states import RequestState
 
 _MOST = 500
@@ -86,10 +86,7 @@ def _answered(session: Session, by: Actor, request: Request, action: Action) -> 
     """Return whether the person `by` has nothing to do about `action` for a request now: a job for
     the request is queued or running, or the action is an approval that the person has given.
     """
-    under_way = select(Job.id).where(
-        Job.request_id == request.id, Job.state.in_(("queued", "running"))
-    )
-    if session.scalar(under_way) is not None:
+    if jobs.under_way(session, request_id=request.id):
         return True
     given = select(Approval.id).where(
         Approval.request_id == request.id,

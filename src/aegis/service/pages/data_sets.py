@@ -90,9 +90,9 @@ def show(identifier: str, call: CallOf) -> Response:
         subject = data_sets.subject_of(session, call.actor, data_set)
         allowed = {str(a): may(call.actor, a, subject) for a in Action}
         own, _ = requests.listed(session, call.actor, data_set=identifier, limit=20)
-        leak = jobs.latest_of_data_set(session, identifier, "leak")
+        leak = jobs.latest(session, "leak", data_set_id=identifier)
         asks = allowed[str(Action.UPLOAD_SUMMARY)]
-        summarising = jobs.latest_of_data_set(session, identifier, "summarize") if asks else None
+        summarising = jobs.latest(session, "summarize", data_set_id=identifier) if asks else None
         agents = signs.programs(session, data_set.provider_id) if asks else []
     costs = costs_of(call.catalog.objects, versions[0].summary_key) if versions else []
     return page(

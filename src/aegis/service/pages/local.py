@@ -11,11 +11,11 @@ from starlette.responses import FileResponse, Response
 
 from aegis.advisor import Advice
 from aegis.errors import NoAdmissibleConfiguration
-from aegis.policy import Configuration, dump_configurations
 from aegis.present import Finding
 from aegis.service.catalog import Action
 from aegis.service.catalog.errors import NotThere
 from aegis.service.catalog.flow import policy_of
+from aegis.service.catalog.summaries import written
 from aegis.service.first_look import look_at
 from aegis.service.identity import Call, CallOf, FormCallOf
 from aegis.service.opening import Openings, give_back
@@ -190,7 +190,7 @@ def best(
         else {preview.attribute: preview for preview in bench.preview(best.configuration)},
         base=f"/bench/{identifier}",
         form_key=call.form_key,
-        configuration="" if best is None else _yaml_of(advice, best.configuration),
+        configuration="" if best is None else written(best.configuration, advice.measure),
     )
 
 
@@ -259,7 +259,3 @@ def _problem(advice: Advice) -> NoAdmissibleConfiguration | None:
     except NoAdmissibleConfiguration as error:
         return error
     return None
-
-
-def _yaml_of(advice: Advice, configuration: Configuration) -> str:
-    return dump_configurations({configuration.name: configuration}, measure=advice.measure)

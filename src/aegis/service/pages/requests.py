@@ -36,7 +36,7 @@ def _approve(session: Session, by: Actor, request_id: str, signed: str) -> None:
 
 
 def _cancel(session: Session, by: Actor, request_id: str) -> None:
-    job = jobs.latest(session, request_id, ("release",))
+    job = jobs.latest(session, "release", request_id=request_id)
     if job is None:
         raise NotThere("Nothing is under way.", hint="Load the page again.")
     flow.cancel(session, by, job.id)
@@ -124,7 +124,7 @@ def show(request_id: str, call: CallOf) -> Response:
     with call.reading() as session:
         asked = requests.seen(session, call.actor, Action.SEE_REQUEST, request_id)
         subject = data_sets.subject_of(session, call.actor, asked.data_set, asked)
-        job = jobs.latest(session, request_id, ("search", "check", "release"))
+        job = jobs.latest(session, "search", "check", "release", request_id=request_id)
         earlier = requests.earlier(session, asked)
         try:
             release = requests.release_of(session, asked)

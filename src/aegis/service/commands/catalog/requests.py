@@ -323,29 +323,22 @@ def verify(client: Client, number: RequestId) -> None:
     raise typer.Exit(1)
 
 
-def _mover(step: str, doing: str, done: str) -> Callable[..., None]:
-    """Return a command that does the action `step` on a request, given its number. `doing` and
-    `done` are the first and the last sentence of the command's help.
+def _mover(step: str, doing: str, done: str, *, reasoned: bool) -> Callable[..., None]:
+    """Return a command that does the action `step` on a request, given its number and, if
+    `reasoned`, a reason. `doing` and `done` are the first and the last sentence of the command's
+    help.
     """
 
-    def command(client: Client, number: RequestId) -> None:
-        moved = client.step(number, step)
-        Output().say(f"Request {number} is {moved['state']}")
+    def move(client: Client, number: RequestId) -> None:
+        Output().say(f"Request {number} is {client.step(number, step)['state']}")
 
-    command.__doc__ = f"{doing}\n\nYou give the number of the request. {done}"
-    return command
-
-
-def _decider(step: str, doing: str, done: str) -> Callable[..., None]:
-    """Return a command that does the action `step` on a request, given its number and a reason.
-    `doing` and `done` are the first and the last sentence of the command's help.
-    """
-
-    def command(client: Client, number: RequestId, message: Message) -> None:
+    def decide(client: Client, number: RequestId, message: Message) -> None:
         moved = client.step(number, step, message=message)
         Output().say(f"Request {number} is {moved['state']}")
 
-    command.__doc__ = f"{doing}\n\nYou give the number of the request and your reason. {done}"
+    command = decide if reasoned else move
+    reason = " and your reason" if reasoned else ""
+    command.__doc__ = f"{doing}\n\nYou give the number of the request{reason}. {done}"
     return command
 
 
@@ -368,7 +361,7 @@ def steps() -> dict[str, Verb]:
     verbs = {}
     for step, (doing, done) in words.items():
         reasoned = step in ("return", "reject", "revoke")
-        command = (_decider if reasoned else _mover)(step, doing, done)
+        command = _mover(step, doing, done, reasoned=reasoned)
         example = f"aegis catalog {step} 4f2c9a" + (' -m "..."' if reasoned else "")
         verbs[step] = Verb(command, (example, f"{example} --url https://aegis.example.org"))
     return verbs
