@@ -23,6 +23,7 @@ from aegis.policy.suggest.names import (
     names_thing,
     names_thing_or_time,
     numbers_person,
+    read_words,
     word_list,
 )
 from aegis.words import counted, percent
@@ -127,7 +128,7 @@ def propose_role(facts: ColumnFacts) -> tuple[Role, str]:
     concept = facts.concept
     if (reason := _reason_to_identify(facts, concept)) is not None:
         return Role.IDENTIFIER, reason
-    if facts.kind is Kind.DATE or _is_written_date(facts):
+    if facts.kind is Kind.DATE or _is_written_date(facts) or _counts_from_a_date(facts):
         return Role.QUASI_IDENTIFIER, "dates of events are often known to others"
     if _is_date_part(facts):
         return Role.QUASI_IDENTIFIER, "days and months of events are often known to others"
@@ -311,6 +312,19 @@ def _is_written_date(facts: ColumnFacts) -> bool:
 def is_numbered_date(facts: ColumnFacts) -> bool:
     """Return whether all numbers of a column are dates written as YYYYMMDD."""
     return facts.kind is Kind.INTEGER and facts.shape("date") == 1
+
+
+def _counts_from_a_date(facts: ColumnFacts) -> bool:
+    """Return whether a column's name says that it contains dates, and its values are many numbers: days or
+    seconds since some date, as statistics packages and workbooks store dates.
+
+    An amount until a date (`spent_to_date`) is none.
+    """
+    dated = (
+        names_moment(facts.spoken)
+        and " to date" not in f" {' '.join(read_words(facts.spoken).bare)}"
+    )
+    return facts.numeric and dated and facts.distinct >= MANY_VALUES
 
 
 def _is_date_part(facts: ColumnFacts) -> bool:
