@@ -35,6 +35,34 @@ def test_record_level_releases_are_shown_however_low_they_rank(shell):
     assert {one["name"] for one in cut} == {whole[0]["name"], "mdav", "mondrian"}
 
 
+def test_a_release_that_suppresses_a_whole_class_says_so_where_its_figure_stands(shell, folder):
+    """The score counts all rows, so the best combination may suppress just the rows of a rare class."""
+    rows = [
+        f"{i % 4},{'none' if i >= 12 else 'cause ' + str(i % 4)},{'no' if i >= 12 else 'yes'}"
+        for i in range(1200)
+    ]
+    (folder / "rare.csv").write_text("\n".join(["ward,cause,died", *rows]) + "\n")
+    (folder / "rare.yaml").write_text(
+        """version: 1
+label: died
+privacy: {k: 5, suppression: 0.02}
+attributes:
+  ward: {role: feature}
+  cause: {role: quasi-identifier, masks: [identity, suppress]}
+"""
+    )
+    said = " ".join(plain(shell("advise", "rare.csv", "-p", "rare.yaml").out).split())
+    assert "keeps 0.0 %" in said
+    assert (
+        "The release suppresses all rows of a class of died, so no model can learn this class."
+        in said
+    )
+    found = json.loads(shell("advise", "rare.csv", "-p", "rare.yaml", "--format", "json").out)
+    [reason] = [text for text in found["warnings"] if "no utility left" in text]
+    assert "Lower `suppression` in the policy" in reason
+    assert "do not predict" not in reason
+
+
 def test_a_search_does_not_know_the_rank_of_what_stands_below(shell):
     words = ("advise", "table.csv", "-p", "policy.yaml", "--search", "--with", "mdav", "--top", "1")
     listed = json.loads(shell(*words, "--format", "json").out)["ranking"]
@@ -84,8 +112,8 @@ def test_the_figure_of_a_class_of_few_rows_is_doubted_where_it_stands(shell, fol
     assert shell("init", "few.csv", "--label", "back", "-o", "few.yaml").code == 0
     for more in ((), ("--explain", "--report", "few.html")):
         said = plain(shell("advise", "few.csv", "-p", "few.yaml", *more).out)
-        doubt = "a class of back has fewer than 25 rows, so this may be chance."
+        doubt = "A class of back has fewer than 25 rows, so this may be chance."
         assert said.replace("\n", " ").count(doubt) == 1
     page = (folder / "few.html").read_text()
     [figure] = re.findall(r"<dt>Expected AUC</dt>.*?</div>", page, re.DOTALL)[:1]
-    assert "a class of back has fewer than 25 rows, so this may be chance" in html.unescape(figure)
+    assert "A class of back has fewer than 25 rows, so this may be chance" in html.unescape(figure)

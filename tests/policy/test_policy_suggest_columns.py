@@ -236,6 +236,44 @@ def test_days_and_months_of_events_are_quasi_identifiers() -> None:
     assert quasi == {"ideathmon", "ideathday", "arrival_month"}
 
 
+def test_numbers_under_the_name_of_a_date_are_quasi_identifiers() -> None:
+    """Statistics packages store dates as days since some day: such a column was released as it is."""
+    random = np.random.default_rng(4)
+    days = random.integers(16_000, 16_200, 900)
+    table = pd.DataFrame(
+        {
+            "Date": days,
+            "screening_date": days / 16_200,
+            "spent_to_date": random.integers(10, 9_000, 900),
+            "update": random.integers(1, 900, 900),
+            "date_kind": random.integers(1, 4, 900),
+        }
+    )
+    roles = {n: a.role for n, a in init_policy(table).policy.attributes.items()}
+    quasi = {name for name, role in roles.items() if role is Role.QUASI_IDENTIFIER}
+    assert quasi == {"Date", "screening_date"}
+
+
+def test_codes_for_unknown_numbers_are_asked_about() -> None:
+    """A -99 among incomes was masked and scored as an income, and nothing was said."""
+    random = np.random.default_rng(5)
+    missing = random.random(600) < 0.06
+    pay = random.integers(900, 9_000, 600)
+    table = pd.DataFrame(
+        {
+            "income": np.where(missing, -99, pay),
+            "points": np.where(missing, -999.0, random.random(600)),
+            "degrees": random.integers(-99, 40, 600),
+            "change": np.where(missing, -99, random.integers(-90, 90, 600)),
+        }
+    )
+    profiles = init_policy(table).profiles
+    asked = {name for name, own in profiles.items() if "unknown number" in own.warning}
+    assert asked == {"income", "points"}
+    assert "--null=-99" in profiles["income"].warning
+    assert "--null=-999" in profiles["points"].warning
+
+
 def test_ranges_written_as_text_have_their_order() -> None:
     ages = [f"[{10 * n}-{10 * n + 10})" for n in range(10)]
     sizes = ["51-100", "11-50", "1-10", "100+"]

@@ -73,6 +73,15 @@ def test_numbers_and_times_of_jobs_are_no_occupations(name: str) -> None:
     assert find_concept(name, Kind.INTEGER) is None
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["hours_tv_per_school_day", "school_night_hours_sleep", "2020_edu_exp", "education_loan"],
+)
+def test_times_and_costs_of_school_are_no_education(name: str) -> None:
+    concept = find_concept(name)
+    assert concept is None or concept.name != "education"
+
+
 @pytest.mark.parametrize("name", ["position_x", "position in queue", "leg position"])
 def test_a_position_is_an_occupation_under_its_whole_name_alone(name: str) -> None:
     assert find_concept(name, Kind.TEXT) is None

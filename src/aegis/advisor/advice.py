@@ -602,6 +602,12 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
             f"the score of the recommended {best.name} is within two standard errors of no utility: "
             f"that its attributes predict {subject} may be chance",
         )
+    if best.utility_kept < WORTHLESS and advice.stated_utility(best).lost_classes:
+        return (
+            f"the recommended {best.name} has no utility left: its release suppresses all rows of a class "
+            "of the label. Lower `suppression` in the policy below the share of this class, so that these "
+            "rows stay",
+        )
     if best.utility_kept < WORTHLESS:
         return (
             f"the recommended {best.name} has no utility left: its attributes do not predict {subject}",

@@ -340,10 +340,18 @@ def utility_words(measure: str, label: str | None) -> str:
 
 
 def _doubt(advice: Advice) -> str:
+    """Return sentences on why models may not reach the expected metric; empty if there is no reason.
+
+    They name no class and no exact count, because the pages that show them may be published.
+    """
     from aegis.advisor.advice import class_of_few_rows  # loads NumPy, which no help needs
 
-    few = class_of_few_rows(advice)
-    return "" if few is None else f"{unquoted(few)}, so this may be chance."
+    few, lost = class_of_few_rows(advice), ""
+    if advice.expectation is not None and advice.expectation.lost_classes:
+        label = advice.summary["label"]
+        lost = f"The release suppresses all rows of a class of {label}, so no model can learn this class."
+    said = "" if few is None else f"{unquoted(few)}, so this may be chance."
+    return " ".join(filter(None, (lost, said[:1].upper() + said[1:])))
 
 
 def _least(figure: UtilityFigure) -> str:

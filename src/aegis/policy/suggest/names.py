@@ -99,6 +99,8 @@ class Concept:
 
 AGE, POSTCODE, OCCUPATION = "age", "a postcode", "occupation"
 """The concepts on which candidate masks depend."""
+EDUCATION = "education"
+"""A word for times or costs next to it gives the name another meaning."""
 NUMBER = "a number that names one person or record"
 """The concept also applies if a word for a person or record is next to a word for a number, as in
 `patient_nbr`.
@@ -306,11 +308,15 @@ def _only_rated_or_counted(
 
 
 def _of_a_thing_or_time(words: Words, phrase: Phrase, concept: Concept) -> bool:
-    """Return whether a phrase in a column's name that means an age or a job has another meaning:
-    the age of a thing (`account_age`, `age of the house`), or the time of a job (`job_date`).
+    """Return whether a phrase in a column's name that means an age, a job or an education has another
+    meaning: the age of a thing (`account_age`, `age of the house`), the time of a job (`job_date`), or
+    the time or cost of school (`sleep_per_school_night`, `education_cost`).
     """
+    others = set(words.bare) - set(phrase.words)
     if concept.name == OCCUPATION:
-        return not word_list("tenure").isdisjoint(set(words.bare) - set(phrase.words))
+        return not word_list("tenure").isdisjoint(others)
+    if concept.name == EDUCATION:
+        return not word_list("school_life").isdisjoint(others)
     if concept.name != AGE:
         return False
     before = words.bare[: phrase.start][-1:]

@@ -23,6 +23,7 @@ from aegis.policy.suggest.names import (
     names_thing,
     names_thing_or_time,
     numbers_person,
+    read_words,
     word_list,
 )
 from aegis.words import counted, percent
@@ -90,6 +91,9 @@ The other values mostly say that the identifier is not known.
 PARTLY = 0.1
 """Smallest share of such values for which `init` asks you about the column."""
 
+MISSING_CODES = frozenset((-9, -66, -77, -88, -99, -888, -999, -9999, -99999))
+"""Negative numbers that stand for an unknown value in columns whose other numbers are not negative."""
+
 SECONDS = "Write the times as seconds in a column of numbers (02:33:01 is 9181)"
 """How to use a column of times of day or durations, for which Aegis has no mask."""
 
@@ -127,7 +131,7 @@ def propose_role(facts: ColumnFacts) -> tuple[Role, str]:
     concept = facts.concept
     if (reason := _reason_to_identify(facts, concept)) is not None:
         return Role.IDENTIFIER, reason
-    if facts.kind is Kind.DATE or _is_written_date(facts):
+    if facts.kind is Kind.DATE or _is_written_date(facts) or _counts_from_a_date(facts):
         return Role.QUASI_IDENTIFIER, "dates of events are often known to others"
     if _is_date_part(facts):
         return Role.QUASI_IDENTIFIER, "days and months of events are often known to others"
@@ -170,8 +174,13 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
     Some columns may be identifiers, so you should not release them unnoticed: texts that
     distinguish rows, numbers that occur once at each time, and values in the form of persons' names
     or record numbers. Other columns show that a few persons have several rows, although the
-    proposed rule counts rows.
+    proposed rule counts rows. In others, a code such as -99 stands for unknown numbers.
     """
+    if role.scored and (code := _missing_code(facts)) is not None:
+        return (
+            f"{code} looks like a code for an unknown number, because hardly any other number is negative: if it is, "
+            f"run init again with --null={code}"
+        )
     doubled = facts.values - facts.distinct
     if role is Role.IDENTIFIER and _numbers_rows(facts) and 0 < doubled < REPEATED * facts.values:
         return (
@@ -190,6 +199,17 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
     if _tells_apart(facts):
         return f"{facts.distinct:,} different texts in {facts.values:,} rows: {_CHECK}"
     return ""
+
+
+def _missing_code(facts: ColumnFacts) -> int | None:
+    """Return the smallest number of a column if it is a usual code for an unknown value, in a hundredth
+    of the rows or more, and the other quantiles are not negative; else None.
+    """
+    quantiles = sorted((facts.quantiles or {}).items())
+    if not quantiles or facts.low not in MISSING_CODES or quantiles[0][1] != facts.low:
+        return None
+    others = [number for _, number in quantiles if number != facts.low]
+    return int(facts.low) if others and others[0] >= 0 else None
 
 
 def _numbers_rows(facts: ColumnFacts) -> bool:
@@ -311,6 +331,19 @@ def _is_written_date(facts: ColumnFacts) -> bool:
 def is_numbered_date(facts: ColumnFacts) -> bool:
     """Return whether all numbers of a column are dates written as YYYYMMDD."""
     return facts.kind is Kind.INTEGER and facts.shape("date") == 1
+
+
+def _counts_from_a_date(facts: ColumnFacts) -> bool:
+    """Return whether a column's name says that it contains dates, and its values are many numbers: days or
+    seconds since some date, as statistics packages and workbooks store dates.
+
+    An amount until a date (`spent_to_date`) is none.
+    """
+    dated = (
+        names_moment(facts.spoken)
+        and " to date" not in f" {' '.join(read_words(facts.spoken).bare)}"
+    )
+    return facts.numeric and dated and facts.distinct >= MANY_VALUES
 
 
 def _is_date_part(facts: ColumnFacts) -> bool:
