@@ -226,6 +226,13 @@ class Mask(ABC):
         """Return the mask without the parameters that `fit` learns from the data."""
         return self if self.fitted_by is None else replace(self, **{self.fitted_by: None})
 
+    def unlisted(self) -> Mask:
+        """Return the mask without a list of values that it learnt from the data.
+
+        The list may have a value of which a release suppresses every row.
+        """
+        return self.unfitted() if self.fitted_by == "values" else self
+
     def fit(self, data: ValueCounts) -> Mask:
         """Learn the mask's missing parameters from `data`, and return the fitted mask.
 
