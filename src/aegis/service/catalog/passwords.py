@@ -39,7 +39,7 @@ def hashed(password: str, name: str) -> str:
         The password is too short, too long or common, or consists mostly of words such as the
         account's name.
     """
-    return _HASHER.hash(_strong(password, name))
+    return _HASHER.hash(require_strong(password, name))
 
 
 def fits(stored: str | None, password: str) -> bool:
@@ -54,7 +54,10 @@ def fits(stored: str | None, password: str) -> bool:
         return False
 
 
-def _strong(password: str, name: str) -> str:
+def require_strong(password: str, name: str) -> str:
+    """Return a new password for the account `name`; raise `CatalogError`, as `hashed` does, if it is
+    weak.
+    """
     if len(password) < SHORTEST:
         raise CatalogError(
             f"The password has {len(password)} characters.",
