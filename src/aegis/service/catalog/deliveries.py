@@ -18,7 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet
 from sqlalchemy.orm import Session
 
+from aegis.advisor.utility import UtilityFigure
+from aegis.errors import AegisError
 from aegis.masks import Mask
+from aegis.measures import MEASURES
 from aegis.policy import policy_digest
 from aegis.present.cautions import figure_stated
 from aegis.present.chosen import chosen_words
@@ -157,7 +160,7 @@ def release(
         )
         signed_by = _require_signature(data_set, signed, signature)
         _require_certificate(certificate, digest, rows, request)
-        measured = figure_stated(json.loads(certificate))
+        measured = _utility(certificate)
         masked = _masked(request, file_name, content, certificate)
     _require_file(catalog, masked)
     key, _ = catalog.objects.put("releases", content)
@@ -310,6 +313,20 @@ def _require_certificate(text: str, digest: str, rows: int | None, request: Requ
             f"The certificate does not fit: {'; '.join(wrong)}.",
             hint="Nothing was released. Look at the agent's log.",
         )
+
+
+def _utility(certificate: str) -> UtilityFigure | None:
+    """Return the utility that a certificate states; raise an error if it cannot be shown."""
+    try:
+        measured = figure_stated(json.loads(certificate))
+        if measured is not None:
+            MEASURES.get(measured.measure)
+    except AegisError as error:
+        raise CatalogError(
+            "The certificate states a utility that cannot be read.",
+            hint="Nothing was released. Have the agent make it again.",
+        ) from error
+    return measured
 
 
 def _approved(stated: Any, wanted: Mapping[str, Mask]) -> bool:
