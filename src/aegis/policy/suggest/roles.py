@@ -8,6 +8,7 @@ from contextlib import suppress
 from enum import IntEnum
 
 from aegis.masks import Kind
+from aegis.masks.base import SECONDS, TIMES
 from aegis.policy.model import Role
 from aegis.policy.suggest.facts import FEWEST_KEYS, NEARLY_ALL, ColumnFacts
 from aegis.policy.suggest.names import (
@@ -89,12 +90,6 @@ The other values mostly say that the identifier is not known.
 """
 PARTLY = 0.1
 """Smallest share of such values for which `init` asks you about the column."""
-
-SECONDS = "Write the times as seconds in a column of numbers (02:33:01 is 9181)"
-"""How to use a column of times of day or durations, for which Aegis has no mask."""
-
-TIMES = ("time", "interval")
-"""Beginnings of the types of such columns."""
 
 _IDENTIFYING_SHAPES = {
     "email": "e-mail addresses",
