@@ -54,3 +54,17 @@ def test_commands_hold_the_rule_against_the_population(
     unsure = aegis.check_certificate("masked.parquet", "c.json")
     assert any("a population" in sentence for sentence in unsure.unchecked)
     assert unsure.passed, unsure.mismatches
+
+
+@pytest.mark.parametrize("command", ["advise", "apply"])
+def test_a_population_that_the_rule_does_not_need_is_refused(
+    tables: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    plain = {**POLICY, "privacy": {"k": 2, "suppression": 0.5}}
+    Path("plain.yaml").write_text(dump_policy(aegis.load_policy(plain)))
+    more = ["-c", "plain.yaml", "-o", "masked.parquet"] if command == "apply" else []
+    words = [command, "table.parquet", "-p", "plain.yaml", *more]
+    assert run([*words, "--population", "people.parquet"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "compares no class with a population, so people.parquet has no effect" in said
+    assert not Path("masked.parquet").exists()

@@ -354,3 +354,10 @@ def test_several_criteria_that_fail_fit_into_eighty_columns(shell, folder, monke
 def test_a_merger_suggests_no_policy_that_it_does_not_know(shell):
     page = shell("merge", "march.aegis", "january.aegis", "-o", "both.aegis")
     assert "aegis advise both.aegis --policy POLICY -o" in page.out
+
+
+def test_no_values_without_a_report_is_refused(shell, folder):
+    folder.joinpath("large.yaml").write_text(LARGE)
+    result = shell("advise", "table.csv", "-p", "large.yaml", "--no-values")
+    assert result.code == 2
+    assert "--no-values is for a report, and you asked for none" in plain(result.err)

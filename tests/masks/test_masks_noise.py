@@ -416,3 +416,27 @@ def test_grids_are_exact_decimals(start, step, size):
 def test_nice_steps_are_the_least_of_their_kind(least):
     step = float(nice_step(least))
     assert least * (1 - 1e-6) <= step <= 2.6 * least
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"pram": {"keep": 0.8}},
+        {"randomised_response": {"keep": 0.8}},
+        {"randomised_response": {"epsilon": 2}},
+    ],
+)
+def test_a_mask_without_what_it_learnt_learns_it_again(spec):
+    data = ValueCounts(Kind.TEXT, pa.array(["a", "b"]), np.array([3, 4]))
+    mask = parse_mask(spec)
+    fitted = mask.fit(data)
+    assert fitted != mask
+    assert fitted.unfitted() == fitted.unlisted() == mask
+    assert mask.fit(data) == fitted
+
+
+def test_what_a_policy_declares_is_no_list_that_a_mask_learnt():
+    declared = {"randomised_response": {"epsilon": 2, "values": ["a", "b"]}}
+    matrix = {"pram": {"values": ["a", "b"], "matrix": [[0.9, 0.1], [0.2, 0.8]]}}
+    for mask in map(parse_mask, (declared, matrix)):
+        assert mask.unlisted() == mask

@@ -146,7 +146,7 @@ def test_keep_frequent_keeps_the_most_frequent_then_the_least(values, count):
     mask = KeepFrequent(count, "rest").fit(counted(Kind.TEXT, values, pa.string()))
     present = [v for v in values if v is not None]
     kept = sorted(set(present), key=lambda v: (-present.count(v), v))[:count]
-    assert mask.values == tuple(kept)
+    assert mask.values == tuple(sorted(kept))
     expected = [v if v is None or v in kept else "rest" for v in values]
     assert masked(mask, values, pa.string()) == expected
 
@@ -161,7 +161,7 @@ def test_keep_frequent_of_integers(values, count):
 def test_a_value_called_other_belongs_to_the_others():
     region = ["other"] * 9 + ["south"] * 6 + ["north"] * 4 + ["west"]
     mask = KeepFrequent(2).fit(counted(Kind.TEXT, region, pa.string()))
-    assert mask.spec() == {"keep_frequent": {"count": 2, "values": ["south", "north"]}}
+    assert mask.spec() == {"keep_frequent": {"count": 2, "values": ["north", "south"]}}
     assert set(masked(mask, region, pa.string())) == {"south", "north", "other"}
 
 

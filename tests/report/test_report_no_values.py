@@ -122,6 +122,7 @@ def test_a_report_without_values_quotes_no_rare_value(table: Path, name: str) ->
     page = study.report(study.advise(explain_best=True), values=False)
     assert _quoted(page) == []
     assert f"{NULLS} null" not in page
+    assert f"({NULLS} rows)" not in page
     assert not re.search(rf"\b{NULLS} rows without", page)
     assert f"Rows without a label</dt><dd>{NULLS}<" not in page
     assert f"{ROWS - NULLS} rows" not in page, "with the number of all rows, it tells the others"
@@ -135,6 +136,7 @@ def test_the_owner_still_reads_which_value_is_rare(table: Path) -> None:
     page = study.report(advice, values=False)
     assert "A class of label has fewer than 25 rows: the expected metric of models may be" in page
     assert "fewer than 5 null" in page
+    assert f"Null counts as a value of dose ({NULLS} rows)" in study.report(advice)
 
 
 def test_the_configuration_without_values_can_be_applied(table: Path) -> None:

@@ -398,3 +398,25 @@ def test_a_summary_that_was_not_asked_for_is_refused(place, name):
         assert words in raised.value.message
         with place.catalog.database.writing() as session:
             session.get(Job, job["id"]).state = "cancelled"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda u: {k: v for k, v in u.items() if k != "measure"},
+        lambda u: u | {"kept": "all"},
+        lambda u: u | {"labels": ["income"]},
+        lambda u: u | {"lost_classes": [1]},
+        lambda u: u | {"rows": "some"},
+        lambda u: u | {"measure": "no such measure"},
+        lambda u: [*u],
+        lambda u: 5,
+    ],
+)
+def test_a_certificate_with_a_malformed_utility_is_refused(
+    forger: Forger, change: Callable[[dict[str, Any]], Any]
+) -> None:
+    forged = forger.certificate | {"utility": change(forger.certificate["utility"])}
+    answer = forger.upload(certificate=forged)
+    assert answer.status_code == 400, answer.text
+    assert "The certificate states a utility that cannot be read" in answer.json()["detail"]

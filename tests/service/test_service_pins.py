@@ -460,3 +460,34 @@ def test_a_running_agent_reads_its_file_and_policies_when_a_job_starts(scene, ap
         scene.write(url=agent.settings.url, floor=", roles: {age: sensitive}")
         done, reasons = checked(other)
         assert (done, "age is quasi-identifier, not sensitive" in reasons) == (1, True)
+
+
+@pytest.mark.parametrize("lines", [1, 3, 9])
+def test_a_file_that_somebody_saves_is_read_once_it_is_whole(scene, lines, monkeypatch):
+    """Also a part that looks whole is not used: it may lack an approver or a table."""
+    settings = AgentSettings.load(scene.file, "t")
+    former = scene.file.read_text()
+    whole = former.replace("k: 3", "k: 4")
+    scene.file.write_text("".join(whole.splitlines(keepends=True)[:lines]))
+    waited = []
+
+    def saved(seconds):
+        waited.append(seconds)
+        scene.file.write_text(whole)
+
+    monkeypatch.setattr("aegis.service.agent_settings.time.sleep", saved)
+    renewed = settings.renewed()
+    assert renewed.sources.keys() == {"adult", "secret"}
+    assert renewed.sources["adult"].floor.k == 4
+    assert waited
+    waited.clear()
+    assert renewed.renewed() == renewed
+    assert not waited, "an unchanged file is read without a wait"
+
+
+def test_a_file_that_stays_unreadable_is_named(scene, monkeypatch):
+    settings = AgentSettings.load(scene.file, "t")
+    scene.file.write_text("url: x\n")
+    monkeypatch.setattr("aegis.service.agent_settings.time.sleep", lambda seconds: None)
+    with pytest.raises(PolicyError, match="is not an agent's file"):
+        settings.renewed()

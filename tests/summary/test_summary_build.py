@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -446,3 +447,14 @@ def test_attributes_of_one_value() -> None:
     assert summary.attributes["a"].values.to_pylist() == [None]
     assert summary.attributes["a"].nulls == 2
     assert summary.pairs.sizes == (1, 1)
+
+
+@pytest.mark.parametrize("label", ["y", "a"])
+def test_times_of_day_are_to_be_written_as_seconds(label: str) -> None:
+    times = [dt.time(8, 30), dt.time(9, 15)] * 2
+    table = pa.table({"a": times if label == "y" else [0, 1, 0, 1], "y": [0, 1, 0, 1]})
+    if label == "a":
+        table = table.set_column(1, "y", pa.array(times))
+    with pytest.raises(DataError, match="has type time") as caught:
+        summarize(table, small_policy())
+    assert "as seconds in a column of numbers" in caught.value.hint

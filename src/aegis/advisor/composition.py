@@ -40,6 +40,7 @@ from aegis.privacy import ClassTable, PrivacyRule, Verdict, joined, released_cel
 from aegis.signing import sealed_digest
 from aegis.sources import open_table
 from aegis.summary import AttributeSummary, FrequencyTable, Summary, combine, summarize
+from aegis.words import joined as joined_words
 from aegis.words import json_fields
 
 
@@ -178,6 +179,7 @@ def _certificate(
     try:
         document = json.loads(read_text(file, "certificate", DataError))
         masks = dict(document["configuration"]["masks"])
+        elsewhere = list(document["configuration"].get("learnt_elsewhere", ()))
         after = tuple(map(dict, document.get("after", ())))
         rows = dict(document.get("input", {})).get("rows")
         if not isinstance(rows, int | None):
@@ -193,6 +195,12 @@ def _certificate(
         raise DataError(
             f"{file} was changed after it was written: its digest does not match its content.",
             hint="Give the certificate as `aegis apply` wrote it, or the configuration (YAML).",
+        )
+    if elsewhere:
+        raise DataError(
+            f"{file} does not list the values that the masks of {joined_words(elsewhere)} show, because they "
+            "learnt them from another table, and the release does not show all of them.",
+            hint="Give the configuration that you applied (YAML) instead of the certificate.",
         )
     return masks, digest, after, rows
 

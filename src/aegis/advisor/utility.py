@@ -345,8 +345,8 @@ class UtilityFigure:
             value=float(entries["value"]),
             reference=float(entries["reference"]),
             reference_name=Reference(entries["reference_name"]),
-            utility_kept=entries["kept"],
-            stderr=entries["stderr"],
+            utility_kept=None if entries["kept"] is None else float(entries["kept"]),
+            stderr=None if entries["stderr"] is None else float(entries["stderr"]),
             rows=Rows(entries["rows"]),
             lost_classes=_lost(entries["lost_classes"]),
             number=NumberErrors.from_dict(entries),
@@ -355,7 +355,7 @@ class UtilityFigure:
                 name: ColumnFigure.from_dict(own)
                 for name, own in entries.get("columns", {}).items()
             },
-            leaks=dict(entries.get("leaks", {})),
+            leaks={name: float(share) for name, share in entries.get("leaks", {}).items()},
         )
 
     def with_errors(
@@ -582,7 +582,7 @@ class UtilityFigure:
 
 
 def _lost(said: Mapping[str, int] | int) -> Mapping[str, int] | int:
-    return said if isinstance(said, int) else dict(said)
+    return said if isinstance(said, int) else {name: int(rows) for name, rows in said.items()}
 
 
 def _vanished(lost: Mapping[str, int] | int) -> str:

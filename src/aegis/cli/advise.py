@@ -353,6 +353,11 @@ def _check_kind(asked: AdviseCommand) -> None:
     search.
     """
     ranking, searching = asked.releases.ranking, asked.searching
+    if asked.pages.report is None:
+        unused = {"--no-values": asked.pages.no_values or None}
+        _refuse(
+            unused, "is for a report, and you asked for none", "Add --report FILE, or leave it out."
+        )
     estimate = asked.releases.estimate
     if estimate is not None:
         prefer = {"--prefer": asked.searched.prefer}

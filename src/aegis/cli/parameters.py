@@ -524,7 +524,9 @@ NoValues = Annotated[
     typer.Option(
         "--no-values",
         help="Show no values of the table in the report: no rows, no columns before and after, no "
-        "values that masks learnt, and no values or counts in warnings.",
+        "values that masks learnt, and no values in warnings and notes. The report then also does not "
+        "state how many rows have a value, null or a label class, if they are fewer than the k of the "
+        "rule (10 if it has none). Figures on all classes stay, such as the size of the smallest class.",
     ),
 ]
 LeaveOut = Annotated[

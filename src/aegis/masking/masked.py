@@ -38,6 +38,7 @@ from aegis.masks import (
     join_lookups,
     lookup_of,
 )
+from aegis.masks.base import usable
 from aegis.masks.categories import mapped
 from aegis.policy import Policy
 from aegis.privacy import PrivacyRule, Verdict
@@ -459,7 +460,7 @@ def fit_masks(
         if kind is None:
             raise DataError(
                 f"Attribute {name!r} has type {column.type()}, and no mask supports this type.",
-                hint="Convert it to a number, text, date or boolean.",
+                hint=f"{usable(column.type())}.",
             )
         mask.check(kind, name)
         if not mask.fitted:

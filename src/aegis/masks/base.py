@@ -60,6 +60,20 @@ presets of the privacy rule).
 """
 
 
+SECONDS = "Write the times as seconds in a column of numbers (02:33:01 is 9181)"
+"""How to use a column of times of day or durations, for which Aegis has no mask."""
+
+TIMES = ("time", "interval")
+"""Beginnings of the types of such columns."""
+
+
+def usable(dtype: dt.DataType) -> str:
+    """Return what to do with a column of a type that no mask accepts, without a full stop."""
+    if str(dtype).startswith(TIMES):
+        return SECONDS
+    return "Convert it to a number, text, date or boolean"
+
+
 class Kind(StrEnum):
     """The kind of data in a column: integer, number, text, date or Boolean."""
 
@@ -225,6 +239,13 @@ class Mask(ABC):
     def unfitted(self) -> Mask:
         """Return the mask without the parameters that `fit` learns from the data."""
         return self if self.fitted_by is None else replace(self, **{self.fitted_by: None})
+
+    def unlisted(self) -> Mask:
+        """Return the mask without a list of values that it learnt from the data.
+
+        The list may have a value of which a release suppresses every row.
+        """
+        return self.unfitted() if self.fitted_by == "values" else self
 
     def fit(self, data: ValueCounts) -> Mask:
         """Learn the mask's missing parameters from `data`, and return the fitted mask.

@@ -168,8 +168,8 @@ def as_text(column: ir.Column) -> ir.StringValue:
 class KeepFrequent(Mask):
     """Shows the most frequent values, and replaces all other values by one value.
 
-    Fitting sets `values`, the `count` most frequent values. If values are equally frequent, the
-    smaller ones come first. Null stays null and is not counted. A value with the same text as
+    Fitting sets `values`, the `count` most frequent values in ascending order. If values are equally
+    frequent, the mask takes the smaller ones. Null stays null and is not counted. A value with the same text as
     `other` is treated as infrequent. Values are shown as text. Values that first occur in later
     rows are pooled with the infrequent ones.
     """
@@ -201,14 +201,16 @@ class KeepFrequent(Mask):
     def _learn(self, data: ValueCounts) -> KeepFrequent:
         """Return the mask with `values` set to the most frequent values of `data`."""
         order = np.argsort(-data.counts, kind="stable").tolist()
-        frequent: list[Value] = []
+        frequent: dict[int, Value] = {}
         for index in order:
             value = data.values[index].as_py()
             if value is not None and text_of(value) != self.other:
-                frequent.append(value if isinstance(value, (int, bool)) else str(value))
+                frequent[index] = value if isinstance(value, (int, bool)) else str(value)
             if len(frequent) == self.count:
                 break
-        return KeepFrequent(self.count, self.other, tuple(frequent))
+        # Their order by frequency would reveal values of rows that a release suppresses.
+        ascending = tuple(frequent[index] for index in sorted(frequent))
+        return KeepFrequent(self.count, self.other, ascending)
 
     def shows(self, text: str) -> bool | None:
         """Return whether a text is one of the shown values or the replacement of all others."""

@@ -333,6 +333,10 @@ class Compose(Mask):
         """Return the composition without the parameters that its masks learn from the data."""
         return replace(self, masks=tuple(mask.unfitted() for mask in self.masks))
 
+    def unlisted(self) -> Compose:
+        """Return the composition without the lists of values that its masks learnt from the data."""
+        return replace(self, masks=tuple(mask.unlisted() for mask in self.masks))
+
     def _learn(self, data: ValueCounts) -> Compose:
         """Return the composition with each mask fitted to the result of the previous mask."""
         fitted = []

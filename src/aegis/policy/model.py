@@ -632,17 +632,21 @@ class Policy:
         return f"<p>{escape(repr(self))}</p>{table}"
 
     def drawn_from(self, population: str | None) -> Policy:
-        """Return a copy of the policy that reads its population from the path `population`. If
-        `population` is None, return the policy itself.
+        """Return a copy of the policy that reads its population from the path `population`, which
+        the rule must need. If `population` is None, return the policy itself.
 
         Examples
         --------
         >>> import aegis
         >>> policy = aegis.load_policy("examples/adult/policy.yaml")
-        >>> policy.drawn_from("census.parquet").population
-        'census.parquet'
+        >>> policy.drawn_from(None) is policy
+        True
         """
-        return self if population is None else replace(self, population=population)
+        return (
+            self
+            if population is None
+            else replace(self, population=self.privacy.comparing(population))
+        )
 
     def without(self, names: Iterable[str]) -> Policy:
         """Return a copy of the policy that ignores these attributes, so that Aegis neither scores

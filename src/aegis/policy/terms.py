@@ -308,7 +308,11 @@ def _place(
     """
     digest = earlier.get("certificate")
     for place, known in enumerate(before):
-        same = known.spec() == earlier.get("masks")
+        masks = earlier.get("masks")
+        same = masks in (
+            known.spec(),
+            {n: mask.unlisted().spec() for n, mask in known.masks.items()},
+        )
         if known.certificate == digest if known.certificate and digest else same:
             return place
     named = "a release without a certificate" if digest is None else f"that of certificate {digest}"

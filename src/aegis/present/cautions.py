@@ -60,14 +60,22 @@ def figure_stated(document: Mapping[str, Any]) -> UtilityFigure | None:
     or only a score, as older certificates do.
     """
     utility = document.get("utility")
-    return utility_stated(utility) if utility and "reference_name" in utility else None
+    if isinstance(utility, Mapping) and "reference_name" not in utility:
+        return None
+    return utility_stated(utility) if utility else None
 
 
 def utility_stated(utility: Mapping[str, Any]) -> UtilityFigure:
-    """Return the utility of a release from the values in its certificate."""
+    """Return the utility of a release from the values in its certificate.
+
+    Raises
+    ------
+    DataError
+        A value is missing or has another type.
+    """
     try:
         return UtilityFigure.from_dict(utility)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DataError(
             "The certificate states a utility that cannot be read.",
             hint="Give what `aegis apply --certificate` wrote.",

@@ -249,6 +249,18 @@ class PrivacyRule:
             for criterion in self.criteria
         )
 
+    def comparing(self, population: str) -> str:
+        """Return the path of a population; raise `PolicyError` if the rule compares no class with a
+        population, which then would have no effect.
+        """
+        if self.by_crowd:
+            return population
+        raise PolicyError(
+            f"The rule ({self}) compares no class with a population, so {population} has no effect.",
+            hint="Leave the population out, or require k_map, delta_presence, or a journalist or "
+            "marketer risk in the policy.",
+        )
+
     @property
     def without_crowd(self) -> PrivacyRule:
         """The rule without the criteria that depend on class sizes in the population."""

@@ -22,6 +22,7 @@ from aegis.anonymizers import (
 from aegis.errors import InternalError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import SILENT, Progress
 from aegis.masking import ORDERED_ROWS
+from aegis.masks import parse_mask
 from aegis.options import asked, checks_types
 from aegis.policy import Policy, as_policy
 from aegis.release.auditing import Audit, audit
@@ -289,9 +290,26 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
             **common,
         )
 
-    def how(self, release: AnonymizedRelease) -> Mapping[str, Any]:
-        """Return the recipe and its information loss, for the certificate."""
-        return release.how()
+    def how(self, release: AnonymizedRelease, made: Source) -> Mapping[str, Any]:  # noqa: ARG002
+        """Return the recipe and its information loss, for the certificate; its masks list no values
+        that they learnt.
+        """
+        stated = release.how()
+        options = stated["anonymizer"]["options"]
+        masks = options.get("masks")
+        if masks:
+            options["masks"] = {name: _unlisted(self.policy, name, masks[name]) for name in masks}
+        return stated
+
+
+def _unlisted(policy: Policy, name: str, spec: Any) -> Any:
+    """Return the mask of a quasi-identifier without values that it learnt. A mask on levels of a
+    hierarchy learns none.
+    """
+    attribute = policy.attributes.get(name)
+    mask = parse_mask(spec, hierarchy=None if attribute is None else attribute.hierarchy)
+    declared = attribute is not None and mask in attribute.masks
+    return mask.spec() if declared else mask.unlisted().spec()
 
 
 def _repeatable(recipe: Recipe) -> tuple[str, ...]:

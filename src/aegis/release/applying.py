@@ -45,6 +45,7 @@ from aegis.release.sql.query import create_statements, require_database
 from aegis.release.writing import (
     KeptWeight,
     ReleasePlan,
+    StatedMasks,
     check_destination,
     configuration_to_apply,
     hidden_columns,
@@ -246,6 +247,15 @@ def _apply(
         return release_rows(plan, request)
 
 
+def _stated_earlier(earlier: Configuration) -> dict[str, Any]:
+    """Return an earlier release as the certificate of a later one states it. Masks that were read
+    from no certificate are stated without the values that they learnt.
+    """
+    masks = {name: mask.unlisted() for name, mask in earlier.masks.items()}
+    stated = earlier if earlier.certificate else replace(earlier, masks=masks)
+    return {"certificate": earlier.certificate, "masks": stated.spec()}
+
+
 class _MaskedPlan(ReleasePlan[Release]):
     """The masked rows of a table, without the rows that fail the rule."""
 
@@ -296,7 +306,7 @@ class _MaskedPlan(ReleasePlan[Release]):
                 for n, m in self.masks.items()
                 if m and n in (*configuration.masks, self.policy.label.column)
             },
-            after=tuple({"certificate": c.certificate, "masks": c.spec()} for c in self.after),
+            after=tuple(map(_stated_earlier, self.after)),
         )
         self.unseen = count_unseen(source, self.masks)
         if policy.unseen is Unseen.ERROR:
@@ -477,15 +487,16 @@ class _MaskedPlan(ReleasePlan[Release]):
             **common,
         )
 
-    def how(self, release: Release) -> Mapping[str, Any]:
+    def how(self, release: Release, made: Source) -> Mapping[str, Any]:
         """Return the certificate's entries on the configuration and what follows from it."""
-        masks = release.configuration.spec()
+        applied = release.configuration.masks
+        stated = StatedMasks.of(applied, self.policy, self.source, made)
         return {
-            "configuration": {"name": release.configuration.name, "masks": masks},
+            "configuration": {"name": release.configuration.name, **stated.to_dict()},
             "learnt_bounds": learnt_bounds(release.configuration.masks, self.policy.shared_rows),
             "noised_quasi_identifiers": list(release.noised_quasi_identifiers),
             **({"seeded_noise": list(self.seeded_noise)} if self.seeded_noise else {}),
-            **({} if release.weight is None else {"weight": release.weight.to_dict()}),
+            **({} if release.weight is None else {"weight": release.weight.stated()}),
             **({"after": list(release.configuration.after)} if release.configuration.after else {}),
             **(
                 {}

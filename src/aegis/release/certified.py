@@ -442,6 +442,11 @@ class _Check:
                 self.mismatches.append(Mismatch(field, specs[name], odd[name]))
             elif odd.get(name) is None and str(mask) != "identity":
                 text = f"{field}: the certificate does not record the groups of {mask}"
+                if not mask.fitted:
+                    text = (
+                        f"{field}: the certificate does not list the values that {mask} learnt, "
+                        "because the release does not show all of them"
+                    )
                 self.unchecked.append(text)
 
     def _made_of_masks(self) -> None:

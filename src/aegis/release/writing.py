@@ -34,8 +34,10 @@ import pyarrow.compute as pc
 from aegis.advisor import Advice, Ranked
 from aegis.errors import InternalError, PolicyError
 from aegis.files import Progress, check_output, format_of, replacing, spare_input
+from aegis.masking import fit_masks
 from aegis.masks import Mask, Suppress, parts_of
 from aegis.masks.base import SUPPRESSED, Kind
+from aegis.masks.categories import among, text_of
 from aegis.masks.grouping import evaluate_columns
 from aegis.measures import MEASURES
 from aegis.policy import Configuration, OwnerRule, Policy, Role, SuppressedColumns, required_mask
@@ -236,8 +238,10 @@ class ReleasePlan(ABC, Generic[R]):
         """Return the release object; `common` has the fields that all kinds of releases share."""
 
     @abstractmethod
-    def how(self, release: R) -> Mapping[str, Any]:
-        """Return a description of how the release was made, for the certificate."""
+    def how(self, release: R, made: Source) -> Mapping[str, Any]:
+        """Return a description of how the release was made, for the certificate. `made` is the
+        written table.
+        """
 
     def verified(self, output: Source, **where: Any) -> R:
         """Audit the written table and return the verified release; `where` states where the table
@@ -330,7 +334,7 @@ def _certified(
             plan.source, made, plan.policy, measure=request.measure, measured=plan.measured
         )
     release = replace(release, utility=utility)
-    how = plan.how(release)
+    how = plan.how(release, made)
     stated = certify(release, plan.source, made, plan.policy, how, request.key)
     document = seal(json.loads(json.dumps(stated)), request.key)  # as its JSON holds it
     text = json.dumps(document, indent=2, ensure_ascii=False)
@@ -436,6 +440,82 @@ def learnt_bounds(masks: Mapping[str, Mask], rows: int) -> dict[str, str]:
         for name, mask in masks.items()
         if (learns := [m.learns.format(rows=rows) for m in parts_of(mask) if m.learns])
     }
+
+
+@dataclass(frozen=True)
+class StatedMasks:
+    """The masks of a release as its certificate states them: no mask lists a learnt value that the
+    release does not show.
+
+    Attributes
+    ----------
+    masks
+        Masks by column.
+    learnt_elsewhere
+        Columns whose mask is stated without its list, and learnt this list from another table. The
+        table of the release does not show how their values were grouped.
+    """
+
+    masks: Mapping[str, Mask]
+    learnt_elsewhere: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, masks: Mapping[str, Mask], policy: Policy, source: Source, output: Source
+    ) -> StatedMasks:
+        """Return the fitted `masks` of the release `output` of the table `source`."""
+        whole = source.rows == output.rows
+        stated, elsewhere = dict(masks), []
+        for name, mask in masks.items():
+            unlisted = mask.unlisted()
+            if unlisted == mask or mask in _candidates(policy, name):
+                continue
+            learnt = fit_masks(source, {name: unlisted}, policy.shared_rows)[name]
+            here = learnt is not None and _same_groups(learnt, mask)
+            if _shows_list(output, name, mask) or (whole and here):
+                continue
+            stated[name] = unlisted
+            if mask.deterministic and not here:
+                elsewhere.append(name)
+        return cls(stated, tuple(elsewhere))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the masks, and the columns that learnt elsewhere, if there are any."""
+        masks = {name: mask.spec() for name, mask in self.masks.items()}
+        elsewhere = list(self.learnt_elsewhere)
+        return {"masks": masks} | ({"learnt_elsewhere": elsewhere} if elsewhere else {})
+
+
+def _candidates(policy: Policy, name: str) -> tuple[Mask, ...]:
+    """Return the masks that the policy declares for a column, which show nothing of its values."""
+    attribute = policy.attributes.get(name)
+    return () if attribute is None else attribute.masks
+
+
+def _shows_list(output: Source, name: str, mask: Mask) -> bool:
+    """Return whether the released column `name` has each value that its mask lists. A mask that
+    draws values or is composed of several need not show the values on its list.
+    """
+    values = getattr(mask, "values", None)
+    if values is None or not mask.deterministic or name not in output.columns:
+        return False
+    column = output.table[name]
+    rows = output.collect(output.table.select(v=column).distinct())["v"].to_pylist()
+    shown = {str(text_of(value)) for value in rows if value is not None}
+    return all(among(str(text_of(value)), shown) for value in values)
+
+
+def _same_groups(one: Mask, other: Mask) -> bool:
+    """Return whether two fitted masks differ at most in the order of their lists of values."""
+
+    def listed(mask: Mask) -> list[tuple[str, dict[str, Any]]]:
+        parts = [(part.name, part.parameters()) for part in parts_of(mask)]
+        return [
+            (name, own | ({"values": sorted(map(str, own["values"]))} if "values" in own else {}))
+            for name, own in parts
+        ]
+
+    return listed(one) == listed(other)
 
 
 _NUMERIC = (Kind.INTEGER, Kind.NUMBER)
@@ -570,6 +650,17 @@ class KeptWeight:
         """Return the figures as JSON values."""
         figures = ("expected_found=expected", "largest_chance=largest")
         return json_fields(self, "column", "total", "released", "suppressed_share", *figures)
+
+    def stated(self) -> dict[str, Any]:
+        """Return the figures as a certificate states them: to three digits, and the share to 0.001.
+        The exact sums of all and of the released rows would reveal the weight of a suppressed row.
+        """
+        shown = self.to_dict()
+        shown |= {
+            key: None if shown[key] is None else float(f"{shown[key]:.3g}")
+            for key in ("total", "released", "expected_found", "largest_chance")
+        }
+        return shown | {"suppressed_share": round(self.suppressed_share, 3)}
 
 
 def not_released(weight: str) -> str:

@@ -104,7 +104,7 @@ def build_context(
     rule = _rule(advice.policy)
     best = advice.best
     subject = best or advice.closest
-    estimated, values = advice.estimated, shown is not None
+    estimated, values, met = advice.estimated, shown is not None, best is not None
     return {
         "title": clean(title, limit=NAME_LIMIT),
         "table": _table(advice),
@@ -127,7 +127,7 @@ def build_context(
         "changes": () if estimated is None else estimated.changes,
         "shortfalls": _shortfalls(advice),
         "rule": _rule_section(rule, advice.policy, advice.summary["rows"]),
-        "privacy": privacy_section(before, after, admissible=best is not None, finest=finest),
+        "privacy": privacy_section(before, after, admissible=met, finest=finest, values=values),
         "front": advice.front,
         "binding": advice.binding,
         "total": advice.summary["rows"],

@@ -18,7 +18,7 @@ from aegis.present import IN_WORDS, mask_shown
 from aegis.privacy import PrivacyReport
 from aegis.privacy.report import AttributeFigures
 from aegis.report.words import NONE, clean, count, figure, measured, part, portion, share
-from aegis.words import counted
+from aegis.words import counted, unquoted
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
@@ -165,6 +165,7 @@ def privacy_section(
     *,
     admissible: bool,
     finest: bool = False,
+    values: bool = True,
 ) -> dict[str, Any] | None:
     """Return the section on privacy from one or two privacy reports; None if both are None.
 
@@ -178,6 +179,8 @@ def privacy_section(
     finest
         Whether `before` describes the table under the finest candidate masks, not the unmasked
         table.
+    values
+        Whether notes may state how many rows have a value.
     """
     titles = (FINEST if finest else "Before masking", "After masking")
     columns = [
@@ -187,14 +190,14 @@ def privacy_section(
     ]
     if not columns:
         return None
-    notes = [clean(note) for _, report in columns for note in report.notes]
+    notes = [note if values else unquoted(note) for _, report in columns for note in report.notes]
     return {
         "columns": [title for title, _ in columns],
         "finest": _WHY_FINEST if finest and before is not None else "",
         "release": "the recommended release" if admissible else "the closest configuration",
         "groups": [_identity(columns), *_sensitive(columns)],
         "undefined": NONE,
-        "notes": list(dict.fromkeys(notes)),
+        "notes": list(dict.fromkeys(map(clean, notes))),
         "histogram": _histogram(columns),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
@@ -19,6 +20,10 @@ from aegis.service.client import Client
 from aegis.service.pins import Approvers, PinnedSource, load_approvers, load_sources
 from aegis.signing import PrivateKey, load_private_key, make_keys
 
+_SAVING = 0.5
+"""Number of seconds that a program may take to save a settings file."""
+_TRIES = 6
+"""How often a changed file is read until two readings agree and can be used."""
 _SETTINGS = ("url", "key", "sources", "name", "approvers", "approvals", "ledger", "certificate")
 """Keys of an agent's file; the first three are required."""
 
@@ -48,8 +53,9 @@ class AgentSettings:
     work
         Limits of one job. With limits, each job runs in a separate process; None runs jobs in this
         process, without limits.
-    file
-        The file with these settings; None if they do not come from a file.
+    file, text
+        The file with these settings, and its content; None and empty if they do not come from a
+        file.
     """
 
     url: str
@@ -62,6 +68,7 @@ class AgentSettings:
     certificate: Path | None = None
     work: WorkLimits | None = None
     file: Path | None = None
+    text: str = ""
 
     def __post_init__(self) -> None:
         scheme = urlsplit(self.url).scheme
@@ -81,7 +88,12 @@ class AgentSettings:
             A key is missing or unknown, a key or policy cannot be read, or a table has no policies
             that the agent may use.
         """
-        document = read_settings(path)
+        return cls._of(path, read_text(path, "agent", PolicyError), token, work)
+
+    @classmethod
+    def _of(cls, path: Path, text: str, token: str, work: WorkLimits | None) -> AgentSettings:
+        """Return the settings in `text`, the content of the file `path`."""
+        document = _settings_in(text, path)
         folder = path.parent
         more = {"name": str(document["name"])} if "name" in document else {}
         pinned = document.get("certificate")
@@ -95,21 +107,43 @@ class AgentSettings:
             certificate=None if pinned is None else folder / str(pinned),
             work=work,
             file=path.absolute(),
+            text=text,
             **more,
         )
 
     def renewed(self) -> AgentSettings:
         """Return the settings with the tables, policies, floors and approvers that the file has now.
 
+        If somebody is saving the file, wait until it is saved: part of a file may lack approvers, or
+        be no settings at all.
+
         Raises
         ------
         PolicyError
-            As in `load`.
+            As in `load`, if the file still cannot be read after some seconds.
         """
         if self.file is None:
             return self
-        read = AgentSettings.load(self.file, self.token)
-        return replace(self, sources=read.sources, approvers=read.approvers)
+        for _ in range(_TRIES):
+            try:
+                text = read_text(self.file, "agent", PolicyError)
+                if text == self.text or text == self._later(self.file):
+                    return self._with(text)
+            except PolicyError:
+                time.sleep(_SAVING)
+        return self._with(read_text(self.file, "agent", PolicyError))
+
+    @staticmethod
+    def _later(file: Path) -> str:
+        """Return the content of a file that was changed, after the time that saving takes."""
+        time.sleep(_SAVING)
+        return read_text(file, "agent", PolicyError)
+
+    def _with(self, text: str) -> AgentSettings:
+        """Return a copy with the tables and approvers in `text`, the content of the settings file."""
+        assert self.file is not None
+        read = AgentSettings._of(self.file, text, self.token, self.work)
+        return replace(self, sources=read.sources, approvers=read.approvers, text=text)
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -120,7 +154,12 @@ def read_settings(path: Path) -> dict[str, Any]:
     PolicyError
         The file is not a mapping, or a key is missing or unknown.
     """
-    document = read_yaml(read_text(path, "agent", PolicyError), str(path)).data
+    return _settings_in(read_text(path, "agent", PolicyError), path)
+
+
+def _settings_in(text: str, path: Path) -> dict[str, Any]:
+    """Return the settings in `text`, the content of the file `path`."""
+    document = read_yaml(text, str(path)).data
     if not isinstance(document, dict) or not set(_SETTINGS[:3]) <= document.keys():
         raise PolicyError(
             f"{path} is not an agent's file.",

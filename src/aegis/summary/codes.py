@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 from aegis.arrays import Floats, Integers, Ints
 from aegis.errors import DataError, InternalError
 from aegis.masks import Kind, Mask, Quantiles, ValueCounts
+from aegis.masks.base import usable
 from aegis.policy import Attribute, Label, Policy, Role
 from aegis.sources import Source
 
@@ -419,7 +420,7 @@ def kind_of(column: ir.Column, attribute: Attribute) -> Kind:
     if kind is None:
         raise DataError(
             f"Attribute {attribute.name!r} has type {column.type()}, which no mask works on.",
-            hint="Convert it to a number, text, date or boolean, or give it the role ignore.",
+            hint=f"{usable(column.type())}, or give it the role ignore.",
         )
     return kind
 
@@ -429,8 +430,9 @@ def check_label(column: ir.Column) -> None:
     dtype = column.type()
     if Kind.of(dtype) is None and not dtype.is_null():
         raise DataError(
-            f"The label {column.get_name()!r} has type {dtype}, which cannot be cut into classes.",
-            hint="Convert it to a number, text, date or boolean.",
+            f"The label {column.get_name()!r} has type {dtype}, which cannot be a class or a "
+            "number to predict.",
+            hint=f"{usable(dtype)}.",
         )
 
 

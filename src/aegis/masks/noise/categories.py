@@ -220,6 +220,16 @@ class RandomisedResponse(CategoryNoise):
         values, _ = _distinct(self.name, data)
         return replace(self, values=values, learnt=self.epsilon is not None)
 
+    def unfitted(self) -> Mask:
+        """Return the mask without its list of values."""
+        return replace(self, values=None, learnt=False)
+
+    def unlisted(self) -> Mask:
+        """Return the mask without a list of values that it learnt. A mask with `epsilon` knows
+        whether it did.
+        """
+        return self if self.epsilon is not None and not self.learnt else self.unfitted()
+
     def transitions(self) -> Floats:
         """Return the probability that randomised response shows value i as value j, for K
         categories, shape (K, K).
@@ -329,6 +339,10 @@ class Pram(CategoryNoise):
         values, counts = _distinct(self.name, data)
         shares = counts / counts.sum()
         return replace(self, values=values, shares=tuple(shares.tolist()))
+
+    def unfitted(self) -> Mask:
+        """Return the mask without values and shares, which it learns if it has no matrix."""
+        return self if self.matrix is not None else replace(self, values=None, shares=None)
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as a policy writes them; the matrix becomes nested lists."""

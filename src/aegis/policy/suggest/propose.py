@@ -11,6 +11,7 @@ from typing import Any
 from aegis.errors import DataError, PolicyError
 from aegis.files import SILENT, Progress, check_output, write_text
 from aegis.masks import parse_mask
+from aegis.masks.base import SECONDS, TIMES
 from aegis.measures import LabelKind
 from aegis.options import checks_types
 from aegis.policy.labels import ANY_LABEL, MUCH_IN_ONE_ROW, Label, LabelTask, several_labels
@@ -31,8 +32,6 @@ from aegis.policy.suggest.relations import (
 from aegis.policy.suggest.roles import (
     CODED,
     FEWEST_FOR_UNIQUE,
-    SECONDS,
-    TIMES,
     likely_persons,
     propose_role,
     warn_of,

@@ -8,6 +8,7 @@ from contextlib import suppress
 from enum import IntEnum
 
 from aegis.masks import Kind
+from aegis.masks.base import SECONDS, TIMES
 from aegis.policy.model import Role
 from aegis.policy.suggest.facts import FEWEST_KEYS, NEARLY_ALL, ColumnFacts
 from aegis.policy.suggest.names import (
@@ -93,12 +94,6 @@ PARTLY = 0.1
 
 MISSING_CODES = frozenset((-9, -66, -77, -88, -99, -888, -999, -9999, -99999))
 """Negative numbers that stand for an unknown value in columns whose other numbers are not negative."""
-
-SECONDS = "Write the times as seconds in a column of numbers (02:33:01 is 9181)"
-"""How to use a column of times of day or durations, for which Aegis has no mask."""
-
-TIMES = ("time", "interval")
-"""Beginnings of the types of such columns."""
 
 _IDENTIFYING_SHAPES = {
     "email": "e-mail addresses",

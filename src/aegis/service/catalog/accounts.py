@@ -132,6 +132,12 @@ def create(
     return account
 
 
+def check_new(name: str, roles: Iterable[str], password: str) -> None:
+    """Raise `CatalogError` if no catalog can have such an account. No catalog need exist yet."""
+    _roles(roles)
+    passwords.require_strong(password, _proper_name(name))
+
+
 def change_roles(session: Session, by: Actor, name: str, roles: Iterable[str]) -> Account:
     """Replace the roles of an account. The new roles apply to its open sessions from the next call.
 
@@ -497,6 +503,18 @@ def _free(session: Session, name: str, subject: str) -> str:
 
 def _new_name(session: Session, name: str) -> str:
     """Return a name for a new account, without blanks around it; raise an error if it cannot be one."""
+    name = _proper_name(name)
+    if not _is_free(session, name):
+        raise CatalogError(
+            f"There is an account {name!r} already, or one whose name differs only in capitals, or in "
+            "letters and digits that look alike, as l and 1 do.",
+            hint="Choose another name.",
+        )
+    return name
+
+
+def _proper_name(name: str) -> str:
+    """Return a name without blanks around it; raise an error if no account can have it."""
     name = name.strip()
     if not name.strip(".") or len(name) > 120 or not name.isprintable() or "/" in name:
         raise CatalogError(
@@ -508,12 +526,6 @@ def _new_name(session: Session, name: str) -> str:
             f"{name!a} mixes alphabets or contains invisible characters, so it can look like another "
             "name.",
             hint="Write all its letters in one alphabet: Latin, Cyrillic, Greek, ...",
-        )
-    if not _is_free(session, name):
-        raise CatalogError(
-            f"There is an account {name!r} already, or one whose name differs only in capitals, or in "
-            "letters and digits that look alike, as l and 1 do.",
-            hint="Choose another name.",
         )
     return name
 

@@ -79,4 +79,6 @@ class Catalog:
         """
         if objects is None:
             objects = "objects" if "://" in database else f"{Path(database)}.objects"
-        return cls(Database(database, connections=connections), Objects(objects), limits)
+        # A store that cannot be used leaves no new database behind.
+        store = Objects(objects)
+        return cls(Database(database, connections=connections), store, limits)

@@ -18,6 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet
 from sqlalchemy.orm import Session
 
+from aegis.advisor.utility import UtilityFigure
+from aegis.errors import AegisError
+from aegis.masks import Mask
+from aegis.measures import MEASURES
 from aegis.policy import policy_digest
 from aegis.present.cautions import figure_stated
 from aegis.present.chosen import chosen_words
@@ -156,7 +160,7 @@ def release(
         )
         signed_by = _require_signature(data_set, signed, signature)
         _require_certificate(certificate, digest, rows, request)
-        measured = figure_stated(json.loads(certificate))
+        measured = _utility(certificate)
         masked = _masked(request, file_name, content, certificate)
     _require_file(catalog, masked)
     key, _ = catalog.objects.put("releases", content)
@@ -291,13 +295,13 @@ def _require_certificate(text: str, digest: str, rows: int | None, request: Requ
             "The certificate is not one that Aegis writes.", hint="Have the agent make it again."
         ) from error
     policy = policy_of(request.version.policy)
-    wanted = configuration_of(request.configuration or "", policy).spec()
+    wanted = configuration_of(request.configuration or "", policy).masks
     wrong = [
         text
         for text, fits in (
             ("it is of another file", told[0] == digest),
             ("it is of another policy", told[1] == request.version.policy_digest),
-            ("its masks are not those that were approved", masks == json.loads(json.dumps(wanted))),
+            ("its masks are not those that were approved", _approved(masks, wanted)),
             ("it says that the rule is not met", told[2] is True),
             ("it is of another number of rows", rows is None or told[3] == rows),
             ("it states the digest of the unmasked table without a key", not guessable),
@@ -309,6 +313,30 @@ def _require_certificate(text: str, digest: str, rows: int | None, request: Requ
             f"The certificate does not fit: {'; '.join(wrong)}.",
             hint="Nothing was released. Look at the agent's log.",
         )
+
+
+def _utility(certificate: str) -> UtilityFigure | None:
+    """Return the utility that a certificate states; raise an error if it cannot be shown."""
+    try:
+        measured = figure_stated(json.loads(certificate))
+        if measured is not None:
+            MEASURES.get(measured.measure)
+    except AegisError as error:
+        raise CatalogError(
+            "The certificate states a utility that cannot be read.",
+            hint="Nothing was released. Have the agent make it again.",
+        ) from error
+    return measured
+
+
+def _approved(stated: Any, wanted: Mapping[str, Mask]) -> bool:
+    """Return whether the masks that a certificate states are the approved ones. The certificate
+    leaves out learnt values that the release does not show.
+    """
+    if not isinstance(stated, Mapping) or stated.keys() != wanted.keys():
+        return False
+    forms = {name: (mask.spec(), mask.unlisted().spec()) for name, mask in wanted.items()}
+    return all(stated[name] in json.loads(json.dumps(own)) for name, own in forms.items())
 
 
 def _masked(request: Request, file_name: str, content: bytes, certificate: str) -> MaskedFile:

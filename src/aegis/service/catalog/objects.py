@@ -37,9 +37,15 @@ class Objects:
         self._store: Any
         self._folder: Path | None = None
         if "://" in place:
-            self._store = from_url(
-                place, retry_config={"max_retries": retries, "retry_timeout": _RETRY}
-            )
+            try:
+                self._store = from_url(
+                    place, retry_config={"max_retries": retries, "retry_timeout": _RETRY}
+                )
+            except (BaseError, ValueError) as error:
+                raise EngineError(
+                    f"{place} is not the address of a store of files.",
+                    hint="Give a folder, or a URL such as s3://bucket/prefix.",
+                ) from error
             return
         self._folder = Path(place)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

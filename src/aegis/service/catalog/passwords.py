@@ -39,6 +39,25 @@ def hashed(password: str, name: str) -> str:
         The password is too short, too long or common, or consists mostly of words such as the
         account's name.
     """
+    return _HASHER.hash(require_strong(password, name))
+
+
+def fits(stored: str | None, password: str) -> bool:
+    """Return whether a password matches the stored hash.
+
+    If there is no stored hash, the answer is False and takes the same time, so that it does not
+    reveal whether the account exists.
+    """
+    try:
+        return _HASHER.verify(_decoy() if stored is None else stored, password) and bool(stored)
+    except Argon2Error:
+        return False
+
+
+def require_strong(password: str, name: str) -> str:
+    """Return a new password for the account `name`; raise `CatalogError`, as `hashed` does, if it is
+    weak.
+    """
     if len(password) < SHORTEST:
         raise CatalogError(
             f"The password has {len(password)} characters.",
@@ -53,19 +72,7 @@ def hashed(password: str, name: str) -> str:
             "The password is made of your name, the service's, a role's or a year.",
             hint="Choose another one; a sentence is fine.",
         )
-    return _HASHER.hash(password)
-
-
-def fits(stored: str | None, password: str) -> bool:
-    """Return whether a password matches the stored hash.
-
-    If there is no stored hash, the answer is False and takes the same time, so that it does not
-    reveal whether the account exists.
-    """
-    try:
-        return _HASHER.verify(_decoy() if stored is None else stored, password) and bool(stored)
-    except Argon2Error:
-        return False
+    return password
 
 
 def _is_made_of(text: str, words: Iterable[str]) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from aegis.cli.parameters import file_option
+from aegis.errors import DataError
 
 if TYPE_CHECKING:
     from aegis.service.catalog.limited import WorkLimits
@@ -58,6 +60,15 @@ KeepDays = Annotated[
         "option, files stay.",
     ),
 ]
+
+
+def require_catalog(database: str) -> None:
+    """Raise `DataError` if the catalog is an SQLite file that does not exist."""
+    if "://" not in database and not Path(database).exists():
+        raise DataError(
+            f"There is no catalog {database}.",
+            hint="Name its file with --database. `aegis serve` and `aegis catalog account` make a new one.",
+        )
 
 
 def kept_for(days: float | None) -> timedelta | None:

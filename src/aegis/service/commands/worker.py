@@ -18,6 +18,7 @@ from aegis.service.commands.service_options import (
     KeepDays,
     Objects,
     kept_for,
+    require_catalog,
     work_limits,
 )
 
@@ -49,6 +50,7 @@ def command(
     from aegis.service.worker import Worker
 
     shell = Output(quiet=quiet)
+    require_catalog(database)
     limits = UploadLimits(work=work_limits(job_seconds, job_memory))
     own = Worker(Catalog.open(database, objects, limits=limits), keep=kept_for(keep_days))
     shell.say(f"Working as {own.name} (Ctrl-C ends it)")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.output import Output
-from aegis.errors import DataError
 from aegis.service.commands.catalog.options import (
     Roles,
     Token,
@@ -18,7 +17,13 @@ from aegis.service.commands.catalog.options import (
     connected,
     names_in,
 )
-from aegis.service.commands.service_options import CATALOG, MOST_DAYS, Database, Objects
+from aegis.service.commands.service_options import (
+    CATALOG,
+    MOST_DAYS,
+    Database,
+    Objects,
+    require_catalog,
+)
 
 if TYPE_CHECKING:
     from aegis.service.catalog import Catalog
@@ -60,6 +65,7 @@ def account(
             client.make_account(name, names_in(roles), password)
         Output().say(f"Made {name} ({', '.join(names_in(roles))})")
         return
+    accounts.check_new(name, names_in(roles), password)  # before a new catalog is made
     with Catalog.open(database).database.writing() as session:
         made = accounts.create(session, name, names_in(roles), password=password)
     Output().say(f"Made {made.name} ({', '.join(made.roles)})")
@@ -160,8 +166,7 @@ def _opened(database: str, objects: str | None) -> Catalog:
     """Open an existing catalog; raise an error if there is none."""
     from aegis.service.catalog import Catalog
 
-    if "://" not in database and not Path(database).exists():
-        raise DataError(f"There is no catalog {database}.", hint="Name its file with --database.")
+    require_catalog(database)
     return Catalog.open(database, objects)
 
 
