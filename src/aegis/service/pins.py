@@ -15,12 +15,12 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from aegis.errors import PolicyError, choices
+from aegis.errors import DataError, PolicyError, choices
 from aegis.masks import Mask, parse_mask
 from aegis.policy import Configuration, Policy, load_policy, policy_digest
 from aegis.service.catalog.errors import CatalogError
 from aegis.service.catalog.statements import KIND, SignedStatement, digest
-from aegis.signing import PublicKey, load_public_key
+from aegis.signing import PublicKey, Signature, load_public_key, verify_seal
 from aegis.words import counted
 
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
@@ -319,6 +319,30 @@ def certificate_of(text: str) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _malformed("a certificate without masks") from error
     return dict(document)
+
+
+def require_signed(document: Mapping[str, Any], keys: Sequence[PublicKey]) -> None:
+    """Raise an error unless one of the keys has signed a certificate.
+
+    Raises
+    ------
+    RefusedError
+        The certificate has no signature by one of the keys.
+    """
+    try:
+        signature = Signature.of(document.get("signature"))
+    except DataError as error:
+        raise _foreign() from error
+    if not any(verify_seal(document, signature, key) for key in keys):
+        raise _foreign()
+
+
+def _foreign() -> RefusedError:
+    return RefusedError(
+        "The agent refuses the certificate of an earlier release: none of its keys has signed it.",
+        hint="If another agent made that release, list its public key in the agent's file: former_keys: "
+        "[FILE.pub].",
+    )
 
 
 def _malformed(what: str) -> RefusedError:
