@@ -183,7 +183,8 @@ def test_a_consumer_sees_the_configuration_once_it_is_released(place):
     with as_person(place, "clara") as clara, place.client("otto") as otto:
         narrow = {"name": "narrow", "scopes": ["see-request"], "days": 1}
         token = clara.post("/tokens", json=narrow).json()["secret"]
-        hidden = {"configuration", "scores", "errors"}
+        counts = {"smallest_class", "suppressed_rows", "rows", "violations"}
+        hidden = {"configuration", "scores", "errors", *counts}
         assert hidden <= otto.shown(number)["answer"].keys()
         for secret in (place.tokens["clara"], token):
             headers = {"Authorization": f"Bearer {secret}"}
@@ -194,6 +195,7 @@ def test_a_consumer_sees_the_configuration_once_it_is_released(place):
             assert shown[0]["answer"]["masks"]
             page = httpx.get(f"{place.url}/requests/{number}", headers=headers).text
             assert "As a file" not in page
+            assert "every released row is like" not in page + shown[0]["answer"]["headline"]
         otto.step(number, "approve")
         otto.step(number, "run")
         place.work()
