@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from obstore.exceptions import GenericError
-from service_support import PASSWORD, POLICY, House, house, new_key, running
+from service_support import PASSWORD, POLICY, House, house, new_key, released, running
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError, OperationalError
 
@@ -603,3 +603,15 @@ def test_an_expired_approval_is_signed_again(asked):
         otto.step(number, "retry")
         place.work()
         assert otto.shown(number)["state"] == "released"
+
+
+def test_a_file_that_the_store_lacks_is_no_download(place):
+    """The answer began with 200 and then broke off, and the log said that it was downloaded."""
+    number = released(place)
+    for path in (place.folder / "objects" / "releases").rglob("*-*"):
+        path.unlink()
+    with as_person(place, "clara") as clara:
+        answer = clara.get(f"/requests/{number}/download")
+        assert (answer.status_code, answer.json()["title"]) == (404, "NotThere")
+        actions = [entry["action"] for entry in clara.get("/log").json()["entries"]]
+        assert "downloaded" not in actions[: actions.index("complete")]
