@@ -196,6 +196,7 @@ def test_what_was_pinned_and_approved_leaves_once(scene):
     ("changed", "words"),
     [
         ({"until": datetime.now(UTC) - timedelta(seconds=1)}, "that of otto has expired"),
+        ({"until": datetime.now(UTC) + timedelta(days=92)}, "lasts more than 90 days"),
         ({"request": "r2"}, "that of otto is for another request"),
         ({"source": "secret"}, "that of otto is for another source"),
         ({"configuration": "0" * 64}, "that of otto is for another configuration"),

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -19,7 +19,7 @@ from aegis.errors import DataError, PolicyError, choices
 from aegis.masks import Mask, parse_mask
 from aegis.policy import Configuration, Policy, load_policy, policy_digest
 from aegis.service.catalog.errors import CatalogError
-from aegis.service.catalog.statements import KIND, SignedStatement, digest
+from aegis.service.catalog.statements import KIND, MOST_DAYS, SignedStatement, digest
 from aegis.signing import PublicKey, Signature, load_public_key, verify_seal
 from aegis.words import counted
 
@@ -262,7 +262,7 @@ class Approvers:
         """
         try:
             signed = SignedStatement.of(given)
-            over = signed.expires <= datetime.now(UTC)
+            left = signed.expires - datetime.now(UTC)
         except CatalogError as error:
             return "", error.message
         name = next((n for n, k in self.keys.items() if k.text == signed.signature.key), None)
@@ -270,8 +270,10 @@ class Approvers:
             return "", "one is by a key that the agent does not know"
         if not signed.verified():
             return "", f"the signature of {name} is not of this statement"
-        if over:
+        if left <= timedelta():
             return "", f"that of {name} has expired"
+        if left > timedelta(days=MOST_DAYS):
+            return "", f"that of {name} lasts more than {MOST_DAYS} days"
         other = [key for key, value in expected.items() if signed.statement.get(key) != value]
         if other:
             return "", f"that of {name} is for another {', '.join(other)}"
