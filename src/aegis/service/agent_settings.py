@@ -27,7 +27,17 @@ from aegis.service.pins import (
 )
 from aegis.signing import PrivateKey, PublicKey, load_private_key, load_public_key, make_keys
 
-_SETTINGS = tuple("url key sources name approvers approvals ledger certificate former_keys".split())
+_SETTINGS = (
+    "url",
+    "key",
+    "sources",
+    "name",
+    "approvers",
+    "approvals",
+    "ledger",
+    "certificate",
+    "former_keys",
+)
 """Keys of an agent's file; the first three are required."""
 _FORMER = ".former-"
 """What a rotation puts between the name of a former key and its first digits."""
