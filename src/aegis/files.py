@@ -296,7 +296,7 @@ def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
     DataError
         The file cannot be written.
     """
-    with _alone(path):
+    with alone(path):
         _refuse_existing(path, force=force)
         temporary = path.with_name(f"{_partial(path)}{os.getpid()}.partial{format_of(path)}")
         try:
@@ -314,9 +314,14 @@ def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def alone(path: Path) -> Iterator[None]:
     """Return a context in which no other process can write the file at `path`. It locks a second
     file next to it; the system frees the lock when the process ends.
+
+    Raises
+    ------
+    PolicyError
+        Another process is writing the file.
     """
     lock = path.with_name(f"{_partial(path)}partial.lock")
     with deferring():

@@ -16,6 +16,7 @@ import aegis
 from aegis.advisor.composition import read_release
 from aegis.errors import DataError
 from aegis.policy import load_policy
+from aegis.policy.lines import read_yaml
 from aegis.release import check_certificate
 from aegis.report import render_certificate
 from aegis.signing import seal
@@ -151,3 +152,39 @@ def test_an_earlier_certificate_that_was_edited_is_refused(second: tuple[Path, P
     policy = load_policy(certificates.POLICY)
     with pytest.raises(DataError, match="was changed after it was written"):
         read_release(second[0], policy)
+
+
+_GUESSED = """version: 1
+label: y
+privacy: {k: 2, suppression: 0.1}
+attributes:
+  age: {role: quasi-identifier, masks: [identity]}
+  sex: {role: quasi-identifier, masks: [identity]}
+"""
+
+
+def test_the_score_of_the_unmasked_table_does_not_tell_the_suppressed_row(tmp_path: Path) -> None:
+    """A reader who computed the score of each guess of this row knew the row, as by a digest: all
+    digits tell the four guesses apart.
+    """
+    labels = ["yes" if (i % 3 == 2) != (i % 7 == 0) else "no" for i in range(300)]
+    rows = [f"{20 + 10 * (i % 3)},{'mf'[i // 3 % 2]},{y}" for i, y in enumerate(labels)]
+    policy = load_policy(read_yaml(_GUESSED, "policy").data)
+    stated = []
+    for guess in ("71,m,no", "71,f,no", "71,m,yes", "71,f,yes"):
+        table = tmp_path / "table.csv"
+        table.write_text("\n".join(["age,sex,y", *rows, guess]))
+        study = aegis.Study(table, policy)
+        output, paper = tmp_path / "out.csv", tmp_path / "paper.json"
+        study.apply(study.rank(), output=output, certificate=paper, force=True)
+        document = json.loads(paper.read_text())
+        assert document["suppressed_rows"] == 1
+        stated.append(document["utility"])
+        checked = check_certificate(output, document, original=table)
+        assert not checked.mismatches
+    assert len({json.dumps(each) for each in stated}) <= 2, stated
+    exact = 0.5 + (document["utility"]["reference"] - 0.5) * 1.0001
+    utility = {**document["utility"], "reference": exact}
+    utility["kept"] = min(100 * (utility["value"] - 0.5) / (exact - 0.5), 100.0)
+    before = seal({**document, "utility": utility})  # a certificate of an earlier version
+    assert not check_certificate(output, before, original=table).mismatches

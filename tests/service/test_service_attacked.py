@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from obstore.exceptions import GenericError
-from service_support import PASSWORD, POLICY, House, house, new_key, running
+from service_support import PASSWORD, POLICY, House, house, new_key, released, running
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError, OperationalError
 
@@ -183,7 +183,8 @@ def test_a_consumer_sees_the_configuration_once_it_is_released(place):
     with as_person(place, "clara") as clara, place.client("otto") as otto:
         narrow = {"name": "narrow", "scopes": ["see-request"], "days": 1}
         token = clara.post("/tokens", json=narrow).json()["secret"]
-        hidden = {"configuration", "scores", "errors"}
+        counts = {"smallest_class", "suppressed_rows", "rows", "violations"}
+        hidden = {"configuration", "scores", "errors", *counts}
         assert hidden <= otto.shown(number)["answer"].keys()
         for secret in (place.tokens["clara"], token):
             headers = {"Authorization": f"Bearer {secret}"}
@@ -194,6 +195,7 @@ def test_a_consumer_sees_the_configuration_once_it_is_released(place):
             assert shown[0]["answer"]["masks"]
             page = httpx.get(f"{place.url}/requests/{number}", headers=headers).text
             assert "As a file" not in page
+            assert "every released row is like" not in page + shown[0]["answer"]["headline"]
         otto.step(number, "approve")
         otto.step(number, "run")
         place.work()
@@ -601,3 +603,15 @@ def test_an_expired_approval_is_signed_again(asked):
         otto.step(number, "retry")
         place.work()
         assert otto.shown(number)["state"] == "released"
+
+
+def test_a_file_that_the_store_lacks_is_no_download(place):
+    """The answer began with 200 and then broke off, and the log said that it was downloaded."""
+    number = released(place)
+    for path in (place.folder / "objects" / "releases").rglob("*-*"):
+        path.unlink()
+    with as_person(place, "clara") as clara:
+        answer = clara.get(f"/requests/{number}/download")
+        assert (answer.status_code, answer.json()["title"]) == (404, "NotThere")
+        actions = [entry["action"] for entry in clara.get("/log").json()["entries"]]
+        assert "downloaded" not in actions[: actions.index("complete")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -23,7 +24,7 @@ from aegis.service.agent_settings import AgentSettings
 from aegis.service.catalog.flow import policy_of
 from aegis.service.catalog.limited import WorkLimits
 from aegis.service.catalog.statements import digest, sign_statement, statement_of
-from aegis.signing import PrivateKey
+from aegis.signing import PrivateKey, load_private_key, seal
 
 # The classes are declared: noise could refuse those that it has to name.
 POLICY = POLICY.replace("label: income", "label: {column: income, classes: [high, low]}")
@@ -195,6 +196,7 @@ def test_what_was_pinned_and_approved_leaves_once(scene):
     ("changed", "words"),
     [
         ({"until": datetime.now(UTC) - timedelta(seconds=1)}, "that of otto has expired"),
+        ({"until": datetime.now(UTC) + timedelta(days=92)}, "lasts more than 90 days"),
         ({"request": "r2"}, "that of otto is for another request"),
         ({"source": "secret"}, "that of otto is for another source"),
         ({"configuration": "0" * 64}, "that of otto is for another configuration"),
@@ -393,10 +395,73 @@ def test_a_ledger_that_was_tampered_with_stops_the_agent(scene):
         scene.work()
 
 
+def test_a_kill_between_noise_and_its_charge_refunds_nothing(scene, monkeypatch):
+    """The output is handed in later, so a second job under its key must not get its epsilon back."""
+    asked = {"protect": "noise", "epsilon": 0.7, "delta": 1e-6}
+    with monkeypatch.context() as killed:
+        killed.setattr(Ledger, "commit", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+        killed.setattr(Ledger, "cancel", lambda *_: None)  # a killed agent cancels nothing
+        scene.fake.serve("summarize", **asked)
+        with pytest.raises(KeyboardInterrupt):
+            scene.work()
+    for _ in range(2):
+        scene.fake.number = 0  # the same job again
+        scene.fake.serve("summarize", **asked)
+        scene.work()
+    assert len(scene.fake.answered("/uploads/")) == 1
+    assert "0.7 is spent in 24 hours, and 1 is allowed" in scene.fake.reasons()
+
+
+def test_two_agents_with_one_ledger_take_turns(scene, monkeypatch):
+    """Else each sees no release of the other, so nobody checks the two releases together."""
+    scene.write(url=scene.file.read_text().split()[1], floor=", releases_a_day: 5")
+    wide = scene.checked()
+    coarse = scene.checked("configurations:\n  c: {age: suppress, sex: suppress}\n")
+    for request, configuration in (("r1", wide), ("r2", coarse)):
+        given = scene.approved(configuration, request=request)
+        scene.fake.serve("release", request=request, configuration=configuration, approvals=[given])
+    masked = Agent._masked
+    monkeypatch.setattr(Agent, "_masked", lambda *a: (time.sleep(1), masked(*a))[1])
+    agents = [threading.Thread(target=scene.work) for _ in range(2)]
+    for thread in agents:
+        thread.start()
+    for thread in agents:
+        thread.join()
+    assert len(scene.fake.answered("/uploads/")) == 1
+    assert "not yet confirmed that this configuration meets the rule" in scene.fake.reasons()
+
+
+_ONE_PERSON = {"age": {"group": {"groups": {"a": [61]}, "rest": "other"}}, "sex": "suppress"}
+
+
+@pytest.mark.parametrize("signer", [None, "stranger", "agent", "former"])
+def test_a_service_that_makes_up_a_release_learns_no_count(scene, signer):
+    """Masks of its choice would tell it how many rows have any values that it names."""
+    document: dict[str, Any] = {"configuration": {"masks": _ONE_PERSON}}
+    if signer is not None:
+        path = scene.folder / f"{signer}.pem"
+        key = load_private_key(path) if path.exists() else new_key(scene.folder, signer)
+        document = seal(document, key)
+    policy = POLICY.replace("masks: [{bucketize: {width: 10}}", "masks: [identity")
+    (scene.folder / "policy.yaml").write_text(policy)
+    with scene.file.open("a") as file:
+        file.write("former_keys: [former.pub.pem]\n" if signer == "former" else "")
+    hidden = "configurations:\n  all: {age: suppress, sex: suppress}\n"
+    asked = {"configurations": [hidden], "may_search": False, "policy": policy}
+    scene.fake.serve("check", certificates=[json.dumps(document)], **asked)
+    scene.work()
+    if signer in ("agent", "former"):
+        assert scene.fake.answered("/checked")
+        return
+    assert not scene.fake.answered("/checked")
+    assert "none of its keys has signed it" in scene.fake.reasons()
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
         ("    policy: policy.yaml\n", "", "pins no policy"),
+        ("approvers:", "former_keys: former.pub.pem\napprovers:", "is not a list"),
         ("k: 3", "k: 0.5", "k in the floor of 'adult' is 0.5"),
         ("suppression: 0.1", "suppression: 2", "suppression in the floor"),
         ("k: 3", "kk: 3", "has the key 'kk'"),

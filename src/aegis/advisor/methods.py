@@ -260,8 +260,8 @@ class RecordRanker:
         rest = left.collect(left.table) if removed else made.judged
         after = self._score(open_table(rest), rest).score if removed else before.score
         utility = UtilityFigure.of(
-            self.measure, after, self._reference, self._label_rows
-        ).with_errors(self._number_of(rest), self._number)
+            self.measure, after, self._reference, self._label_rows, made.rows
+        ).with_errors(self._number_of(rest), self._number, made.rows)
         return Ranked(
             configuration=Configuration(made.recipe.name, {}),
             score=before.score,

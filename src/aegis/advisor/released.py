@@ -209,13 +209,14 @@ class KeptRows:
             value,
             reference,
             whole.label_rows,
+            table_rows=whole.summary.rows,
             stderr=error,
             lost_classes=self.lost,
             columns=columns,
             leaks=leaks,
         )
         number = None if self.scorer is None else self.scorer.summary.number
-        return figure.with_errors(number, whole.summary.number)
+        return figure.with_errors(number, whole.summary.number, whole.summary.rows)
 
 
 @dataclass(frozen=True, eq=False)

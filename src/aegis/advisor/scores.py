@@ -21,6 +21,7 @@ reason is stated.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
@@ -359,3 +360,24 @@ class _Field:
 
 def _unchanged(value: T) -> T:
     return value
+
+
+def coarse(score: float, rows: int) -> float:
+    """Return a score of unreleased rows with so few digits that readers cannot tell the values of a
+    row from it.
+
+    One row changes a score by about one part in `rows`, the number of rows of the table. If a
+    certificate stated all digits, a reader could compute the score of each guess of a suppressed
+    row, and compare. The result has two significant digits for tables below 3,000 rows, and one
+    more for each ten times as many rows.
+
+    Examples
+    --------
+    >>> from aegis.advisor.scores import coarse
+    >>> coarse(0.6167832, 300), coarse(0.9168765, 32561)
+    (0.62, 0.9169)
+    """
+    if not math.isfinite(score) or score == 0:
+        return score
+    digits = max(2, math.floor(math.log10(max(rows, 1) / 3)))
+    return round(score, digits - 1 - math.floor(math.log10(abs(score))))

@@ -22,7 +22,7 @@ import numpy as np
 
 from aegis.advisor.fold_counts import MOST_CLASSES
 from aegis.advisor.label_leaks import label_leaks
-from aegis.advisor.scores import ColumnRole, utility_kept
+from aegis.advisor.scores import ColumnRole, coarse, utility_kept
 from aegis.errors import PolicyError
 from aegis.measures import (
     ASSOCIATION_MEASURE,
@@ -121,7 +121,9 @@ def columns_of(
     figures = {}
     for name, role in whole.column_roles.items():
         score, explained = released.get(name, (0.0, 0.0))
-        before, before_explained = unmasked.get(name, (0.0, 0.0))
+        before, before_explained = (
+            coarse(score, whole.summary.rows) for score in unmasked.get(name, (0.0, 0.0))
+        )
         figures[name] = ColumnFigure(
             role.weight, score, before, explained, before_explained, role.left_out, role.twins
         )
@@ -325,6 +327,7 @@ class UtilityFigure:
         value: float,
         reference: float,
         label_rows: Sequence[float] | None,
+        table_rows: int | None = None,
         **more: Any,
     ) -> UtilityFigure:
         """Return the figure of a release from its score (`value`) and from the score of the table
@@ -332,8 +335,11 @@ class UtilityFigure:
         computed.
 
         `label_rows` are the rows of each label class, on which the score of a constant prediction
-        depends. `more` are other fields.
+        depends. `more` are other fields. For the figure of a release, `table_rows` is the number of
+        rows of the unmasked table: the reference then has so few digits that nobody can compute
+        from it which values a suppressed row has (`coarse`).
         """
+        reference = reference if table_rows is None else coarse(reference, table_rows)
         percent = utility_kept(value, reference, measure, label_rows)
         return cls(measure.name, value, reference, utility_kept=percent, **more)
 
@@ -359,7 +365,10 @@ class UtilityFigure:
         )
 
     def with_errors(
-        self, number: Mapping[str, float] | None, reference: Mapping[str, float] | None
+        self,
+        number: Mapping[str, float] | None,
+        reference: Mapping[str, float] | None,
+        table_rows: int | None = None,
     ) -> UtilityFigure:
         """Return a copy of the figure that also has the prediction errors (RMSE), which follow from
         its R2. If the label is no number, the figure is returned unchanged.
@@ -369,12 +378,15 @@ class UtilityFigure:
         number, reference
             Mean and standard deviation of the label in the release and in the reference
             (`Summary.number`); None if the label is no number.
+        table_rows
+            As in `of`.
         """
         if number is None or reference is None or MEASURES.get(self.measure).unit != "R2":
             return self
+        unmasked = reference["deviation"] * math.sqrt(max(1 - self.reference, 0.0))
         errors = NumberErrors(
             rmse=number["deviation"] * math.sqrt(max(1 - self.value, 0.0)),
-            reference_rmse=reference["deviation"] * math.sqrt(max(1 - self.reference, 0.0)),
+            reference_rmse=unmasked if table_rows is None else coarse(unmasked, table_rows),
             one_row=number.get("one_row"),
         )
         return replace(self, number=errors)

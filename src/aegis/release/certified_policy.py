@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from aegis.advisor.scores import coarse
 from aegis.masking import masked_population
 from aegis.masks import Mask
 from aegis.policy import Policy
-from aegis.release.possible import Mismatch, alike, differing, lost_like, names_in
+from aegis.release.possible import Mismatch, alike, differing, is_number, lost_like, names_in
 from aegis.release.released import texts_of, utility_of
 from aegis.signing import PrivateKey, keyed_digest
 from aegis.sources import DIGESTED, Reading, Source, open_table
@@ -149,8 +150,8 @@ def original_differs(
     for name, own in measured.get("labels", {}).items():
         said_of = labels.get(name) if isinstance(labels, Mapping) else None
         if isinstance(said_of, Mapping):  # where it is missing, `check_certificate` says so
-            yield from _utility_differs(f"utility.labels.{name}", said_of, own)
-    yield from _utility_differs("utility", utility, measured)
+            yield from _utility_differs(f"utility.labels.{name}", said_of, own, original.rows)
+    yield from _utility_differs("utility", utility, measured, original.rows)
 
 
 def _measured_as(labels: Mapping[str, Any], policy: Policy) -> Policy:
@@ -167,12 +168,21 @@ def _measured_as(labels: Mapping[str, Any], policy: Policy) -> Policy:
 
 
 def _utility_differs(
-    what: str, said: Mapping[str, Any], shown: Mapping[str, Any]
+    what: str, said: Mapping[str, Any], shown: Mapping[str, Any], rows: int
 ) -> Iterator[Mismatch]:
+    """Yield each field of the certified utility (`said`) that differs from the measured one
+    (`shown`). Certificates of earlier versions state more digits of the table's scores; `rows` are
+    the rows of this table.
+    """
+    exact = said.get("reference") != shown.get("reference")
     for key, measured in shown.items():
         if key in ("reference", "kept", "stderr", "lost_classes", "reference_rmse", "columns"):
             stated = said.get(key)
             if key == "lost_classes":
                 measured = lost_like(stated, measured)
+            if key in ("reference", "reference_rmse") and is_number(stated):
+                stated = coarse(float(stated), rows)
+            elif key == "kept" and exact:
+                continue  # `check_certificate` computes it from the stated reference
             if not alike(stated, measured):
-                yield Mismatch(f"{what}.{key}", stated, measured)
+                yield Mismatch(f"{what}.{key}", said.get(key), measured)

@@ -40,7 +40,7 @@ from aegis.service.catalog.jobs import LOOK_FOR_WORK, SIGN_OF_LIFE
 from aegis.service.catalog.limited import LimitError, ToldStep
 from aegis.service.catalog.statements import digest
 from aegis.service.client import Client
-from aegis.service.pins import PinnedSource, RefusedError, certificate_of, require_shape
+from aegis.service.pins import PinnedSource, RefusedError, require_shape
 from aegis.signing import PrivateKey, seal, sign_bytes
 
 _SIGN_OF_LIFE, _WAIT_MOST = SIGN_OF_LIFE, LOOK_FOR_WORK
@@ -219,7 +219,7 @@ class Agent:
         started = time.perf_counter()
         self.say(f"{job['kind']} for {job['data_set']} (attempt {job['attempt']})")
         try:
-            with Heartbeat(self.client, job["id"], job["attempt"]) as life:
+            with Heartbeat(self.client, job["id"], job["attempt"]) as life, self.book.alone():
                 self._do(job, life)
             self.say(f"done in {time.perf_counter() - started:.1f} s")
         except WrongState as error:
@@ -279,9 +279,9 @@ class Agent:
         for text in task["configurations"]:
             job.source.require_masks(configuration_of(text, job.policy), job.policy, seen)
         own = self.book.releases(job.name)
-        told = [certificate_of(text) for text in task["certificates"]]
         # The service may forget a release; this agent does not.
-        earlier = [*told, *({"configuration": {"masks": r["masks"]}} for r in own)]
+        earlier = [{"configuration": {"masks": r["masks"]}} for r in own]
+        earlier = [*self.settings.made_elsewhere(task["certificates"], earlier), *earlier]
         answer = checking.check(
             job.source.table,
             job.policy,

@@ -11,13 +11,16 @@ from __future__ import annotations
 import hmac
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from aegis.errors import DataError
+from aegis.errors import DataError, PolicyError
+from aegis.files import alone
 from aegis.safe.ledger import Ledger, Spend
 from aegis.safe.ledger.record import Entry, EntryState
 from aegis.safe.protect.budget import budget_of
@@ -30,6 +33,7 @@ _BOUNDLESS = 1e9
 """Ceiling of populations in this ledger; the floor in the agent's file sets the real limit, in epsilon."""
 _DELTA = 1e-6
 _DAY = timedelta(days=1)
+_PAUSE = 0.2
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,21 @@ class AgentBook:
         self.ledger = Ledger(folder / "ledger.db", create=True)
         (folder / "ledger.db").chmod(0o600)
         self.ledger.verify()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Return a context in which no other agent works with this ledger; wait until it begins.
+
+        Two agents at once could each see that the other's release is not there yet.
+        """
+        with ExitStack() as stack:
+            while True:
+                try:
+                    stack.enter_context(alone(self.ledger.path))
+                    break
+                except PolicyError:
+                    time.sleep(_PAUSE)
+            yield
 
     def secret(self, key: PrivateKey) -> bytes:
         """Return the secret that perturbs counts, derived from the agent's first key.
@@ -194,6 +213,7 @@ class AgentBook:
         """
         waiting = self.waiting(source, key)
         if waiting is not None:
+            self._charge(source, key, waiting)
             return waiting
         entry = self._reserve(source, key, floor, epsilon) if epsilon > 0 else None
         try:
@@ -206,6 +226,14 @@ class AgentBook:
         if entry is not None:
             self.ledger.commit(entry, digest(made.content))
         return made
+
+    def _charge(self, source: str, key: str, made: MadeOutput) -> None:
+        """Commit the cost of an output that waits for its upload, if a kill came between the output
+        and this step. A cost that stays reserved could be refunded to a second job with this key.
+        """
+        for entry in self.ledger.entries(source):
+            if entry.state is EntryState.RESERVED and json.loads(entry.note)["key"] == key:
+                self.ledger.commit(entry.number, digest(made.content))
 
     def _reserve(self, source: str, key: str, floor: Floor, epsilon: float) -> int:
         self._open(source)

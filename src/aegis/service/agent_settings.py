@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -17,15 +18,34 @@ from aegis.policy.lines import read_yaml
 from aegis.service.agent_book import AgentBook, write_private
 from aegis.service.catalog.limited import WorkLimits
 from aegis.service.client import Client
-from aegis.service.pins import Approvers, PinnedSource, load_approvers, load_sources
-from aegis.signing import PrivateKey, load_private_key, make_keys
+from aegis.service.pins import (
+    Approvers,
+    PinnedSource,
+    certificate_of,
+    load_approvers,
+    load_sources,
+    require_signed,
+)
+from aegis.signing import PrivateKey, PublicKey, load_private_key, load_public_key, make_keys
 
 _SAVING = 0.5
 """Number of seconds that a program may take to save a settings file."""
 _TRIES = 6
 """How often a changed file is read until two readings agree and can be used."""
-_SETTINGS = ("url", "key", "sources", "name", "approvers", "approvals", "ledger", "certificate")
+_SETTINGS = (
+    "url",
+    "key",
+    "sources",
+    "name",
+    "approvers",
+    "approvals",
+    "ledger",
+    "certificate",
+    "former_keys",
+)
 """Keys of an agent's file; the first three are required."""
+_FORMER = ".former-"
+"""What a rotation puts between the name of a former key and its first digits."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +76,8 @@ class AgentSettings:
     file, text
         The file with these settings, and its content; None and empty if they do not come from a
         file.
+    former_keys
+        Public keys with which earlier agents of these tables signed their releases.
     """
 
     url: str
@@ -69,6 +91,7 @@ class AgentSettings:
     work: WorkLimits | None = None
     file: Path | None = None
     text: str = ""
+    former_keys: tuple[PublicKey, ...] = ()
 
     def __post_init__(self) -> None:
         scheme = urlsplit(self.url).scheme
@@ -96,11 +119,11 @@ class AgentSettings:
         document = _settings_in(text, path)
         folder = path.parent
         more = {"name": str(document["name"])} if "name" in document else {}
-        pinned = document.get("certificate")
+        pinned, held = document.get("certificate"), folder / str(document["key"])
         return cls(
             str(document["url"]),
             token,
-            load_private_key(folder / str(document["key"])),
+            load_private_key(held),
             load_sources(document["sources"], folder),
             load_approvers(document.get("approvers"), document.get("approvals"), folder),
             folder / str(document.get("ledger", "agent-ledger")),
@@ -108,8 +131,38 @@ class AgentSettings:
             work=work,
             file=path.absolute(),
             text=text,
+            former_keys=_former_keys(held, document.get("former_keys"), folder),
             **more,
         )
+
+    def made_elsewhere(
+        self, certificates: Sequence[str], recorded: Sequence[Mapping[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Return those of the service's certificates that are of releases by earlier agents.
+
+        The check of releases together counts the rows that share masked values. If the service could
+        name any masks, each check would tell it the exact count of a group of persons that it chose.
+
+        Parameters
+        ----------
+        certificates
+            The certificates of earlier releases that the service sent, as JSON.
+        recorded
+            The releases in this agent's own ledger, which are left out.
+
+        Raises
+        ------
+        RefusedError
+            A certificate is of no release of this agent, and no key that the agent knows has signed
+            it.
+        """
+        keys = (self.key.public, *self.former_keys)
+        listed = [release["configuration"]["masks"] for release in recorded]
+        read = [certificate_of(text) for text in certificates]
+        others = [each for each in read if each["configuration"]["masks"] not in listed]
+        for document in others:
+            require_signed(document, keys)
+        return others
 
     def renewed(self) -> AgentSettings:
         """Return the settings with the tables, policies, floors and approvers that the file has now.
@@ -144,6 +197,19 @@ class AgentSettings:
         assert self.file is not None
         read = AgentSettings._of(self.file, text, self.token, self.work)
         return replace(self, sources=read.sources, approvers=read.approvers, text=text)
+
+
+def _former_keys(held: Path, given: object, folder: Path) -> tuple[PublicKey, ...]:
+    """Return the public keys of earlier agents: of the file's key `former_keys` (`given`), and those
+    that a rotation of the key `held` left next to it.
+    """
+    if given is not None and not isinstance(given, list):
+        raise PolicyError(
+            "`former_keys` of the agent's file is not a list.", hint="Write [FILE.pub, ...]."
+        )
+    rotated = sorted(held.parent.glob(f"{glob.escape(held.name)}{_FORMER}*"))
+    listed = [load_public_key(folder / str(file)) for file in given or ()]
+    return (*listed, *(load_private_key(file).public for file in rotated))
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -196,7 +262,7 @@ def rotate_key(path: Path, token: str) -> int:
     new = load_private_key(fresh)
     with Client(settings.url, token, certificate=settings.certificate) as client:
         changed = client.rotate(settings.key, new)
-    held.rename(held.with_name(f"{held.name}.former-{settings.key.public.text[:8]}"))
+    held.rename(held.with_name(f"{held.name}{_FORMER}{settings.key.public.text[:8]}"))
     fresh.rename(held)
     return changed
 

@@ -10,17 +10,17 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from aegis.errors import PolicyError, choices
+from aegis.errors import DataError, PolicyError, choices
 from aegis.masks import Mask, parse_mask
 from aegis.policy import Configuration, Policy, load_policy, policy_digest
 from aegis.service.catalog.errors import CatalogError
-from aegis.service.catalog.statements import KIND, SignedStatement, digest
-from aegis.signing import PublicKey, load_public_key
+from aegis.service.catalog.statements import KIND, MOST_DAYS, SignedStatement, digest
+from aegis.signing import PublicKey, Signature, load_public_key, verify_seal
 from aegis.words import counted
 
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
@@ -262,7 +262,7 @@ class Approvers:
         """
         try:
             signed = SignedStatement.of(given)
-            over = signed.expires <= datetime.now(UTC)
+            left = signed.expires - datetime.now(UTC)
         except CatalogError as error:
             return "", error.message
         name = next((n for n, k in self.keys.items() if k.text == signed.signature.key), None)
@@ -270,8 +270,10 @@ class Approvers:
             return "", "one is by a key that the agent does not know"
         if not signed.verified():
             return "", f"the signature of {name} is not of this statement"
-        if over:
+        if left <= timedelta():
             return "", f"that of {name} has expired"
+        if left > timedelta(days=MOST_DAYS):
+            return "", f"that of {name} lasts more than {MOST_DAYS} days"
         other = [key for key, value in expected.items() if signed.statement.get(key) != value]
         if other:
             return "", f"that of {name} is for another {', '.join(other)}"
@@ -319,6 +321,30 @@ def certificate_of(text: str) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _malformed("a certificate without masks") from error
     return dict(document)
+
+
+def require_signed(document: Mapping[str, Any], keys: Sequence[PublicKey]) -> None:
+    """Raise an error unless one of the keys has signed a certificate.
+
+    Raises
+    ------
+    RefusedError
+        The certificate has no signature by one of the keys.
+    """
+    try:
+        signature = Signature.of(document.get("signature"))
+    except DataError as error:
+        raise _foreign() from error
+    if not any(verify_seal(document, signature, key) for key in keys):
+        raise _foreign()
+
+
+def _foreign() -> RefusedError:
+    return RefusedError(
+        "The agent refuses the certificate of an earlier release: none of its keys has signed it.",
+        hint="If another agent made that release, list its public key in the agent's file: former_keys: "
+        "[FILE.pub].",
+    )
 
 
 def _malformed(what: str) -> RefusedError:

@@ -13,6 +13,7 @@ from alembic.operations import Operations
 from first_tables import create
 from sqlalchemy import create_engine, inspect, text
 
+from aegis.errors import EngineError
 from aegis.service.catalog import database as databases
 from aegis.service.catalog import signs
 from aegis.service.catalog.database import Database
@@ -137,3 +138,20 @@ def test_a_catalog_whose_making_was_cut_short_is_made_when_it_is_opened_again(tm
         connection.execute(text("DROP TABLE signs"))
     database.close()
     assert differences(url) == ([], "0005")
+
+
+def test_a_catalog_of_a_newer_version_and_a_file_of_another_program_are_refused(tmp_path):
+    """The first was called a bug, and the second got 19 tables in addition to its own."""
+    Database(str(tmp_path / "newer.db")).close()
+    for name, statement, said in (
+        ("newer", "UPDATE alembic_version SET version_num = '9999'", "a newer version of Aegis"),
+        ("other", "CREATE TABLE bills (total INTEGER)", "of another program: bills"),
+    ):
+        engine = create_engine(f"sqlite:///{tmp_path}/{name}.db")
+        with engine.begin() as connection:
+            connection.execute(text(statement))
+        before = inspect(engine).get_table_names()
+        with pytest.raises(EngineError, match=said):
+            Database(str(tmp_path / f"{name}.db"))
+        assert inspect(engine).get_table_names() == before
+        engine.dispose()

@@ -203,6 +203,7 @@ def file_of(call: Call, request_id: str) -> Response:
                 hint="A release can be downloaded until it expires or is revoked.",
             )
         made = requests.release_of(session, request)
+        pieces = call.catalog.objects.stream(made.object_key)  # before the log says so
         requests.tell(session, call.actor, request, "downloaded", digest=made.digest)
     headers = {
         "Content-Disposition": f'attachment; filename="{made.file_name}"',
@@ -210,7 +211,6 @@ def file_of(call: Call, request_id: str) -> Response:
         "X-Aegis-SHA256": made.digest,
         "Date-Downloaded": now().isoformat(timespec="seconds"),
     }
-    pieces = call.catalog.objects.stream(made.object_key)
     return StreamingResponse(pieces, media_type="application/octet-stream", headers=headers)
 
 

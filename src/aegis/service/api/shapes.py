@@ -338,19 +338,30 @@ def shown(record: object) -> dict[str, Any]:
     return json_fields(record, *_FIELDS[type(record)].split())
 
 
-_UNTIL_RELEASED = ("configuration", "scores", "errors")
-"""Fields of the answer of a request that its consumer sees only once the release exists."""
+_BEFORE_RELEASE = ("holds", "masks", "measure", "utility_kept", "searched", "combinations")
+"""Fields of the answer of a request that its consumer sees before the release exists. The others
+tell counts of rows under masks that may never be released, or the configuration."""
 _HIDDEN = ("signers",)
 """Fields of the answer of a request that nobody sees: the keys that the agent knows."""
 
 
 def request(given: Request, *, masks: bool) -> dict[str, Any]:
     """Return a request as JSON values; without `masks` its configuration is left out."""
-    told = shown(given)
-    hidden = _HIDDEN if masks else (*_HIDDEN, *_UNTIL_RELEASED)
-    if told["answer"]:
-        told["answer"] = {k: v for k, v in told["answer"].items() if k not in hidden}
-    return told
+    return shown(given) | {"answer": answer_of(given, masks=masks)}
+
+
+def answer_of(given: Request, *, masks: bool) -> dict[str, Any] | None:
+    """Return the result of the check of a request's configuration; None if there is none. Without
+    `masks`, only the fields that the consumer may see before the release exists.
+    """
+    if not given.answer:
+        return given.answer
+    if masks:
+        return {k: v for k, v in given.answer.items() if k not in _HIDDEN}
+    said = "meets the rule" if given.answer.get("holds") else "breaks the rule"
+    headline = f"The chosen configuration {said}. You see its figures once the release exists."
+    told = {k: v for k, v in given.answer.items() if k in _BEFORE_RELEASE}
+    return told | {"headline": headline, "why": []}
 
 
 def data_set(given: DataSet, version: Version | None = None) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from weakref import finalize
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from alembic.util.exc import CommandError
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -99,12 +100,30 @@ class Database:
                 if MigrationContext.configure(connection).get_current_revision():
                     command.upgrade(settings, "head")
                 else:
+                    self._require_own(connection)
                     Base.metadata.create_all(connection)
                     append_only(connection)
                     command.stamp(settings, "head")
                 connection.commit()
+        except CommandError as error:  # no migration of this version leads from its revision
+            raise EngineError(
+                "The catalog was made by a newer version of Aegis.",
+                hint="Use that version, or a backup that was made before the update.",
+            ) from error
         except SQLAlchemyError as error:
             raise _unreachable(self.engine, error) from error
+
+    def _require_own(self, connection: Connection) -> None:
+        """Raise `EngineError` if a file of SQLite without a catalog has tables of something else."""
+        if self.engine.dialect.name != "sqlite":
+            return
+        others = set(inspect(connection).get_table_names()) - Base.metadata.tables.keys()
+        others.discard("alembic_version")
+        if others:
+            raise EngineError(
+                f"The database has tables of another program: {', '.join(sorted(others)[:3])}.",
+                hint="Name the file of a catalog, or a new file.",
+            )
 
 
 def _open(url: str, connections: int) -> Engine:

@@ -79,10 +79,12 @@ class Objects:
             return bytes(obstore.get_range(self._store, key, start=start, end=end))
 
     def stream(self, key: str) -> Iterator[bytes]:
-        """Yield the content of a file in pieces."""
+        """Return the content of a file in pieces; raise `NotThere` at once if there is no file with
+        this key.
+        """
         with _reading():
-            for piece in obstore.get(self._store, key).stream(min_chunk_size=1 << 20):
-                yield bytes(piece)
+            opened = obstore.get(self._store, key)
+        return _pieces(opened)
 
     def listed(self) -> Iterator[tuple[str, datetime]]:
         """Yield the key of each file, and its time of creation."""
@@ -102,6 +104,12 @@ class Objects:
         """Delete a file, if it exists."""
         with suppress(NotThere), _reading():
             obstore.delete(self._store, key)
+
+
+def _pieces(opened: Any) -> Iterator[bytes]:
+    with _reading():
+        for piece in opened.stream(min_chunk_size=1 << 20):
+            yield bytes(piece)
 
 
 @contextmanager

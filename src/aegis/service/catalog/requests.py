@@ -36,6 +36,8 @@ from aegis.service.catalog.records import (
 from aegis.service.catalog.states import FINAL, RequestState, RequestStep, after, done
 
 _CHANGED = "The data set, its policy, its terms or its releases have changed since: submit the request again."
+_MADE = (RequestState.RELEASED, RequestState.EXPIRED, RequestState.REVOKED)
+"""States in which the release exists or has existed."""
 SIGNED_IN = (RequestState.IN_REVIEW, RequestState.APPROVED, RequestState.FAILED)
 """States in which an approval can still be signed."""
 _OTHERS = {
@@ -460,11 +462,11 @@ def days_of(request: Request) -> int:
 
 def sees_masks(by: Actor, request: Request) -> bool:
     """Return whether the actor may see the configuration of a request. The request's consumer may
-    see it only once the release exists. The scopes of a token do not matter.
+    see it only once the release exists, also after its end. The scopes of a token do not matter.
     """
     asked = ActedOn(consumer=request.consumer_id)
     waits = may(data_sets.unscoped(by), Action.DOWNLOAD, asked)
-    return not waits or request.state == RequestState.RELEASED
+    return not waits or request.state in _MADE
 
 
 def _held(request: Request, frozen: Mapping[str, Any], signed: Mapping[str, Any]) -> dict[str, Any]:

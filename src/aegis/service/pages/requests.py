@@ -10,8 +10,8 @@ from fastapi import Form, Query
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from aegis.service.api import shapes
 from aegis.service.api.requests import file_of, verified
-from aegis.service.api.shapes import json_object
 from aegis.service.catalog import Action, data_sets, flow, jobs, requests
 from aegis.service.catalog.access import Actor, may
 from aegis.service.catalog.errors import NotThere
@@ -31,7 +31,7 @@ routes = Routes(include_in_schema=False)
 def _approve(session: Session, by: Actor, request_id: str, signed: str) -> None:
     """Approve a request; `signed` is the signed approval that was pasted into the form, if any."""
     hint = "Paste what `aegis catalog sign` printed."
-    given = json_object(signed, "The signed approval", hint) if signed.strip() else None
+    given = shapes.json_object(signed, "The signed approval", hint) if signed.strip() else None
     requests.approve(session, by, request_id, given)
 
 
@@ -141,6 +141,7 @@ def show(request_id: str, call: CallOf) -> Response:
         and may(call.actor, action, subject)
         and (step != "approve" or holds)
     ]
+    sees_masks = requests.sees_masks(call.actor, asked)
     may_sign = asked.configuration is not None and may(call.actor, Action.APPROVE, subject)
     return page(
         call,
@@ -158,7 +159,8 @@ def show(request_id: str, call: CallOf) -> Response:
         signatures=signatures,
         needed=requests.needed(asked),
         may_download=may(call.actor, Action.DOWNLOAD, subject),
-        may_see_masks=requests.sees_masks(call.actor, asked),
+        may_see_masks=sees_masks,
+        answer=shapes.answer_of(asked, masks=sees_masks),
         days=requests.days_of(asked),
     )
 
