@@ -95,8 +95,6 @@ def sized(*, large: int, most: int = 0, sample: int = SAMPLE) -> Iterator[None]:
             patch.setattr(module, "MOST_ROWS", most)
         for module in (builder, build):
             patch.setattr(module, "SAMPLE_ROWS", sample)
-        patch.setattr(builder.Builder, "most_deviations", most)
-        patch.setattr(build._RowsBuilder, "most_deviations", sample)
         patch.setattr(subject, "SAMPLE_ROWS", sample)
         for later in (outside, released, advise):
             patch.setattr(later, "MOST_ROWS", most)

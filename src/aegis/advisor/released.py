@@ -467,7 +467,10 @@ class ReleasedRows:
     def _unmasked(self) -> Summary:
         assert self.source is not None
         assert self.policy is not None
-        return summarize(self.source, as_it_is(self.policy, original=True), seed=self.seed)
+        policy, rows = as_it_is(self.policy, original=True), self._rows
+        if rows is None:
+            return summarize(self.source, policy, seed=self.seed)
+        return summarize_held(rows, policy, self.source, seed=self.seed)
 
     def table(self, choice: Choice, originals: WithOriginals | None = None) -> ir.Table:
         """Return the rows that the release of a configuration keeps, as a query or as a stored

@@ -130,8 +130,6 @@ def summarize_held(
 class _RowsBuilder(HeldBuilder):
     """Makes the summary of rows in memory, of which many may not be stored anywhere."""
 
-    most_deviations = SAMPLE_ROWS
-
     def _drawn(self, sample_rows: int) -> Ints:
         places = super()._drawn(sample_rows)
         return drawn_places([self.rows], sample_rows, self.seed) if places is None else places

@@ -162,9 +162,6 @@ class Builder:
         self.several = bool(policy.tasks)  # pairs are then counted when they are asked for
         self.dealt: tuple[dict[str, tuple[Array, Integers]], tuple[Ints, Ints]] | None = None
 
-    most_deviations = MOST_ROWS
-    """Largest number of rows of which deviations of a numeric label are computed row by row."""
-
     def build(self, sample_rows: int | None) -> Summary:
         """Return the summary of the table. Pairs of values are counted on at most `sample_rows`
         rows; if this is None, on all rows.
@@ -452,7 +449,7 @@ class Builder:
         """For each labelled row, the deviation of the numeric label from its mean, and the weight;
         None if rows were not read, there are too many of them or the label is not a number.
         """
-        if self.response is None or self.coded is None or self.rows > self.most_deviations:
+        if self.response is None or self.coded is None or self.rows > MOST_ROWS:
             return None
         labelled = self.coded.labelled
         number, weight = self._held_response(labelled), self._held_weights(labelled)
