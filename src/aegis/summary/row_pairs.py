@@ -27,6 +27,7 @@ from aegis.summary.cooccurrence import (
     Matrix,
     PairCounts,
     apart,
+    as_entries,
     count_keys,
     tally,
 )
@@ -147,7 +148,8 @@ class AtomRows:
         counted = first.added(self._joint(key, first.size * second.size).reshape(first.size, -1))
         counted = counted.reshape(len(counted), second.size, -1).swapaxes(0, 1)
         atoms = second.added(counted.reshape(second.size, -1))
-        return atoms.reshape(len(atoms), counted.shape[1], -1)
+        small = as_entries(atoms.astype(np.int64))  # there are many, and they stay
+        return small.reshape(len(atoms), counted.shape[1], -1)
 
     def _joint(self, code: Integers, size: int) -> Array:
         """Count the rows by `code` (below `size`), and by class and fold together, shape (size * C *
@@ -164,7 +166,7 @@ class AtomRows:
     @cached_property
     def _known(self) -> Remembered[Pair, Array]:
         """The counts of pairs of parts that were used last."""
-        return Remembered(_REMEMBERED, lambda counted: counted.nbytes)
+        return Remembered(_REMEMBERED // 4, lambda counted: counted.nbytes)
 
     @cached_property
     def _parts(self) -> list[_Part]:
