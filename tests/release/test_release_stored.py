@@ -108,6 +108,20 @@ def test_a_file_that_is_held_is_released_as_by_the_engine(
     assert "DuckDB" in writers[1]
 
 
+def test_rows_of_many_columns_are_compared_by_the_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of such a file, only the columns that form classes are held."""
+    monkeypatch.setattr(coded_rows, "MOST_CELLS", 0)
+    source = tmp_path / "in.parquet"
+    pyarrow.parquet.write_table(table_of(0), source)
+    stated = [
+        released(str(source), policy_of(), tmp_path / f"{n}.parquet", 0, monkeypatch, large=n)[1]
+        for n in (0, 10**9)
+    ]
+    assert stated[0] == stated[1]
+
+
 def test_a_released_file_holds_no_text_of_a_row_that_was_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

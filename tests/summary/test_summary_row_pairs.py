@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aegis.summary import row_pairs
 from aegis.summary.build import without_fold
 from aegis.summary.codes import Dealer
 from aegis.summary.cooccurrence import Chunk, count_pairs
@@ -19,17 +21,31 @@ from aegis.summary.row_pairs import count_row_pairs
     st.sampled_from([1, 4]),
     st.integers(0, 120),
     st.integers(0, 2**32 - 1),
+    st.sampled_from([0.0, 1.0, 50.0, 1e6]),
+    st.booleans(),
 )
 def test_pairs_from_rows_are_those_of_chunks(
-    sizes: list[int], classes: int, folds: int, rows: int, seed: int
+    sizes: list[int], classes: int, folds: int, rows: int, seed: int, cells: float, weighted: bool
+) -> None:
+    """Whether few, some or all attributes are joined, with and without weights."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_pairs, "_CELLS_PER_ROW", cells)
+        _check_pairs(sizes, classes, folds, rows, seed, weighted=weighted)
+
+
+def _check_pairs(
+    sizes: list[int], classes: int, folds: int, rows: int, seed: int, *, weighted: bool
 ) -> None:
     draw = np.random.default_rng(seed)
     codes = [draw.integers(0, size, rows) for size in sizes]
     label = draw.integers(0, classes, rows)
     names = tuple(f"a{i}" for i in range(len(sizes)))
     shape = names, tuple(sizes), classes
-    at_once = count_pairs(*shape, [Chunk(codes, label)], folds=folds, seed=seed)
-    asked = count_row_pairs(*shape, codes, label, Dealer(shape[0], folds, seed))
+    weights = draw.integers(0, 2**40, rows) if weighted else None
+    divisor = 1 if weighted else None
+    chunk = Chunk(codes, label, weights)
+    at_once = count_pairs(*shape, [chunk], folds=folds, seed=seed, divisor=divisor)
+    asked = count_row_pairs(*shape, codes, label, Dealer(names, folds, seed), weights=weights)
     assert asked.rows == at_once.rows
     assert list(asked.index) == list(at_once.index)
     for one, other in zip(asked.joints, at_once.joints, strict=True):

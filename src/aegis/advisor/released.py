@@ -33,7 +33,7 @@ from aegis.advisor.scores import ColumnRole, column_roles
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import SeveralScorer, tasks_of
 from aegis.advisor.utility import IN_WORDS, Rows, UtilityFigure, columns_of, out_of_reach
-from aegis.arrays import remembered
+from aegis.arrays import Flags, remembered
 from aegis.files import SILENT, Progress
 from aegis.masking import check_classes, masked_population, masked_table
 from aegis.masking.masked import WithOriginals
@@ -43,8 +43,7 @@ from aegis.policy import Policy
 from aegis.privacy.rule import rule_at
 from aegis.sources import Source
 from aegis.summary import AttributeSummary, LabelSummary, Summary, summarize
-from aegis.summary.build import summarize_held
-from aegis.summary.builder import SAMPLE_ROWS
+from aegis.summary.build import coded_rows, summarize_held
 from aegis.summary.classes import WEIGHT
 from aegis.summary.coded_rows import CodedRows
 from aegis.summary.cooccurrence import Chunk, count_pairs
@@ -60,13 +59,21 @@ class KeptCodes:
 
     Attributes
     ----------
-    original, masked
-        The columns of these rows before they are masked, and as they are released. The column
-        `WEIGHT` has the unmasked weights, if rows have weights.
+    known, keep
+        All rows of the table before they are masked, and which of them the release keeps.
+    masked
+        The columns of the kept rows as they are released. The column `WEIGHT` has the unmasked
+        weights, if rows have weights.
     """
 
-    original: CodedRows
+    known: CodedRows
+    keep: Flags | slice
     masked: CodedRows
+
+    @cached_property
+    def original(self) -> CodedRows:
+        """The kept rows before they are masked."""
+        return self.known.only(self.keep)
 
 
 def kept_codes(
@@ -86,10 +93,9 @@ def kept_codes(
     summary, frequency = plan.summary, plan.summary.frequency
     if known is None or frequency is None or not codes_known(known, plan, policy, choice):
         return None
-    keep = np.ones(len(known.label), dtype=np.bool_)
-    if frequency.quasi:
-        cell = known.cell_of_rows(frequency, summary.attributes)
-        keep = plan.kept_cells(choice)[cell]
+    keep: Flags | slice = slice(None)
+    if frequency.quasi and not (cells := plan.kept_cells(choice)).all():
+        keep = cells[known.cell_of_rows(frequency, summary.attributes)]
     if policy.weight is not None:
         known = known.with_copy(policy.weight, WEIGHT)
     groups: dict[str, tuple[Codes, pa.Array]] = {}
@@ -97,7 +103,7 @@ def kept_codes(
         own = choice.get(name)
         unmasked = np.arange(len(values)), values
         groups[name] = unmasked if own is None else (own.groups, own.shown)
-    return KeptCodes(known.only(keep), known.shown(groups, keep))
+    return KeptCodes(known, keep, known.shown(groups, keep))
 
 
 def codes_known(known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice) -> bool:
@@ -338,12 +344,9 @@ class ReleasedRows:
             return (
                 None if self.plan.summary.several else self._from_cells(self.plan.summary, choice)
             )
-        codes = kept_codes(self.known, self.plan, self.policy, choice)
+        codes = kept_codes(self._rows, self.plan, self.policy, choice)
         rest: Source | CodedRows
-        if codes is not None and len(codes.masked.label) <= SAMPLE_ROWS:
-            rest = codes.masked
-        else:
-            rest = Source(self.table(choice), self._origin)
+        rest = Source(self.table(choice), self._origin) if codes is None else codes.masked
         several = self.plan.summary.several
         if several is None:
             return self._counted(rest, self.plan.summary, choice)
@@ -372,12 +375,19 @@ class ReleasedRows:
             counted = self._from_cells(summary, choice)
             return KeptRows(None, None, {} if counted is None else counted.lost, constant=True)
         if isinstance(rest, CodedRows):
-            counts = summarize_held(rest, policy, origin=self._origin, seed=self.seed)
+            counts = summarize_held(rest, policy, self._origin, seed=self.seed)
         else:
             counts = summarize(rest, policy, seed=self.seed)
         scorer = Scorer(counts, self._roles)
         lost = lost_classes(summary.label, scorer.summary.label)
         return KeptRows(scorer, scorer.unmasked, lost)
+
+    @property
+    def _rows(self) -> CodedRows | None:
+        """All rows of the table as codes, as long as they are in memory; None if they are not."""
+        if self.known is not None or self.source is None or self.policy is None:
+            return self.known
+        return coded_rows(self.source, self.policy, self.plan.summary)
 
     @property
     def _origin(self) -> str:
@@ -458,7 +468,10 @@ class ReleasedRows:
     def _unmasked(self) -> Summary:
         assert self.source is not None
         assert self.policy is not None
-        return summarize(self.source, as_it_is(self.policy, original=True), seed=self.seed)
+        policy, rows = as_it_is(self.policy, original=True), self._rows
+        if rows is None:
+            return summarize(self.source, policy, seed=self.seed)
+        return summarize_held(rows, policy, self.source, seed=self.seed)
 
     def table(self, choice: Choice, originals: WithOriginals | None = None) -> ir.Table:
         """Return the rows that the release of a configuration keeps, as a query or as a stored

@@ -26,7 +26,7 @@ from aegis.release.auditing import Audit
 from aegis.signing import PrivateKey, keyed_digest
 from aegis.sources import Reading, Source, open_table
 from aegis.summary import Summary, count_classes, summarize
-from aegis.summary.build import summarize_stored
+from aegis.summary.build import summarize_held
 from aegis.summary.coded_rows import stored_rows
 from aegis.words import json_fields, jsonable
 
@@ -84,9 +84,8 @@ def _summary(source: Source, policy: Policy) -> Summary:
         held = stored_rows(source, [n for n in names if n in source.columns])
         if held is not None:
             hidden = [n for n in names if n not in source.columns]
-            return summarize_stored(
-                replace(source, table=whole.table), policy, held.with_constants(hidden, SUPPRESSED)
-            )
+            rows = held.with_constants(hidden, SUPPRESSED)
+            return summarize_held(rows, policy, replace(source, table=whole.table))
     return summarize(whole, policy)
 
 

@@ -35,7 +35,7 @@ from aegis.sources.office_files import (
     read_statistics,
     read_workbook,
 )
-from aegis.sources.source import ROW_NUMBER, Source, refuse_duplicates
+from aegis.sources.source import FILE, ROW_NUMBER, Source, refuse_duplicates
 from aegis.sources.spark import connect, open_frame, open_spark
 from aegis.sources.sqlite_files import SQLITE, read_sqlite, sqlite_tables
 
@@ -47,8 +47,6 @@ _JSON = {_DOCUMENT, ".jsonl", ".ndjson"}
 _OFFICE = {*WORKBOOKS, *STATISTICS}
 _KNOWN = _PARQUET | _ARROW | _CSV | _JSON | _OFFICE | SQLITE
 _FILE_ROW = "file_row_number"
-_FILE = 1 << 40
-"""Larger than the number of rows of any file."""
 FORMATS = "CSV (.csv .tsv .tab .txt, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON (.json .jsonl .ndjson), workbooks (.xlsx .xls .xlsb .ods), SQLite (.sqlite .sqlite3 .db), SPSS (.sav .zsav .por), Stata (.dta), SAS (.sas7bdat .xpt)"
 
 
@@ -419,7 +417,7 @@ def _numbered(names: list[str], schema: ibis.Schema) -> ir.Table:
     listed = ", ".join(map(literal, names))
     query = (
         f"SELECT * EXCLUDE ({_FILE_ROW}), "
-        f"{_FILE_ROW} + CAST(file_index AS BIGINT) * {_FILE} AS {ROW_NUMBER} "
+        f"{_FILE_ROW} + CAST(file_index AS BIGINT) * {FILE} AS {ROW_NUMBER} "
         f"FROM read_parquet([{listed}], hive_partitioning = true, file_row_number = true)"
     )
     return embedded().sql(query, schema=ibis.schema({**schema, ROW_NUMBER: "int64"}))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, time
@@ -19,11 +19,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import ibis
 import ibis.expr.types as ir
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet
 import pyarrow.types as of
 from ibis.common.exceptions import IbisError
 from ibis.expr.operations import DatabaseTable
@@ -113,6 +115,8 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     return state.st_size, state.st_mtime_ns
 
 
+FILE = 1 << 40
+"""Larger than the number of rows of any file: `numbered` adds it for each file before a row's."""
 DIGESTED = ("files", "rows in their order", "rows in any order")
 """The content that the digest of a table covers: bytes of files, or rows. Rows of Spark are not ordered.
 """
@@ -287,26 +291,19 @@ class Source:
         if row_hash is None:  # the engine says what it cannot do
             return self.table.sample(rows / self.rows, method="row", seed=seed)
         marked = numbered.mutate(**{_ROW_HASH: row_hash})
-        return marked.filter(marked[_ROW_HASH] < self._threshold(rows)).select(*self.columns)
+        drawn = marked[_ROW_HASH] < int(BUCKETS * rows / self.rows)
+        return marked.filter(drawn).select(*self.columns)
 
     def sample_places(self, rows: int, *, seed: int) -> npt.NDArray[np.int64] | None:
         """Return the positions of the rows that `sample` draws, in ascending order; None unless the
-        table is a single Parquet file.
+        rows come from Parquet files.
         """
-        if self.numbered is None or len(self.files) != 1:
+        if self.numbered is None or not self.is_parquet:
             return None
-        row_hash = self.engine.row_hash(self.numbered, seed)
-        if row_hash is None:
-            return None
-        number = self.numbered.select(ROW_NUMBER, **{_ROW_HASH: row_hash})
-        drawn = number.filter(number[_ROW_HASH] < self._threshold(rows)).select(ROW_NUMBER)
-        return np.sort(self.collect(drawn)[ROW_NUMBER].to_numpy())
-
-    def _threshold(self, rows: int) -> int:
-        """Return the threshold below which the hashes of about `rows` rows of the table are, so
-        that these rows form a sample.
-        """
-        return int(BUCKETS * rows / self.rows)
+        sizes = [self.rows]
+        if len(self.files) > 1:
+            sizes = [pyarrow.parquet.read_metadata(file).num_rows for file in self.files]
+        return drawn_places(sizes, rows, seed)
 
     def _samples_itself(self) -> bool:
         """Return whether the engine's own TABLESAMPLE can sample the table."""
@@ -367,6 +364,21 @@ class Source:
         with self._told():
             digest = self.engine.digest(self.table)
         return digest or content_digest(list(self.table.columns), self.batches(self.table))
+
+
+def drawn_places(files: Sequence[int], rows: int, seed: int) -> npt.NDArray[np.int64]:
+    """Return the positions of the about `rows` rows that `Source.sample` draws from files with
+    `files` rows each, in ascending order.
+    """
+    ranges = (
+        f"SELECT range + {i * FILE} AS {ROW_NUMBER} FROM range({n})" for i, n in enumerate(files)
+    )
+    schema = ibis.schema({ROW_NUMBER: "int64"})
+    numbers = embedded().sql(" UNION ALL ".join(ranges), schema=schema)
+    drawn = Source(numbers, "row numbers", numbered=numbers).sample(rows, seed=seed)
+    file, place = np.divmod(np.sort(fetch(embedded(), drawn)[ROW_NUMBER].to_numpy()), FILE)
+    places: npt.NDArray[np.int64] = np.cumsum([0, *files])[file] + place
+    return places
 
 
 def fetch(backend: Any, expression: ir.Table) -> pa.Table:

@@ -239,11 +239,11 @@ class Advising(ABC):
             methods = ()
         check_estimate(given.estimate, methods)
         check_methods(self.policy, methods, own)
-        subject = self._subject.counted_exactly() if exact else self._subject
-        advice = rank_configurations(
-            subject.summary, subject.plan, self.policy, listed, progress=self.progress
-        )
-        return complete_advice(subject, advice, methods, own)
+        with (self._subject.counted_exactly() if exact else self._subject).holding() as subject:
+            advice = rank_configurations(
+                subject.summary, subject.plan, self.policy, listed, progress=self.progress
+            )
+            return complete_advice(subject, advice, methods, own)
 
     def search(
         self,
@@ -295,7 +295,8 @@ class Advising(ABC):
         if given.front is not None and self.source is None:
             rules = rules_of(given.front, self.policy.privacy)
             check_front_rules(self.summary, rules, override=self._subject.rule_override)
-        return self._completed(self._searched(given), given, methods)
+        with self._subject.holding():
+            return self._completed(self._searched(given), given, methods)
 
     def _searched(
         self,

@@ -9,8 +9,8 @@ Call methods of a study that packages implement, through the entry points `aegis
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import RLock
@@ -39,7 +39,7 @@ from aegis.summary import Summary
 from aegis.summary.attributes import narrow
 from aegis.summary.build import declared_policy, summarize_rows
 from aegis.summary.builder import SAMPLE_ROWS
-from aegis.summary.coded_rows import CodedRows
+from aegis.summary.coded_rows import CodedRows, holding
 
 if TYPE_CHECKING:
     from aegis.anonymizers import Recipe
@@ -217,6 +217,14 @@ class Subject:
                     progress=self.progress,
                 )
             return self._counted[0]
+
+    @contextmanager
+    def holding(self) -> Iterator[Subject]:
+        """Return a context that keeps the columns of a large Parquet table in memory once they have
+        been read. The context yields this object.
+        """
+        with nullcontext() if self.source is None else holding(self.source):
+            yield self
 
     def counted_exactly(self) -> Subject:
         """Return a subject that counts pairs of values on all rows, not on a sample. If this

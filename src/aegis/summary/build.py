@@ -42,8 +42,9 @@ from aegis.policy import (
 )
 from aegis.privacy import PrivacyRule
 from aegis.sources import Source, open_table
+from aegis.sources.source import drawn_places
 from aegis.summary.builder import MAX_LEVELS, SAMPLE_ROWS, Builder
-from aegis.summary.coded_rows import CodedRows, grouping
+from aegis.summary.coded_rows import MOST_ROWS, CodedRows, grouping, holding, is_held
 from aegis.summary.codes import PRIME, Dealer
 from aegis.summary.cooccurrence import Matrix, PairCounts
 from aegis.summary.frequency import FrequencyTable
@@ -104,40 +105,34 @@ class HeldBuilder(Builder):
         return None
 
 
-def summarize_held(held: CodedRows, policy: Policy, *, origin: str, seed: int) -> Summary:
-    """Summarise rows that are in memory. The summary is that of `summarize`, but without the
-    frequency table.
+def summarize_held(
+    held: CodedRows, policy: Policy, table: Source | str, *, seed: int = 0
+) -> Summary:
+    """Summarise rows that are in memory. The summary is that of `summarize` for a table with these
+    rows, but without the frequency table.
 
     Parameters
     ----------
     held
         The rows, with the columns that the policy names.
     policy, seed
-        Roles, candidate masks and label; and the seed of the folds.
-    origin
-        Name of the rows in messages.
+        Roles, candidate masks and label; and the seed of the sample and the folds.
+    table
+        The table with these rows or, if they are not stored anywhere, their name in messages.
     """
-    types = {name: values.type for name, values in held.values.items()}
-    table = ibis.table(ibis.Schema.from_pyarrow(pa.schema(types)), name="held")
-    return HeldBuilder(Source(table, origin), policy, held, seed=seed).build(None)
+    if isinstance(table, str):
+        types = {name: values.type for name, values in held.values.items()}
+        schema = ibis.Schema.from_pyarrow(pa.schema(types))
+        table = Source(ibis.table(schema, name="held"), table)
+    return _RowsBuilder(table, policy, held, seed=seed).build(SAMPLE_ROWS)
 
 
-def summarize_stored(source: Source, policy: Policy, held: CodedRows) -> Summary:
-    """Summarise a large table whose columns are in memory, as `summarize` does, but without the
-    frequency table.
+class _RowsBuilder(HeldBuilder):
+    """Makes the summary of rows in memory, of which many may not be stored anywhere."""
 
-    `source` is the table, and `held` has its rows as codes.
-    """
-    return _StoredBuilder(source, policy, held).build(SAMPLE_ROWS)
-
-
-class _StoredBuilder(HeldBuilder):
-    """Makes the summary of a large table whose rows are in memory. To save memory, classes are
-    stored as 32-bit integers, and the deviations of a numeric label from its mean are not stored.
-    """
-
-    label_type = np.int32
-    _deviations = None
+    def _drawn(self, sample_rows: int) -> Ints:
+        places = super()._drawn(sample_rows)
+        return drawn_places([self.rows], sample_rows, self.seed) if places is None else places
 
 
 class TaskBuilder(HeldBuilder):
@@ -292,8 +287,8 @@ def summarize_rows(
     like: Summary | None = None,
     progress: Progress = SILENT,
 ) -> tuple[Summary, CodedRows | None]:
-    """Return the summary of a table, together with its rows as codes. The rows are None if they do
-    not fit in memory.
+    """Return the summary of a table, together with its rows as codes. The rows are None if there
+    are too many to keep them.
 
     The parameters are those of `summarize`; a `sample_rows` of None means `exact`.
     """
@@ -309,11 +304,22 @@ def summarize_rows(
         *policy.sensitive,
         *policy.label.columns,
     )
-    with grouping(builder.source, counted_together):
+    with holding(builder.source), grouping(builder.source, counted_together):
         summary = builder.build(sample_rows)
     if policy.tasks:
         summary = _with_tasks(builder, summary, sample_rows)
-    return summary, builder.coded
+    return summary, builder.coded if builder.rows <= MOST_ROWS else None
+
+
+def coded_rows(source: Source, policy: Policy, like: Summary) -> CodedRows | None:
+    """Return the rows of a large table whose columns `holding` keeps in memory, with the classes of
+    the label in the summary `like`; None for other tables.
+    """
+    if not is_held(source):
+        return None
+    builder = Builder(source, policy, like.max_levels, 0, like, SILENT)
+    builder.read()
+    return builder.coded
 
 
 def _with_tasks(whole: Builder, summary: Summary, sample_rows: int | None) -> Summary:

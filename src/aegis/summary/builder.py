@@ -1,14 +1,11 @@
-"""Count a table step by step, and combine the counts into a `Summary`, with one order of label
-classes for several parts.
-"""
+"""Count a table step by step, and combine the counts into a `Summary`."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import ibis
 import ibis.expr.types as ir
@@ -19,7 +16,7 @@ import pyarrow.compute as pc
 from aegis.arrays import Array, Floats, Integers, Ints
 from aegis.errors import DataError
 from aegis.files import Progress, Step
-from aegis.masks import Grouping, Kind, Mask, ValueCounts, evaluate, evaluate_columns
+from aegis.masks import Grouping, Kind, Mask, ValueCounts, evaluate_columns
 from aegis.measures import LabelSpread, chance_of_share
 from aegis.policy import Attribute, Policy, Terms, policy_digest
 from aegis.sources import Source
@@ -31,7 +28,7 @@ from aegis.summary.attributes import (
     set_aside,
     with_identity,
 )
-from aegis.summary.coded_rows import CodedRows, count_by, fits, read_rows
+from aegis.summary.coded_rows import MOST_ROWS, CodedRows, count_by, read_rows, stored_rows
 from aegis.summary.codes import (
     Dealer,
     check_classes,
@@ -47,6 +44,7 @@ from aegis.summary.codes import (
     numbers_of,
     settle,
     show,
+    shown_values,
     sorted_values,
 )
 from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
@@ -83,56 +81,6 @@ def add_classes(classes: pa.Array, counts: Ints, model: LabelSummary) -> tuple[p
         ) from error
     values, order = sorted_values(pa.concat_arrays([classes, added]))
     return values, np.append(counts, np.zeros(len(absent), dtype=np.int64))[order]
-
-
-def merge_classes(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return all classes that occur in any of several parts of a table, in an order that agrees
-    with the order in each part.
-
-    Each part lists its classes as texts, sorted by their values, which may be texts or numbers.
-
-    Raises
-    ------
-    DataError
-        Several orders agree with all parts, or none does.
-    """
-    everything = list(dict.fromkeys(name for part in parts for name in part))
-    for part in parts:
-        if len(part) == len(everything):
-            if all(_agrees(part, other) for other in parts):
-                return tuple(part)
-            raise _unclear(everything)
-    orders = {
-        tuple(order)
-        for key in (_as_text, float)
-        if (order := _sorted(everything, key)) and all(_agrees(order, part) for part in parts)
-    }
-    if len(orders) != 1:
-        raise _unclear(everything)
-    return orders.pop()
-
-
-def _as_text(name: str) -> bytes:
-    return name.encode()
-
-
-def _sorted(names: list[str], key: Callable[[str], Any]) -> list[str]:
-    try:
-        return sorted(names, key=key)
-    except ValueError:
-        return []
-
-
-def _agrees(order: Sequence[str], part: Sequence[str]) -> bool:
-    present = set(part)
-    return [name for name in order if name in present] == list(part)
-
-
-def _unclear(names: list[str]) -> DataError:
-    return DataError(
-        f"The parts have different classes, and their order is not clear: {', '.join(names[:10])}.",
-        hint="Summarise the other parts like the one that has most classes (`--like`).",
-    )
 
 
 MAX_LEVELS = 128
@@ -214,9 +162,6 @@ class Builder:
         self.several = bool(policy.tasks)  # pairs are then counted when they are asked for
         self.dealt: tuple[dict[str, tuple[Array, Integers]], tuple[Ints, Ints]] | None = None
 
-    label_type: type[np.integer] = np.int64
-    """The type of the index of each row's class."""
-
     def build(self, sample_rows: int | None) -> Summary:
         """Return the summary of the table. Pairs of values are counted on at most `sample_rows`
         rows; if this is None, on all rows.
@@ -224,9 +169,7 @@ class Builder:
         check_columns(self.source, self.policy)
         check_noise(self.policy)
         started = time.perf_counter()
-        self.weights = self._row_weights()
-        label, classes = self._label()
-        self.coded = self._coded_rows(classes)
+        label, classes = self.read()
         attributes = self._attributes(classes)
         weights = self._table_weights(label)
         if weights is not None:
@@ -259,6 +202,13 @@ class Builder:
             terms=Terms.of(self.policy),
             weights=weights,
         )
+
+    def read(self) -> tuple[LabelSummary, pa.Array]:
+        """Read the rows as codes if they fit in memory. Return the label's summary, and its classes."""
+        self.weights = self._row_weights()
+        label, classes = self._label()
+        self.coded = self._coded_rows(classes)
+        return label, classes
 
     def _row_weights(self) -> RowWeights | None:
         """Return the column with the rows' weights, its values and unit; None if each row counts
@@ -410,13 +360,12 @@ class Builder:
         """
         names = [attribute.name for attribute in self.policy.features]
         names += self.policy.label.columns
-        if not fits(self.source, self.rows, len(names)):
-            return None
         for attribute in self.policy.features:
             kind_of(self.source.table[attribute.name], attribute)
         if self.weights is not None:
             names.append(self.weights.column)
-        read = read_rows(self.source, tuple(dict.fromkeys(names)), self.rows)
+        names = list(dict.fromkeys(names))
+        read = read_rows(self.source, names, self.rows) or stored_rows(self.source, names)
         return read if read is None or self.policy.tasks else self._with_classes(read, classes)
 
     def _with_classes(self, rows: CodedRows, classes: pa.Array) -> CodedRows:
@@ -434,7 +383,7 @@ class Builder:
             shown = values if self.label_mask is None else shown_values(self.label_mask, values)
             places = pc.index_in(settle(shown), value_set=classes)
             of_value = pc.fill_null(places, len(classes)).to_numpy(zero_copy_only=False)
-        label = of_value.astype(self.label_type)[rows.codes[column]]
+        label = of_value.astype(np.int32)[rows.codes[column]]
         return replace(rows, label=label, classes=len(classes))
 
     def _attributes(self, classes: pa.Array) -> dict[str, AttributeSummary]:
@@ -498,9 +447,9 @@ class Builder:
     @cached_property
     def _deviations(self) -> tuple[Floats, Floats] | None:
         """For each labelled row, the deviation of the numeric label from its mean, and the weight;
-        None if rows were not read or the label is not a number.
+        None if rows were not read, there are too many of them or the label is not a number.
         """
-        if self.response is None or self.coded is None:
+        if self.response is None or self.coded is None or self.rows > MOST_ROWS:
             return None
         labelled = self.coded.labelled
         number, weight = self._held_response(labelled), self._held_weights(labelled)
@@ -623,11 +572,11 @@ class Builder:
             )
 
     def _held(self, sample_rows: int | None) -> bool:
-        """Return whether pairs of attributes are counted from all rows in memory, not from a sample
-        of `sample_rows` rows (None: no sample) or by the engine.
+        """Return whether pairs of attributes are counted from all rows in memory when they are
+        used, not from a sample of `sample_rows` rows (None: no sample) or by the engine.
         """
         by_row = self.coded is not None and self.policy.person is None
-        return by_row and self._all_rows(sample_rows)
+        return by_row and self._all_rows(sample_rows) and self.rows <= MOST_ROWS
 
     def _row_pairs(
         self, attributes: Mapping[str, AttributeSummary], classes: int, step: Step
@@ -706,17 +655,16 @@ class Builder:
 
         All rows of one person are in one fold, so that no person is both held out and trained on.
         """
-        held = self._held_places(sample_rows)
-        if self.coded is not None and held is not None:
-            yield Chunk(
-                [
-                    a.atoms.astype(np.int32)[self.coded.codes[n][held]]
-                    for n, a in attributes.items()
-                ],
-                self.coded.label[held],
-                self._held_weights(held),
-                response=self._held_response(held),
-            )
+        blocks = self._held_blocks(sample_rows)
+        if self.coded is not None and blocks is not None:
+            of_values = {n: a.atoms.astype(np.int32) for n, a in attributes.items()}
+            for held in blocks:
+                yield Chunk(
+                    [atoms[self.coded.codes[n][held]] for n, atoms in of_values.items()],
+                    self.coded.label[held],
+                    self._held_weights(held),
+                    response=self._held_response(held),
+                )
             step.advance(self.rows)
             return
         rows = self._sample(sample_rows)
@@ -748,17 +696,23 @@ class Builder:
             )
             step.advance(len(batch))
 
-    def _held_places(self, sample_rows: int | None) -> Array | slice | None:
-        """Return which rows in memory have a label and are in the sample; None if the engine must
-        return the rows.
+    def _held_blocks(self, sample_rows: int | None) -> Sequence[Array | slice] | None:
+        """Return which rows in memory have a label and are in the sample, in blocks of rows; None
+        if the engine must return the rows.
         """
         if self.coded is None or self.policy.person is not None:
             return None
         labelled = self.coded.labelled
-        if sample_rows is None or self._all_rows(sample_rows):
-            return slice(None) if labelled.all() else labelled
-        places = self.source.sample_places(sample_rows, seed=self.seed)
-        return None if places is None else places[labelled[places]]
+        if sample_rows is not None and not self._all_rows(sample_rows):
+            places = self._drawn(sample_rows)
+            return None if places is None else [places[labelled[places]]]
+        starts = range(0, len(labelled), SAMPLE_ROWS)
+        blocks = [slice(start, start + SAMPLE_ROWS) for start in starts]
+        return blocks if labelled.all() else [np.flatnonzero(labelled[b]) + b.start for b in blocks]
+
+    def _drawn(self, sample_rows: int) -> Ints | None:
+        """Return the positions of the sampled rows; None if only the engine knows them."""
+        return self.source.sample_places(sample_rows, seed=self.seed)
 
     def _all_rows(self, sample_rows: int | None) -> bool:
         return sample_rows is None or self.rows <= sample_rows
@@ -792,9 +746,3 @@ class Builder:
                 person=self.policy.person,
                 coded=self.coded,
             )
-
-
-def shown_values(mask: Mask, values: pa.Array) -> pa.Array:
-    """Return the masked value of each entry of `values`, in the type of the mask's output."""
-    [grouping] = evaluate([mask], values)
-    return grouping.shown.take(pa.array(grouping.codes))

@@ -33,7 +33,7 @@ from aegis.sources import Source
 from aegis.sources.embedded import LEAST_MEMORY, limits, parse_size
 from aegis.sources.open import stored_batches
 from aegis.summary.codes import encode, narrow, stored_codes
-from aegis.summary.frequency import BLOCK, FrequencyTable, combine, distinct_keys, distinct_rows
+from aegis.summary.frequency import BLOCK, FrequencyTable, distinct_rows
 from aegis.summary.model import AttributeSummary
 
 MOST_ROWS = 2_000_000
@@ -104,14 +104,16 @@ class CodedRows:
         values = {**self.values, **dict.fromkeys(names, pa.array([value]))}
         return replace(self, values=values, codes={**self.codes, **dict.fromkeys(names, same)})
 
-    def only(self, keep: Flags) -> CodedRows:
-        """Return those rows for which `keep` is True. `values` still lists values that none of
+    def only(self, keep: Flags | slice) -> CodedRows:
+        """Return some of the rows; `keep` says for each whether it is kept. `values` still lists values that none of
         these rows has.
         """
         codes = {name: own[keep] for name, own in self.codes.items()}
         return replace(self, codes=codes, label=self.label[keep])
 
-    def shown(self, groups: Mapping[str, tuple[Integers, pa.Array]], keep: Flags) -> CodedRows:
+    def shown(
+        self, groups: Mapping[str, tuple[Integers, pa.Array]], keep: Flags | slice
+    ) -> CodedRows:
         """Return some of the rows with some of the columns, after masking their values.
 
         Parameters
@@ -143,7 +145,11 @@ class CodedRows:
 
     def rows(self, name: str) -> Codes:
         """Return how many rows have each of the V values of the column `name`, shape (V,)."""
-        return np.bincount(self.codes[name], minlength=len(self.values[name])).astype(np.int64)
+        counted = np.zeros(len(self.values[name]), dtype=np.int64)
+        for start in range(0, len(self.label), BLOCK):
+            own = self.codes[name][start : start + BLOCK]
+            counted += np.bincount(own, minlength=len(counted))
+        return counted
 
     def joint(self, name: str, weights: Codes | None = None) -> Codes:
         """Count the rows, or add up their weights, by the V values of the column `name` and the C
@@ -170,7 +176,7 @@ class CodedRows:
         sensitive: tuple[str, ...],
         attributes: Mapping[str, AttributeSummary],
         label: str,
-    ) -> tuple[FrequencyTable, Codes]:
+    ) -> tuple[FrequencyTable, Integers]:
         """Return the frequency table of these rows (how many rows have each combination of
         quasi-identifiers, sensitive attributes and label), and the index of the combination (cell)
         of each of the N rows, shape (N,).
@@ -183,11 +189,10 @@ class CodedRows:
                 codes[name] = self.label
                 continue
             groups, representatives[name], _ = attributes[name].key_groups
-            codes[name] = groups[self.codes[name]]
+            codes[name] = narrow(groups, len(representatives[name]))[self.codes[name]]
         known = np.arange(int(self.label.max(initial=0)) + 1, dtype=np.int32)
         representatives[label] = known
-        key = combine(codes.values(), len(self.label))
-        first, cell, counts = distinct_keys(key)
+        first, cell, counts = distinct_rows(list(codes.values()), len(self.label))
         by_cell = {name: own[first].astype(np.int32) for name, own in codes.items()}
         return FrequencyTable(quasi, sensitive, label, by_cell, counts, representatives), cell
 
@@ -206,7 +211,7 @@ class CodedRows:
         """Return how many rows `n` have each combination of values in these columns, which are
         called `k0`, `k1`, ... in the result.
         """
-        first, counts = distinct_rows([self.codes[n] for n in names], len(self.label))
+        first, _, counts = distinct_rows([self.codes[n] for n in names], len(self.label))
         columns = [self.values[n].take(pa.array(self.codes[n][first])) for n in names]
         keys = [f"k{i}" for i in range(len(names))]
         return pa.table([*columns, pa.array(counts)], names=[*keys, "n"])
@@ -247,7 +252,7 @@ def read_rows(source: Source, names: Sequence[str], rows: int | None = None) -> 
 
 @contextmanager
 def holding(source: Source) -> Iterator[None]:
-    """Return a context that keeps the columns of a large Parquet file in memory once `stored_rows`
+    """Return a context that keeps the columns of a large Parquet table in memory once `stored_rows`
     has read them, until the `with` block ends.
 
     Threads that keep columns of the same source share them, until the block of the first thread
@@ -265,6 +270,11 @@ def holding(source: Source) -> Iterator[None]:
         yield
     finally:
         del _HELD[source]
+
+
+def is_held(source: Source) -> bool:
+    """Return whether `holding` keeps the columns of a table in memory."""
+    return source in _HELD
 
 
 def stored_rows(source: Source, names: Sequence[str]) -> CodedRows | None:

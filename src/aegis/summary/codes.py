@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from aegis.arrays import Floats, Integers, Ints
 from aegis.errors import DataError, InternalError
-from aegis.masks import Kind, Mask, Quantiles, ValueCounts
+from aegis.masks import Kind, Mask, Quantiles, ValueCounts, evaluate
 from aegis.masks.base import usable
 from aegis.policy import Attribute, Label, Policy, Role
 from aegis.sources import Source
@@ -126,6 +126,12 @@ def show(value: Any) -> str:
     writes it.
     """
     return "null" if value is None else str(value)
+
+
+def shown_values(mask: Mask, values: pa.Array) -> pa.Array:
+    """Return the masked value of each entry of `values`, in the type of the mask's output."""
+    [grouping] = evaluate([mask], values)
+    return grouping.shown.take(pa.array(grouping.codes))
 
 
 def natural_order(labels: Sequence[str]) -> Ints:

@@ -328,7 +328,7 @@ def count_pairs(
         # Class and fold together take the place of the class: one pass counts both.
         fold = dealer.chunk(codes, label, response, weights if weighted else None, units)
         column = label * folds + fold
-        per_fold += _count(fold, weights, folds)
+        per_fold += count_keys(fold, weights, folds)
         rows += len(label)
         if weighted and weights is not None:
             sums = sums.plus(WeightSums.of(weights, sums.divisor))
@@ -339,7 +339,7 @@ def count_pairs(
         for j in range(width):
             own = np.multiply(codes[j], columns, dtype=np.int64)
             own += column  # what the keys of all pairs with j end in
-            joints[j] += _count(own, weights, sizes[j] * columns).reshape(-1, columns)
+            joints[j] += count_keys(own, weights, sizes[j] * columns).reshape(-1, columns)
             for i in range(j):
                 np.multiply(codes[i], sizes[j] * columns, out=key, dtype=np.int64)
                 key += own
@@ -433,7 +433,7 @@ def as_entries(counts: Ints) -> Array:
     return counts.astype(np.int32) if int(counts.max(initial=0)) < 2**31 else counts
 
 
-def _count(key: Ints, weights: Ints | None, size: int) -> Ints:
+def count_keys(key: Integers, weights: Ints | None, size: int) -> Ints:
     """Return how often each key from 0 to `size` - 1 occurs, or the exact sum of its weights."""
     if weights is not None:
         return exact_sums(key, weights, size)
@@ -445,14 +445,14 @@ def tally(key: Ints, weights: Ints | None, space: int) -> Tally:
     weights). Keys are from 0 to `space` - 1.
     """
     if space <= _DENSE_FACTOR * len(key) + 1024:
-        counts = _count(key, weights, 1)
+        counts = count_keys(key, weights, 1)
         index = np.flatnonzero(counts > 0)  # several times as fast as for numbers
         return index, counts[index]
     if weights is None:
         index, counts = np.unique(key, return_counts=True)
         return index.astype(np.int64, copy=False), counts
     index, position = np.unique(key, return_inverse=True)
-    counts = _count(position, weights, len(index))
+    counts = count_keys(position, weights, len(index))
     return index[counts > 0].astype(np.int64, copy=False), counts[counts > 0]
 
 

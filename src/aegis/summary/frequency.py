@@ -259,22 +259,29 @@ def combine(columns: Iterable[Integers], rows: int) -> Ints:
     return key
 
 
-def distinct_rows(columns: Sequence[Integers], rows: int) -> tuple[Ints, Ints]:
-    """Return, for each combination of codes in ascending order, the index of the first row that has
-    it and how many rows have it.
+def distinct_rows(columns: Sequence[Integers], rows: int) -> tuple[Ints, Integers, Ints]:
+    """Return three arrays about the combinations of codes that occur, in ascending order: the index
+    of the first row that has each; for each row, the position of its combination among them; and
+    how many rows have each.
+
+    Rows are combined in blocks, which needs little memory.
     """
     sizes = [int(column.max(initial=0)) + 1 for column in columns]
     if rows <= BLOCK or prod(sizes) >= _LARGEST_KEY:
-        first, _, counts = distinct_keys(combine(columns, rows))
-        return first, counts
-    parts = []
+        return distinct_keys(combine(columns, rows))
+    parts, of_rows = [], []
     for start in range(0, rows, BLOCK):
         key = mixed((column[start : start + BLOCK] for column in columns), sizes)
-        first, _, counts = distinct_keys(key)
+        first, own, counts = distinct_keys(key)
         parts.append((key[first], first + start, counts))
+        of_rows.append(own.astype(np.uint32))
     keys, firsts, of_parts = map(np.concatenate, zip(*parts, strict=True))
     _, place, cell = np.unique(keys, return_index=True, return_inverse=True)
-    return firsts[place], np.bincount(cell, weights=of_parts).astype(np.int64)
+    starts = np.cumsum([0, *(len(own) for own, _, _ in parts)])
+    small = cell.astype(np.uint32)
+    joined = [small[start:][own] for start, own in zip(starts, of_rows, strict=False)]
+    counted = np.bincount(cell, weights=of_parts).astype(np.int64)
+    return firsts[place], np.concatenate(joined), counted
 
 
 def mixed(columns: Iterable[Integers], sizes: Sequence[int]) -> Ints:

@@ -6,14 +6,15 @@ with `like` set to this part, so that levels and ranges are the same. If the par
 enough information for this, Aegis raises an error; it does not approximate anything.
 
 Convert the summaries of parts of a table with weights to one unit, so that their sums can be
-added.
+added. Find one order of label classes for several parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,6 @@ from aegis.summary.attributes import (
     ranges_of,
     with_identity,
 )
-from aegis.summary.builder import merge_classes
 from aegis.summary.codes import encode
 from aegis.summary.cooccurrence import PairCounts, PartOfPairs, added_pairs
 from aegis.summary.count_cells import MAX_CELLS
@@ -550,3 +550,53 @@ def _atoms(part: _PartCodes, whole: AttributeSummary) -> Ints:
     places = np.empty(part.summary.n_atoms, dtype=np.int64)
     places[part.summary.atoms] = whole.atoms[part.values]
     return places
+
+
+def merge_classes(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return all classes that occur in any of several parts of a table, in an order that agrees
+    with the order in each part.
+
+    Each part lists its classes as texts, sorted by their values, which may be texts or numbers.
+
+    Raises
+    ------
+    DataError
+        Several orders agree with all parts, or none does.
+    """
+    everything = list(dict.fromkeys(name for part in parts for name in part))
+    for part in parts:
+        if len(part) == len(everything):
+            if all(_agrees(part, other) for other in parts):
+                return tuple(part)
+            raise _unclear(everything)
+    orders = {
+        tuple(order)
+        for key in (_as_text, float)
+        if (order := _sorted(everything, key)) and all(_agrees(order, part) for part in parts)
+    }
+    if len(orders) != 1:
+        raise _unclear(everything)
+    return orders.pop()
+
+
+def _as_text(name: str) -> bytes:
+    return name.encode()
+
+
+def _sorted(names: list[str], key: Callable[[str], Any]) -> list[str]:
+    try:
+        return sorted(names, key=key)
+    except ValueError:
+        return []
+
+
+def _agrees(order: Sequence[str], part: Sequence[str]) -> bool:
+    present = set(part)
+    return [name for name in order if name in present] == list(part)
+
+
+def _unclear(names: list[str]) -> DataError:
+    return DataError(
+        f"The parts have different classes, and their order is not clear: {', '.join(names[:10])}.",
+        hint="Summarise the other parts like the one that has most classes (`--like`).",
+    )

@@ -243,7 +243,8 @@ def outside_of(
         Column with the identifier of the person; the column itself is not compared. Rows count as
         unique if all rows with the same values belong to one person.
     coded
-        All compared columns as codes, if they have already been read and rows are counted.
+        Columns as codes, if they have already been read and rows are counted. If a compared column
+        is missing, the engine compares the rows.
     label
         Name of the label.
     """
@@ -251,7 +252,7 @@ def outside_of(
         return None
     table = source.table if table is None else table
     columns = comparable(table, person)
-    if coded is not None:
+    if coded is not None and all(name in coded.values for name in columns):
         values = {n: len(coded.values[n]) - coded.values[n].null_count for n in columns}
         return outside_of_codes(coded.codes, values, quasi, label)
     if not columns:

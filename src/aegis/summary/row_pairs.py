@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,15 @@ import numpy.typing as npt
 from aegis.arrays import Array, Floats, Int32s, Integers, Ints, OnDemand, Remembered
 from aegis.errors import InternalError
 from aegis.summary.codes import Dealer, narrow
-from aegis.summary.cooccurrence import FoldCounts, Matrix, PairCounts, apart, tally
+from aegis.summary.cooccurrence import (
+    FoldCounts,
+    Matrix,
+    PairCounts,
+    apart,
+    as_entries,
+    count_keys,
+    tally,
+)
 from aegis.summary.responses import ResponseCounter
 from aegis.summary.weights import WeightSums
 
@@ -31,6 +40,8 @@ are many pairs and few are used.
 """
 _TOGETHER = 256
 """Attributes with so many combinations of atoms are counted as one: far fewer pairs are then left."""
+_CELLS_PER_ROW = 1.0
+"""Two sets of attributes are counted as one only if they have at most so many cells per row."""
 _MOST_CELLS = 1 << 26
 """Up to so many cells the matrix of all atoms is dense, and is counted from the rows."""
 _REMEMBERED = 1 << 27
@@ -97,6 +108,11 @@ class AtomRows:
         """
         columns = self.classes * self.folds
         space = self.sizes[i] * self.sizes[j] * columns
+        block = self._of_parts(i, j)
+        if block is not None:
+            counts = np.ascontiguousarray(block, dtype=np.int64).reshape(-1)
+            cells = np.flatnonzero(counts > 0)
+            return apart(cells, counts[cells], self.folds)
         # Numbers of 32 bits are computed in half the time of those of 64.
         key: Any = self.codes[i].astype(np.int32 if space < 2**31 else np.int64)
         key *= self.sizes[j]
@@ -104,6 +120,67 @@ class AtomRows:
         key *= columns
         key += self._column
         return apart(*tally(key, self.weights, space), self.folds)
+
+    def _of_parts(self, i: int, j: int) -> Array | None:
+        """Count the rows by the atoms of two attributes, and by class and fold together, shape (A_i,
+        A_j, C F), from the counts of their parts; None if these have too many combinations.
+        """
+        p, q = self._part_of[i], self._part_of[j]
+        if p > q:
+            block = self._of_parts(j, i)
+            return None if block is None else block.swapaxes(0, 1)
+        first, second = self._parts[p], self._parts[q]
+        if p == q:
+            counted = self._known.get((p, q), lambda: self._joint(first.code, first.size))
+            return first.of_members(i, j, counted.reshape(first.size, -1))
+        if first.size * second.size * self.classes * self.folds > _CELLS_PER_ROW * len(self.label):
+            return None
+        counted = self._known.get((p, q), lambda: self._by_atoms(first, second))
+        return counted[second.rows(j), first.rows(i)].swapaxes(0, 1)
+
+    def _by_atoms(self, first: _Part, second: _Part) -> Array:
+        """Count the rows by the atoms of the attributes of two parts, and by class and fold
+        together, shape (B, A, C F), for A atoms of the first and B atoms of the second part.
+        """
+        key = first.code.astype(np.int32)
+        key *= second.size
+        key += second.code
+        counted = first.added(self._joint(key, first.size * second.size).reshape(first.size, -1))
+        counted = counted.reshape(len(counted), second.size, -1).swapaxes(0, 1)
+        atoms = second.added(counted.reshape(second.size, -1))
+        small = as_entries(atoms.astype(np.int64))  # there are many, and they stay
+        return small.reshape(len(atoms), counted.shape[1], -1)
+
+    def _joint(self, code: Integers, size: int) -> Array:
+        """Count the rows by `code` (below `size`), and by class and fold together, shape (size * C *
+        F,).
+        """
+        columns = self.classes * self.folds
+        key = code.astype(np.int32)
+        key *= columns
+        key += self._column
+        counted = count_keys(key, self.weights, size * columns)
+        # Numbers of rows are multiplied faster as floats.
+        return counted.astype(np.float64) if self.weights is None else counted
+
+    @cached_property
+    def _known(self) -> Remembered[Pair, Array]:
+        """The counts of pairs of parts that were used last."""
+        return Remembered(_REMEMBERED // 4, lambda counted: counted.nbytes)
+
+    @cached_property
+    def _parts(self) -> list[_Part]:
+        """The attributes, of which those with few atoms are joined: so few that the counts of two
+        such parts have at most a quarter of the cells that are allowed.
+        """
+        cells = _CELLS_PER_ROW * len(self.label) / (self.classes * self.folds)
+        most = isqrt(int(cells / 4))
+        return [_Part.of(self, own, None) for own in _joined(self.sizes, min(most, _TOGETHER))]
+
+    @cached_property
+    def _part_of(self) -> dict[int, int]:
+        """For each attribute, the index of its part in `_parts`."""
+        return {i: place for place, part in enumerate(self._parts) for i in part.members}
 
     @cached_property
     def _column(self) -> Int32s:
@@ -125,7 +202,7 @@ class AtomRows:
         `rows` are counted, or all.
         """
         # Attributes with few atoms are joined, so that one table counts several pairs at once.
-        parts = [_Part.of(self, members, rows) for members in _together(self.sizes)]
+        parts = [_Part.of(self, members, rows) for members in _joined(self.sizes, _TOGETHER)]
         weights = self.weights if rows is None or self.weights is None else self.weights[rows]
         order = [i for part in parts for i in part.members]
         bounds = np.cumsum([0, *(sum(self.sizes[i] for i in part.members) for part in parts)])
@@ -133,8 +210,11 @@ class AtomRows:
         for own, part in enumerate(parts):
             across = slice(bounds[own], bounds[own + 1])
             for other, second in enumerate(parts[own:], own):
-                key = part.code * second.size + second.code
+                key = part.code.astype(np.int64)
+                key *= second.size
+                key += second.code
                 counted = np.bincount(key, weights=weights, minlength=part.size * second.size)
+                counted = counted.astype(np.float64, copy=False)
                 block = part.added(second.added(counted.reshape(part.size, second.size).T).T)
                 along = slice(bounds[other], bounds[other + 1])
                 total[across, along] = block
@@ -155,8 +235,10 @@ class _Part:
     ----------
     members
         Indices of the attributes.
+    sizes
+        The number of atoms of each attribute.
     code
-        The combination of atoms in each of N rows, shape (N,).
+        The combination of atoms in each of N rows, shape (N,), in the smallest integer type.
     size
         Number of combinations.
     shown
@@ -165,7 +247,8 @@ class _Part:
     """
 
     members: Sequence[int]
-    code: Ints
+    sizes: Sequence[int]
+    code: Integers
     size: int
     shown: Floats | None
 
@@ -181,31 +264,46 @@ class _Part:
                 code *= size
                 code += own
         whole = int(np.prod(sizes))
+        small = narrow(code, whole)
         if len(members) == 1:
-            return cls(members, code, whole, None)
+            return cls(members, sizes, small, whole, None)
         left, shown = np.arange(whole), []
         for size in reversed(sizes):
             left, atom = np.divmod(left, size)
             shown.append(np.arange(size)[:, None] == atom)
         shown.reverse()
-        return cls(members, code, whole, np.concatenate(shown).astype(np.float64))
+        return cls(members, sizes, small, whole, np.concatenate(shown).astype(np.float64))
 
-    def added(self, counted: Array) -> Floats:
+    def added(self, counted: Array) -> Array:
         """Return the number of rows with each atom (set of values) of the attributes, from
         `counted`, the number of rows with each combination of atoms.
         """
-        rows: Floats = np.asarray(counted, dtype=np.float64)
-        return rows if self.shown is None else self.shown @ rows
+        return counted if self.shown is None else self.shown.astype(counted.dtype) @ counted
+
+    def rows(self, attribute: int) -> slice:
+        """Return which rows of `shown` are the atoms of an attribute."""
+        place = self.members.index(attribute)
+        start = sum(self.sizes[:place])
+        return slice(start, start + self.sizes[place])
+
+    def of_members(self, i: int, j: int, counted: Array) -> Array:
+        """Return the number of rows with each pair of atoms of two of the attributes, from
+        `counted`, the number of rows with each combination of atoms, shape (combinations, C).
+        """
+        assert self.shown is not None
+        first, second = self.shown[self.rows(i)], self.shown[self.rows(j)]
+        pairs = (first[:, None] * second).astype(counted.dtype)
+        return np.asarray(pairs @ counted)
 
 
-def _together(sizes: Sequence[int]) -> list[list[int]]:
-    """Divide attributes, given their numbers of atoms (`sizes`), into sets with at most `_TOGETHER`
+def _joined(sizes: Sequence[int], most: int) -> list[list[int]]:
+    """Divide attributes, given their numbers of atoms (`sizes`), into sets with at most `most`
     combinations of atoms (sets of values). An attribute with more atoms is a set by itself.
     """
     parts: list[list[int]] = []
     combined = 1
     for place in sorted(range(len(sizes)), key=lambda i: sizes[i]):
-        if parts and combined * sizes[place] <= _TOGETHER:
+        if parts and combined * sizes[place] <= most:
             parts[-1].append(place)
             combined *= sizes[place]
         else:
