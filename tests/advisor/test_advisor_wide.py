@@ -224,7 +224,7 @@ def test_advice_and_certificate_compare_with_one_reference(
 ) -> None:
     """Of a table that sets attributes aside with its masks, and counts all of them as it stands."""
     monkeypatch.setattr(
-        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=440)
+        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=430)
     )
     draw = np.random.default_rng(2)
     told = draw.random(600)

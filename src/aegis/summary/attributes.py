@@ -15,11 +15,12 @@ thresholds.
 
 Each of the most frequent groups is a level, and all other groups are pooled in one level, which has
 no position in an order. So candidates of ordered attributes also have ranges. A range consists of
-neighbouring groups. Three quarters of the ranges have about equally many rows. The remaining cuts
-are where the numbers within a range differ most: if a few numbers are far larger than all others,
-ranges of equally many rows would not tell these apart, although a linear model depends on them
-most. Ranges depend only on the masked values, so the score of a candidate does not depend on the
-other candidates.
+neighbouring groups, and ranges have about equally many rows. If a few numbers are far larger than
+all others, such ranges would not tell these apart, although a linear model depends on them most. So
+if more than `LONG_TAIL` of the variance is within ranges, only three quarters of the ranges have
+about equally many rows, and the other cuts are where the numbers within a range differ most. Ranges
+depend only on the masked values, so the score of a candidate does not depend on the other
+candidates.
 
 Restrict a summary to fewer candidates without reading the table again.
 
@@ -70,7 +71,7 @@ from aegis.masks import (
 from aegis.measures import LabelSpread, chance_of_share
 from aegis.policy import Attribute, Policy, Role
 from aegis.summary.codes import numbers_of, settle
-from aegis.summary.cuts import cut_further
+from aegis.summary.cuts import cut_further, share_within
 from aegis.summary.model import AttributeSummary, Candidate, SeveralSummaries, Summary, TaskSummary
 from aegis.summary.weights import WeightSums
 
@@ -179,6 +180,10 @@ def atomise(pooled: Sequence[Int32s], size: int) -> tuple[Int32s, list[Int32s]]:
 
 RANGES = 32
 """Largest number of ranges of a candidate."""
+LONG_TAIL = 0.02
+"""Share of a number's variance within ranges of equally many rows; if it is larger, some ranges are
+cut by the numbers. For a normal distribution, the share is 0.01.
+"""
 
 
 def ranges_of(groups: Int32s, counts: Array, max_levels: int, values: pa.Array) -> Int32s:
@@ -212,9 +217,12 @@ def ranges_of(groups: Int32s, counts: Array, max_levels: int, values: pa.Array) 
     known = held > 0
     mean = np.bincount(groups, weights=scaled)[order] / np.maximum(held, 1.0)
     most = max(min(RANGES, max_levels) - (not known.all()), 1)
-    by_rows = most if known.sum() <= most else most - most // 4
+    told = neighbours(rows[known], most)
+    if share_within(told, rows[known], mean[known]) > LONG_TAIL:
+        told = neighbours(rows[known], most - most // 4)
+        told = cut_further(told, rows[known], mean[known], most)
     own = np.full(len(order), -1, dtype=np.int32)
-    own[known] = cut_further(neighbours(rows[known], by_rows), rows[known], mean[known], most)
+    own[known] = told
     own[~known] = own.max(initial=-1) + 1
     ranges = np.empty(len(order), dtype=np.int32)
     ranges[order] = own

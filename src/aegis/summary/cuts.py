@@ -13,6 +13,27 @@ import numpy as np
 from aegis.arrays import Floats, Int32s
 
 
+def share_within(ranges: Int32s, rows: Floats, numbers: Floats) -> float:
+    """Return which share of the variance of the numbers is within ranges, from 0 to 1; 0 if the
+    numbers do not vary.
+
+    `ranges`, `rows` and `numbers` have the range, number of rows and number of each of V ordered
+    groups, shape (V,) each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows, numbers = np.ones(4), np.array([0.0, 1, 3, 4])
+    >>> share_within(np.array([0, 0, 1, 1], dtype=np.int32), rows, numbers)
+    0.1
+    """
+    away = numbers - rows @ numbers / max(float(rows.sum()), 1e-300)
+    held = np.maximum(np.bincount(ranges, rows), 1e-300)
+    left = away - (np.bincount(ranges, rows * away) / held)[ranges]
+    whole = float(rows @ away**2)
+    return float(rows @ left**2) / whole if whole > 0 else 0.0
+
+
 def cut_further(ranges: Int32s, rows: Floats, numbers: Floats, most: int) -> Int32s:
     """Cut ranges of V ordered groups in two until there are `most`, and return the range of each
     group, shape (V,).
