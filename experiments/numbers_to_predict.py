@@ -53,6 +53,11 @@ TABLES: dict[str, tuple[str, list[str]]] = {
     "Wages": ("lwage", []),
     "births14": ("weight", ["lowbirthweight"]),
     "CPSSW8": ("earnings", []),
+    "College": ("Apps", []),  # ISLP; long tails, as are all that follow
+    "Caschool": ("enrltot", ["distcod", "district", "county"]),  # Rdatasets
+    "LAhomes": ("price", []),
+    "SaratogaHouses": ("price", []),
+    "k401ksubs": ("nettfa", ["incsq", "agesq"]),
 }
 """Number to predict, and columns that derive from it or number the rows."""
 

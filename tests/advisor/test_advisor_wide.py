@@ -390,3 +390,26 @@ def test_levels_of_few_rows_are_judged_together() -> None:
     ]
     assert judged_levels(np.array([0.5, 30.0, 9.0]), 0.1).tolist() == [1, 0, 1]
     assert judged_levels(np.array([0.5, 0.5]), 0.1).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("kind", ["class", "number"])
+def test_a_number_without_equal_values_is_judged_as_scores_see_it(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 128 levels, 127 would be the smallest numbers, with a row each."""
+    random = np.random.default_rng(3)
+    table = {f"c{i}": random.normal(size=600) for i in range(6)}
+    label = table["c5"].argsort().argsort() // 63 % 2 + random.normal(0, 0.1, 600)
+    told = label if kind == "number" else np.where(label > 0.5, "yes", "no")
+    rules = {
+        "version": 1,
+        "label": {"column": "y", "kind": "number"} if kind == "number" else "y",
+        "privacy": {"k": 1},
+        "attributes": {n: {"role": "feature", "masks": ["identity"]} for n in table},
+    }
+    monkeypatch.setattr(
+        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=400)
+    )
+    summary = aegis.summarize(pa.table({**table, "y": told}), aegis.load_policy(rules))
+    assert any(attribute.aside for attribute in summary.attributes.values())
+    assert not summary.attributes["c5"].aside

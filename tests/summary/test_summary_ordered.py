@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from aegis.policy import load_policy
 from aegis.summary import RANGES, AttributeSummary, Candidate, merge, summarize
 from aegis.summary.attributes import neighbours
+from aegis.summary.cuts import cut_further
 
 MASKS = [
     "identity",
@@ -153,3 +154,50 @@ def test_what_is_missing_is_a_range_of_its_own():
     ranges = list(by_value(attribute, attribute.unmasked).values())
     assert len(set(ranges[:200])) == 31
     assert ranges[200:] == [31, 31]  # NaN and null
+
+
+skewed = st.lists(st.integers(0, 30).map(lambda n: n**5), min_size=2, max_size=12, unique=True)
+
+
+@given(numbers=skewed, data=st.data())
+def test_each_further_cut_is_the_best_of_all(numbers, data):
+    x = np.sort(np.array(numbers, dtype=np.float64))
+    rows = np.array([data.draw(st.integers(1, 9)) for _ in numbers], dtype=np.float64)
+    ranges = np.zeros(len(x), dtype=np.int32)
+
+    def missed(of):
+        means = np.bincount(of, rows * x) / np.bincount(of, rows)
+        return float(rows @ (x - means[of]) ** 2)
+
+    for most in range(2, len(x) + 1):
+        cuts = [i for i in range(1, len(x)) if ranges[i] == ranges[i - 1]]
+        best = min(missed(ranges + (np.arange(len(x)) >= i)) for i in cuts)
+        ranges = cut_further(ranges, rows, x, most)
+        assert ranges.max() == most - 1
+        assert missed(ranges) == pytest.approx(best, rel=1e-9, abs=1e-6)
+
+
+def test_the_largest_numbers_are_told_apart():
+    column = [*range(2_000), 10_000, 20_000, 40_000, 80_000]
+    attribute = attribute_of(column, 128, ["identity"])
+    told = by_value(attribute, attribute.unmasked)
+    assert len({told[value] for value in column[-4:]} | {told[1_999]}) == 5
+    assert max(told.values()) == RANGES - 1
+
+
+@given(column=values.filter(lambda of: any(v is not None for v in of)), seed=st.integers(0, 9))
+def test_ranges_do_not_depend_on_the_order_of_rows_or_on_infinities(column, seed):
+    numbers = [None if v is None else float(v) ** 3 for v in column] + [float("inf")]
+    other = np.random.default_rng(seed).permutation(len(numbers))
+    first, second = (
+        summarize(
+            pa.table({"a": of, "y": ["p", *["q"] * (len(of) - 1)]}),
+            policy_of(["identity"]),
+            max_levels=6,
+        ).attributes["a"]
+        for of in (
+            pa.array(numbers, pa.float64()),
+            pa.array([numbers[i] for i in other], pa.float64()),
+        )
+    )
+    assert by_value(first, first.unmasked) == by_value(second, second.unmasked)

@@ -15,8 +15,12 @@ thresholds.
 
 Each of the most frequent groups is a level, and all other groups are pooled in one level, which has
 no position in an order. So candidates of ordered attributes also have ranges. A range consists of
-neighbouring groups, and all ranges have about equally many rows. Ranges depend only on the masked
-values, so the score of a candidate does not depend on the other candidates.
+neighbouring groups, and ranges have about equally many rows. If a few numbers are far larger than
+all others, such ranges would not tell these apart, although a linear model depends on them most. So
+if more than `LONG_TAIL` of the variance is within ranges, only three quarters of the ranges have
+about equally many rows, and the other cuts are where the numbers within a range differ most. Ranges
+depend only on the masked values, so the score of a candidate does not depend on the other
+candidates.
 
 Restrict a summary to fewer candidates without reading the table again.
 
@@ -67,6 +71,7 @@ from aegis.masks import (
 from aegis.measures import LabelSpread, chance_of_share
 from aegis.policy import Attribute, Policy, Role
 from aegis.summary.codes import numbers_of, settle
+from aegis.summary.cuts import cut_further, share_within
 from aegis.summary.model import AttributeSummary, Candidate, SeveralSummaries, Summary, TaskSummary
 from aegis.summary.weights import WeightSums
 
@@ -174,14 +179,16 @@ def atomise(pooled: Sequence[Int32s], size: int) -> tuple[Int32s, list[Int32s]]:
 
 
 RANGES = 32
-"""Largest number of ranges of a candidate. Only linear models would gain from more ranges, and they
-already have the levels.
+"""Largest number of ranges of a candidate."""
+LONG_TAIL = 0.02
+"""Share of a number's variance within ranges of equally many rows; if it is larger, some ranges are
+cut by the numbers. For a normal distribution, the share is 0.01.
 """
 
 
 def ranges_of(groups: Int32s, counts: Array, max_levels: int, values: pa.Array) -> Int32s:
-    """Return the range of each of the V values, shape (V,). A range joins neighbouring groups, and
-    all ranges have about equally many rows. Ranges are numbered in the order of the values.
+    """Return the range of each of the V values, shape (V,). A range joins neighbouring groups (see the
+    module). Ranges are numbered in the order of the values.
 
     A group is ordered by the mean rank of its values, which does not depend on their rows. Groups
     with only missing values form the last range.
@@ -201,11 +208,21 @@ def ranges_of(groups: Int32s, counts: Array, max_levels: int, values: pa.Array) 
         return groups
     place = np.bincount(groups, weights=np.arange(len(groups))) / np.bincount(groups)
     order = np.argsort(place, kind="stable")
-    rows = np.bincount(groups, weights=counts)[order]
-    known = np.bincount(groups, weights=~np.isnan(numbers_of(values)))[order] > 0
-    most = min(RANGES, max_levels) - (not known.all())
+    rows = np.bincount(groups, weights=counts)[order].astype(np.float64)
+    numbers = numbers_of(values)
+    finite = np.isfinite(numbers)
+    size = np.abs(numbers[finite]).max(initial=0.0) or 1.0  # so that no sum overflows
+    scaled = np.nan_to_num(np.clip(numbers / size, -1.0, 1.0))
+    held = np.bincount(groups, weights=~np.isnan(numbers))[order]
+    known = held > 0
+    mean = np.bincount(groups, weights=scaled)[order] / np.maximum(held, 1.0)
+    most = max(min(RANGES, max_levels) - (not known.all()), 1)
+    told = neighbours(rows[known], most)
+    if share_within(told, rows[known], mean[known]) > LONG_TAIL:
+        told = neighbours(rows[known], most - most // 4)
+        told = cut_further(told, rows[known], mean[known], most)
     own = np.full(len(order), -1, dtype=np.int32)
-    own[known] = neighbours(rows[known], max(most, 1))
+    own[known] = told
     own[~known] = own.max(initial=-1) + 1
     ranges = np.empty(len(order), dtype=np.int32)
     ranges[order] = own
@@ -620,7 +637,10 @@ def told_and_chance(
     one level (`judged_levels`).
     """
     groups = attribute.unmasked.groups
-    level = pool(groups, attribute.joint.sum(axis=1), max_levels)
+    if attribute.kind.ordered:
+        level = ranges_of(groups, attribute.counts, max_levels, attribute.values)
+    else:
+        level = pool(groups, attribute.joint.sum(axis=1), max_levels)
     joint = np.zeros((int(level.max(initial=0)) + 1, attribute.joint.shape[1]))
     np.add.at(
         joint, level, attribute.joint if weights is None else weights.in_rows(attribute.joint)

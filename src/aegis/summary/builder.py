@@ -426,7 +426,7 @@ class Builder:
         assert self._deviations is not None
         number, weight = self._deviations
         atom = attribute.atoms[self.coded.codes[attribute.name][self.coded.labelled]]
-        level = attribute.unmasked.levels[atom]
+        level = attribute.unmasked.scored[atom]
         rows, sums = np.bincount(level, weight), np.bincount(level, weight * number)
         between = float((sums[rows > 0] ** 2 / rows[rows > 0]).sum())
         whole, freedom = float((weight * number**2).sum()), len(number) - np.count_nonzero(rows)

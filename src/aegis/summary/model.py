@@ -137,11 +137,18 @@ class Candidate:
         return int(self.levels.max(initial=-1)) + 1
 
     @property
+    def scored(self) -> Int32s:
+        """The part of each atom that predictions of the accuracy of models use, shape (A,): its range
+        if the values are ordered, otherwise its level.
+        """
+        return self.levels if self.ranges is None else self.ranges
+
+    @property
     def n_columns(self) -> int:
         """The number of columns that stand for the attribute when the accuracy of models is
-        predicted: its number of ranges if the values are ordered, otherwise its number of levels.
+        predicted.
         """
-        return self.n_levels if self.ranges is None else int(self.ranges.max(initial=-1)) + 1
+        return int(self.scored.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True, eq=False)
