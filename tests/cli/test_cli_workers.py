@@ -8,6 +8,8 @@ def ended(*_):
 
 
 def test_a_worker_that_is_ended_ends_well(shell, monkeypatch):
+    account = ("ann", "--roles", "admin", "--password", "seven green lamps on a hill")
+    assert shell("catalog", "account", *account, "--database", "catalog.db").code == 0
     monkeypatch.setattr("aegis.service.worker.Worker.once", ended)
     result = shell("worker", "--database", "catalog.db")
     assert result.code == 0

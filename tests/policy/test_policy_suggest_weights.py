@@ -54,18 +54,6 @@ def test_weights_of_bodies_differ_less_than_weights_of_a_survey() -> None:
     assert "# weight: weight" not in of_bodies.yaml
 
 
-def test_weights_of_cars_in_pounds_are_no_weights_of_persons() -> None:
-    """As in the table of car models by Quinlan: 1,613 to 5,140 pounds, half of them below 2,804."""
-    pounds = np.linspace(1_613, 5_140, ROWS).round().astype(int)
-    of_cars = aegis.init_policy(table(weight=pounds, mpg=np.arange(ROWS) % 30), label="y")
-    assert "# weight: weight" not in of_cars.yaml
-    assert "weight" in [attribute.name for attribute in of_cars.policy.features]
-    of_persons = aegis.init_policy(
-        table(weight=np.linspace(500, 9_000, ROWS).astype(int)), label="y"
-    )
-    assert "# weight: weight" in of_persons.yaml
-
-
 def test_named_weights_are_in_the_policy_and_not_released() -> None:
     rows = table(pw=np.arange(ROWS) + 0.5)
     proposed = aegis.init_policy(rows, label="y", weight="pw")

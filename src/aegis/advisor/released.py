@@ -210,19 +210,21 @@ class KeptRows:
             error = error_of(self.scorer, self.choice, measure)
             columns = columns_of(self.scorer, self.choice, measure, whole)
             leaks = label_leaks(self.scorer.summary, self.choice)
+        rows = whole.summary.rows
+        table_rows = rows if self.scorer is None or self.scorer.summary.rows < rows else None
         figure = UtilityFigure.of(
             measure,
             value,
             reference,
             whole.label_rows,
-            table_rows=whole.summary.rows,
+            table_rows=table_rows,
             stderr=error,
             lost_classes=self.lost,
             columns=columns,
             leaks=leaks,
         )
         number = None if self.scorer is None else self.scorer.summary.number
-        return figure.with_errors(number, whole.summary.number, whole.summary.rows)
+        return figure.with_errors(number, whole.summary.number, table_rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -118,12 +118,12 @@ def columns_of(
     if Need.COLUMNS not in measure.needs:
         return {}
     released, unmasked = scorer.columns(choice), whole.columns(whole.unmasked)
-    figures = {}
+    rows, figures = whole.summary.rows, {}
     for name, role in whole.column_roles.items():
         score, explained = released.get(name, (0.0, 0.0))
-        before, before_explained = (
-            coarse(score, whole.summary.rows) for score in unmasked.get(name, (0.0, 0.0))
-        )
+        before, before_explained = unmasked.get(name, (0.0, 0.0))
+        if scorer.summary.rows < rows:
+            before, before_explained = coarse(before, rows), coarse(before_explained, rows)
         figures[name] = ColumnFigure(
             role.weight, score, before, explained, before_explained, role.left_out, role.twins
         )
@@ -335,7 +335,7 @@ class UtilityFigure:
         computed.
 
         `label_rows` are the rows of each label class, on which the score of a constant prediction
-        depends. `more` are other fields. For the figure of a release, `table_rows` is the number of
+        depends. `more` are other fields. If a release suppresses rows, `table_rows` is the number of
         rows of the unmasked table: the reference then has so few digits that nobody can compute
         from it which values a suppressed row has (`coarse`).
         """

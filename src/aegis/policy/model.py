@@ -642,11 +642,8 @@ class Policy:
         >>> policy.drawn_from(None) is policy
         True
         """
-        return (
-            self
-            if population is None
-            else replace(self, population=self.privacy.comparing(population))
-        )
+        drawn = None if population is None else self.privacy.comparing(population)
+        return self if drawn is None else replace(self, population=drawn)
 
     def without(self, names: Iterable[str]) -> Policy:
         """Return a copy of the policy that ignores these attributes, so that Aegis neither scores

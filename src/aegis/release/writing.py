@@ -505,17 +505,20 @@ def _shows_list(output: Source, name: str, mask: Mask) -> bool:
     return all(among(str(text_of(value)), shown) for value in values)
 
 
-def _same_groups(one: Mask, other: Mask) -> bool:
+def _same_groups(mask: Mask, other: Mask) -> bool:
     """Return whether two fitted masks differ at most in the order of their lists of values."""
 
-    def listed(mask: Mask) -> list[tuple[str, dict[str, Any]]]:
-        parts = [(part.name, part.parameters()) for part in parts_of(mask)]
+    def listed(fitted: Mask) -> list[tuple[str, dict[str, Any]]]:
+        parts = [(part.name, part.parameters()) for part in parts_of(fitted)]
         return [
-            (name, own | ({"values": sorted(map(str, own["values"]))} if "values" in own else {}))
-            for name, own in parts
+            (
+                name,
+                more | ({"values": sorted(map(str, more["values"]))} if "values" in more else {}),
+            )
+            for name, more in parts
         ]
 
-    return listed(one) == listed(other)
+    return listed(mask) == listed(other)
 
 
 _NUMERIC = (Kind.INTEGER, Kind.NUMBER)

@@ -41,10 +41,6 @@ UNEQUAL = 30
 """If a tenth of the numbers are at least this many times another tenth, and some are above
 `MOST_KILOGRAMS`, a column called weight does not contain weights of bodies.
 """
-UNLIKE = 4
-"""If numbers above `MOST_KILOGRAMS` are whole, and a tenth of them is less than this many times another
-tenth, a column called weight may contain weights of cars, in pounds, or of newborns, in grams.
-"""
 LEAST_RELATIVE, MOST_RELATIVE = 0.5, 20
 """Weights of a survey with a mean of 1 have a median from the first number to 1, as most are right-skewed,
 and a 99 % quantile of at most the second.
@@ -103,8 +99,7 @@ def is_likely_weight(facts: ColumnFacts) -> bool:
     )
     unequal = high >= UNEQUAL * low and highest > MOST_KILOGRAMS
     relative = facts.fractional and LEAST_RELATIVE <= middle <= 1 and 1 < highest <= MOST_RELATIVE
-    persons = middle > MOST_KILOGRAMS and (facts.fractional or high >= UNLIKE * low)
-    return persons or unequal or relative
+    return middle > MOST_KILOGRAMS or unequal or relative
 
 
 MOST_SHOWN = 40
