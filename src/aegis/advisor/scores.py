@@ -363,13 +363,14 @@ def _unchanged(value: T) -> T:
 
 
 def coarse(score: float, rows: int) -> float:
-    """Return a score of unreleased rows with so few digits that readers cannot tell the values of a
-    row from it.
+    """Return a score of unreleased rows with so few digits that readers learn little about a row
+    from it.
 
     One row changes a score by about one part in `rows`, the number of rows of the table. If a
     certificate stated all digits, a reader could compute the score of each guess of a suppressed
     row, and compare. The result has two significant digits for tables below 3,000 rows, and one
-    more for each ten times as many rows.
+    more for each ten times as many rows. Of 144 guesses, 6 to 60 then fitted a table of 60 rows,
+    and 45 to 132 a table of 300 rows (decision 0126).
 
     Examples
     --------

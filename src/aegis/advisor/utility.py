@@ -336,8 +336,8 @@ class UtilityFigure:
 
         `label_rows` are the rows of each label class, on which the score of a constant prediction
         depends. `more` are other fields. If a release suppresses rows, `table_rows` is the number of
-        rows of the unmasked table: the reference then has so few digits that nobody can compute
-        from it which values a suppressed row has (`coarse`).
+        rows of the unmasked table: the reference is then rounded, so that it says little about
+        the values of a suppressed row (`coarse`).
         """
         reference = reference if table_rows is None else coarse(reference, table_rows)
         percent = utility_kept(value, reference, measure, label_rows)
