@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from aegis.policy import load_policy
 from aegis.summary import RANGES, AttributeSummary, Candidate, merge, summarize
 from aegis.summary.attributes import neighbours
-from aegis.summary.cuts import cut_further
+from aegis.summary.cuts import cut_further, share_within
 
 MASKS = [
     "identity",
@@ -183,6 +184,19 @@ def test_the_largest_numbers_are_told_apart():
     told = by_value(attribute, attribute.unmasked)
     assert len({told[value] for value in column[-4:]} | {told[1_999]}) == 5
     assert max(told.values()) == RANGES - 1
+
+
+@pytest.mark.parametrize("shape", ["uniform", "normal", "exponential"])
+def test_ranges_of_the_usual_distributions_lose_little_variance(shape):
+    shares = (np.arange(2_000) + 0.5) / 2_000
+    numbers = {
+        "uniform": shares,
+        "normal": np.array([NormalDist(100, 15).inv_cdf(share) for share in shares]),
+        "exponential": -np.log(1 - shares),
+    }[shape]
+    attribute = attribute_of(numbers.tolist(), 128, ["identity"])
+    ranges = np.array(list(by_value(attribute, attribute.unmasked).values()), dtype=np.int32)
+    assert share_within(ranges, np.ones(2_000), numbers) < 0.003
 
 
 @given(column=values.filter(lambda of: any(v is not None for v in of)), seed=st.integers(0, 9))

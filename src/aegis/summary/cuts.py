@@ -1,7 +1,7 @@
 """Cut ranges of ordered numbers in two, where the numbers within a range differ most.
 
-Of numbers with a long tail, ranges of equally many rows join the largest numbers with much smaller
-ones. A linear model depends most on these largest numbers.
+Ranges of equally many rows join the largest numbers with much smaller ones, if numbers have a long
+tail or a normal distribution. A linear model depends most on these largest numbers.
 """
 
 from __future__ import annotations
