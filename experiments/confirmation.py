@@ -7,7 +7,8 @@ minimises, of each configuration as it is, nothing suppressed.
 
     AEGIS_RDATASETS=FOLDER AEGIS_FURTHER=FOLDER python experiments/confirmation.py --stores FOLDER [--data NAME,...]
 
-With `--train` it only trains. Tables scored before stay in the results.
+With `--train` it only trains. Tables scored before stay in the results. The results of a later version of
+the scores get a suffix: `--suffix _again`.
 """
 
 from __future__ import annotations
@@ -157,6 +158,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--data", default=",".join(RESERVE))
     parser.add_argument("--stores", type=Path, required=True, help="folder of trainings")
     parser.add_argument("--train", action="store_true", help="only train")
+    parser.add_argument("--suffix", default="", help="of the result files, such as _again")
     given = parser.parse_args(argv)
     for name in given.data.split(","):
         if given.train:
@@ -164,15 +166,16 @@ def main(argv: list[str] | None = None) -> None:
             metrics_of(rows, choices, given.stores / f"store_{name}.jsonl")
         else:
             judgements, pairs = compared(name, given.stores)
-            add_csv(f"{NAME}_calibration", pairs)
-            told = add_csv(NAME, judgements)
+            stem = NAME + given.suffix
+            add_csv(f"{stem}_calibration", pairs)
+            told = add_csv(stem, judgements)
             means = [
                 one
                 for models in GROUPS
                 for reference in (DEFAULT, PROXY)
                 for one in against(told, models, reference)
             ]
-            write_json(NAME, {"means": means})
+            write_json(stem, {"means": means})
         print(name, flush=True)
 
 

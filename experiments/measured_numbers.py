@@ -208,14 +208,21 @@ def said(rows: Sequence[dict[str, Any]]) -> str:
     return f"{line}; Spearman of {len(masked)} masked: former {ranks[0]:.3f} now {ranks[1]:.3f}"
 
 
-def asked(argv: list[str] | None, tables: Mapping[str, object], *, rows: int) -> argparse.Namespace:
-    """Return the folder, the tables, and how many rows and configurations of each."""
+def parser_of(tables: Mapping[str, object], *, rows: int) -> argparse.ArgumentParser:
+    """Return the arguments: the folder, the tables, and how many rows and configurations of each."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", choices=[*tables, []])
     parser.add_argument("--rows", type=int, default=rows)
     parser.add_argument("--configurations", type=int, default=24)
     parser.add_argument("--seed", type=int, default=0)
+    return parser
+
+
+def asked(
+    parser: argparse.ArgumentParser, argv: list[str] | None, tables: Mapping[str, object]
+) -> argparse.Namespace:
+    """Return the arguments; without names, all tables."""
     given = parser.parse_args(argv)
     given.names = given.names or list(tables)
     return given
@@ -223,7 +230,7 @@ def asked(argv: list[str] | None, tables: Mapping[str, object], *, rows: int) ->
 
 def main(argv: list[str] | None = None) -> None:
     """Compare the scores on the tables that are asked for."""
-    given = asked(argv, TABLES, rows=3_000)
+    given = asked(parser_of(TABLES, rows=3_000), argv, TABLES)
     every: list[dict[str, Any]] = []
     for name in given.names:
         table = read(given.folder, name, given.rows, given.seed)

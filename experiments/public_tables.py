@@ -153,6 +153,20 @@ def confirmation_table() -> list[str]:
     return lines
 
 
+def again_table() -> list[str]:
+    """Return a row for each table that was ranked again by a later version of the scores, and their means:
+    the expected AUC then and now, the former default now, a proxy, and what halves of the splits agree.
+    """
+    former, now = _read("confirmation"), _read("confirmation_again")
+    names = list(dict.fromkeys(row["data"] for row in now))
+    lines = []
+    for title, ours in [(TABLES[n], [n]) for n in names] + [("**mean**", names)]:
+        then, own = ([r for r in rows if r["data"] in ours] for rows in (former, now))
+        scores = [_figures(own, chooser) for chooser in ("held-out-auc", DEFAULT, PROXY)]
+        lines.append(_line([title, _figures(then, "held-out-auc"), *scores, _ceiling(own)]))
+    return lines
+
+
 def _told(models: str, reference: str) -> dict[str, dict[str, float]]:
     told = json.loads((SUMMARIES / "confirmation.json").read_text())
     return {
@@ -225,7 +239,7 @@ def _alone(rows: Rows) -> str:
 
 
 def _ceiling(rows: Rows) -> str:
-    ceilings = {r["model"]: float(r["ceiling"]) for r in rows if r["model"] in MODELS}
+    ceilings = {(r["data"], r["model"]): float(r["ceiling"]) for r in rows if r["model"] in MODELS}
     return f"{mean(ceilings.values()):.2f}"
 
 
@@ -282,7 +296,7 @@ def main() -> None:
     groups = (" ".join(MODELS), "lr")
     tables = [confirmation_table(), *map(chooser_table, groups), model_table(), rare_table()]
     tables += map(kind_table, KINDS)
-    for table in (*tables, *map(optima_table, rules), ahead_table()):
+    for table in (*tables, *map(optima_table, rules), ahead_table(), again_table()):
         print("\n".join(table), end="\n\n")
 
 

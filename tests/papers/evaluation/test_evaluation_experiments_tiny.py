@@ -37,6 +37,7 @@ TABLES = (
     "mo_obam_f1_tables",
     "mo_obam_members_tables",
     "mo_obam_tables",
+    "numbers_tables",
     "paper_tables",
     "protected_tables",
     "public_tables",

@@ -1,0 +1,189 @@
+"""Print the tables of docs/experiments.md on numbers to predict, from the result of numbers_to_predict.py.
+
+    python experiments/numbers_tables.py [FILE]
+
+FILE is `experiments/summaries/numbers_to_predict.csv` if it is not given.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Callable
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import spearmanr
+
+SUMMARY = Path(__file__).parent / "summaries" / "numbers_to_predict.csv"
+Floats = npt.NDArray[np.float64]
+Lines = list[dict[str, str]]
+MODELS = ("ridge", "boosting", "forest")
+LARGEST = 0.02
+"""Difference of R2 within which a stated R2 counts as reached."""
+
+
+def tables(file: Path) -> dict[str, Lines]:
+    """Return the lines of the result by table."""
+    found: dict[str, Lines] = {}
+    with file.open(newline="") as opened:
+        for line in csv.DictReader(opened):
+            found.setdefault(line["data"], []).append(line)
+    return found
+
+
+def masked_of(file: Path) -> dict[str, Lines]:
+    """Return the random configurations of each table that has some."""
+    every = {
+        name: [line for line in lines if line["configuration"] not in ("0", "released")]
+        for name, lines in tables(file).items()
+    }
+    return {name: lines for name, lines in every.items() if lines}
+
+
+def figures(lines: Lines, name: str) -> Floats:
+    """Return one figure of each configuration."""
+    return np.array([float(line[name]) for line in lines])
+
+
+def of_models(lines: Lines, division: str = "") -> Floats:
+    """Return R2 of each model, such as with the division "folds 0", and last their mean, shape (4, N)."""
+    own = np.stack([figures(lines, f"{model} {division}".strip()) for model in MODELS])
+    return np.vstack([own, own.mean(axis=0)])
+
+
+def halves(lines: Lines, kind: str) -> tuple[Floats, Floats]:
+    """Return R2 of the models under two divisions into folds, or on two halves of the rows."""
+    return of_models(lines, f"{kind} 0"), of_models(lines, f"{kind} 1")
+
+
+def rank(one: Floats, other: Floats) -> float:
+    """Return Spearman's rank correlation; 0 if one of both is constant."""
+    return float(np.nan_to_num(spearmanr(one, other)[0]))
+
+
+def stated_table(file: Path = SUMMARY) -> list[str]:
+    """Return a row for each table: what is stated and what models reach, unmasked and released."""
+    rows = []
+    for name, lines in tables(file).items():
+        shown = [
+            f"{float(line[of]):.3f}"
+            for line in lines
+            if line["configuration"] in ("0", "released")
+            for of in ("stated", *MODELS)
+        ]
+        shown += ["-"] * (8 - len(shown))
+        rows.append(_line([name, f"{int(lines[0]['rows']):,}", *shown]))
+    return rows
+
+
+RANKS: dict[str, Callable[[Lines], list[float]]] = {
+    "score": lambda lines: [rank(figures(lines, "stated"), own) for own in of_models(lines)[:3]],
+    "score, mean": lambda lines: [rank(figures(lines, "stated"), of_models(lines)[3])],
+    "same model": lambda lines: _agreed(lines, "folds"),
+    "other rows": lambda lines: _agreed(lines, "rows"),
+    "another model": lambda lines: _crossed(lines),
+    "all three": lambda lines: _by_mean(lines),
+}
+"""Rank correlations of a table: of our score, and of what trained models say."""
+
+
+def rank_table(file: Path = SUMMARY) -> list[str]:
+    """Return a row for each table, and the means: how well the score ranks, and trained models would."""
+    rows, every = [], []
+    for name, lines in masked_of(file).items():
+        own = [of(lines) for of in RANKS.values()]
+        every.append([float(np.mean(values)) for values in own])
+        rows.append(_line([name, *(" / ".join(f"{v:.2f}" for v in of) for of in own)]))
+    return [*rows, _line(["**mean**", *(f"{v:.2f}" for v in np.mean(every, axis=0))])]
+
+
+def _agreed(lines: Lines, kind: str) -> list[float]:
+    return [rank(*both) for both in zip(*(own[:3] for own in halves(lines, kind)), strict=True)]
+
+
+def _crossed(lines: Lines) -> list[float]:
+    """Return the mean rank correlation of one model with another, under another division into folds."""
+    first, second = halves(lines, "folds")
+    return [float(np.mean([rank(first[a], second[b]) for a, b in permutations(range(3), 2)]))]
+
+
+def _by_mean(lines: Lines) -> list[float]:
+    """Return the rank correlation of the mean of the models with each model, under another division."""
+    first, second = halves(lines, "folds")
+    both = ((first, second), (second, first))
+    return [float(np.mean([rank(a[3], b[m]) for a, b in both])) for m in range(3)]
+
+
+def lost_table(file: Path = SUMMARY) -> list[str]:
+    """Return a row for each table, and the means: the points of R2 that first choices lose.
+
+    Choosers know one division into folds: the score, the mean of the three models, and each model. The
+    best configuration on this division and the first choice are compared by the mean of the three models
+    on the other division, so no chooser profits from the luck of a division.
+    """
+    rows, every = [], []
+    for name, lines in masked_of(file).items():
+        divisions = halves(lines, "folds")
+        lost = []
+        for known, tested in (divisions, divisions[::-1]):
+            best = tested[3][int(known[3].argmax())]
+            said = [figures(lines, "stated"), *known[:3]]
+            lost.append([100 * (best - tested[3][int(own.argmax())]) for own in said])
+        every.append(np.mean(lost, axis=0))
+        rows.append(_line([name, *(f"{v:.2f}" for v in every[-1])]))
+    return [*rows, _line(["**mean**", *(f"{v:.2f}" for v in np.mean(every, axis=0))])]
+
+
+def apart(file: Path = SUMMARY) -> list[str]:
+    """Return sentences on how far stated figures are from trained ones."""
+    found = []
+    for kind in ("0", "released"):
+        own = [
+            line
+            for lines in tables(file).values()
+            for line in lines
+            if line["configuration"] == kind
+        ]
+        reached = of_models(own)[:3]
+        best = figures(own, "stated") - reached.max(axis=0)
+        pairs = {"best model": best, "ridge": figures(own, "stated") - reached[0]}
+        if kind == "0":
+            pairs["ridge, by the score for linear models"] = figures(own, "(lr)") - reached[0]
+        for model, away in pairs.items():
+            found.append(
+                f"{kind}, {len(own)} tables, stated less {model}: median {np.median(away):.3f}, median size"
+                f" {np.median(np.abs(away)):.3f}, from {away.min():.3f} to {away.max():.3f}, within {LARGEST}:"
+                f" {int((np.abs(away) <= LARGEST).sum())}"
+            )
+    return found
+
+
+def misplaced(file: Path = SUMMARY) -> list[str]:
+    """Return a row for each table: the configuration whose place by the score is most wrong, and its places."""
+    rows = []
+    for name, lines in masked_of(file).items():
+        scores = (figures(lines, "stated"), *of_models(lines))
+        places = [(-own).argsort(kind="stable").argsort() + 1 for own in scores]
+        worst = int(np.abs(places[0] - places[-1]).argmax())
+        shown = [str(own[worst]) for own in places[:4]]
+        rows.append(_line([name, lines[worst]["configuration"], *shown]))
+    return rows
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Print all tables."""
+    names = sys.argv[1:] if argv is None else argv
+    file = Path(names[0]) if names else SUMMARY
+    for table in (stated_table, rank_table, lost_table, misplaced, apart):
+        print("\n".join(table(file)), end="\n\n")
+
+
+if __name__ == "__main__":
+    main()
