@@ -122,8 +122,8 @@ def columns_of(
     for name, role in whole.column_roles.items():
         score, explained = released.get(name, (0.0, 0.0))
         before, before_explained = unmasked.get(name, (0.0, 0.0))
-        if scorer.summary.rows < rows:
-            before, before_explained = coarse(before, rows), coarse(before_explained, rows)
+        before = coarse(before, rows, score)
+        before_explained = coarse(before_explained, rows, explained)
         figures[name] = ColumnFigure(
             role.weight, score, before, explained, before_explained, role.left_out, role.twins
         )
@@ -335,11 +335,11 @@ class UtilityFigure:
         computed.
 
         `label_rows` are the rows of each label class, on which the score of a constant prediction
-        depends. `more` are other fields. If a release suppresses rows, `table_rows` is the number of
+        depends. `more` are other fields. For the figure of a release, `table_rows` is the number of
         rows of the unmasked table: the reference is then rounded, so that it says little about
-        the values of a suppressed row (`coarse`).
+        the values that masks and suppression hide (`coarse`).
         """
-        reference = reference if table_rows is None else coarse(reference, table_rows)
+        reference = reference if table_rows is None else coarse(reference, table_rows, value)
         percent = utility_kept(value, reference, measure, label_rows)
         return cls(measure.name, value, reference, utility_kept=percent, **more)
 
@@ -384,9 +384,10 @@ class UtilityFigure:
         if number is None or reference is None or MEASURES.get(self.measure).unit != "R2":
             return self
         unmasked = reference["deviation"] * math.sqrt(max(1 - self.reference, 0.0))
+        rmse = number["deviation"] * math.sqrt(max(1 - self.value, 0.0))
         errors = NumberErrors(
-            rmse=number["deviation"] * math.sqrt(max(1 - self.value, 0.0)),
-            reference_rmse=unmasked if table_rows is None else coarse(unmasked, table_rows),
+            rmse=rmse,
+            reference_rmse=unmasked if table_rows is None else coarse(unmasked, table_rows, rmse),
             one_row=number.get("one_row"),
         )
         return replace(self, number=errors)
