@@ -35,6 +35,7 @@ from aegis.measures import (
     chosen_measure,
 )
 from aegis.measures.cooccurrence import UNLABELLED_MEASURE
+from aegis.measures.several import in_words
 from aegis.policy.labels import MUCH_IN_ONE_ROW
 from aegis.summary import Summary
 from aegis.words import Quoting, alike, counted, json_fields, jsonable, percent, unquoted
@@ -286,7 +287,7 @@ class UtilityFigure:
         Standard error of the value; None if it was not computed.
     rows
         `released`: measured on the rows of the release. `all`: measured for the masks on all rows,
-        because the released rows are not available.
+        because the advice did not mask the rows.
     lost_classes
         Label classes that have no row in the release, and their numbers of rows in the unmasked
         table. A certificate states only how many such classes there are.
@@ -418,8 +419,10 @@ class UtilityFigure:
     @property
     def detail(self) -> str:
         """The score of the release and the score of the reference in words, such as "held-out-auc
-        0.91 of 0.92 unmasked".
+        0.91 of 0.92 unmasked". For a share, only what it is, because the unmasked table keeps all.
         """
+        if MEASURES.get(self.measure).unit == "share":
+            return in_words(self.measure)
         name = _COLUMNS_PREDICTED if self.measure == UNLABELLED_MEASURE else self.measure
         return f"{name} {self._compared}{self.errors}{self.why_better}"
 
@@ -563,8 +566,8 @@ class UtilityFigure:
         if self.rows is Rows.ALL and suppressed_rows:
             said.append(
                 "utility kept is measured on all rows, including "
-                f"{counted(suppressed_rows, 'row')} that the release suppresses, because the released "
-                "rows are not available. The certificate states it for the released rows"
+                f"{counted(suppressed_rows, 'row')} that the release suppresses. The certificate states it "
+                "for the released rows"
             )
         if self.number is not None:
             said += self.number.caveats()
