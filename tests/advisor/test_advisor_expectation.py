@@ -132,6 +132,7 @@ def test_a_label_class_that_vanishes_comes_first_among_the_warnings(tmp_path):
     assert from_summary.warnings[0].startswith(said)
     assert from_summary.utility.rows == "all"
     assert "utility kept is measured on all rows" in from_summary.warnings[1]
+    assert "available" not in from_summary.warnings[1]
 
 
 def test_a_release_that_scores_better_without_hard_classes_says_so():

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from cli_support import plain
 
+from aegis.advisor.utility import UtilityFigure
 from aegis.cli.files import repeated
 from aegis.sources import limit_memory
 from aegis.sources.embedded import limits
@@ -81,6 +82,26 @@ def test_advise_suggests_what_it_recommended(options, shell, folder):
     audit = suggested(made.out)
     assert audit[0] == "audit"
     assert shell(*audit).code == 0
+
+
+LABELS = """\
+version: 1
+labels: [{column: age, kind: number}, income]
+privacy: {k: 5, suppression: 0.1}
+attributes:
+  sex: {role: quasi-identifier, masks: [identity, suppress]}
+  zip: {role: quasi-identifier, masks: [{blur: {keep: 3}}, {blur: {keep: 2}}, suppress]}
+"""
+
+
+def test_the_share_that_labels_keep_is_said_in_words(shell, folder):
+    folder.joinpath("labels.yaml").write_text(LABELS)
+    words = ("advise", "table.csv", "-p", "labels.yaml", "-o", "labels-best.yaml", "--force")
+    told = shell(*words, "--generate", "3", "--explain").out
+    assert "score: mean share kept of all rows, before any row is suppressed.\n" in told
+    made = shell("apply", "table.csv", "-p", "labels.yaml", "-c", "labels-best.yaml", "-o", "o.csv")
+    assert "share-kept" not in shell(*words).out + made.out
+    assert UtilityFigure("share-kept(mean)", 0.97, 1.0).detail == "mean share kept"
 
 
 def test_from_a_summary_the_table_is_left_to_name(shell):

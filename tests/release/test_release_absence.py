@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aegis
-from aegis.advisor.composition import compose, summary_after, summary_of
+from aegis.advisor.composition import compose, read_release, summary_after, summary_of
 from aegis.cli.main import run
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.masks import parse_mask
-from aegis.policy import Configuration, Policy, load_policy
+from aegis.policy import Configuration, Policy, Role, load_policy
 from aegis.release import Release, apply
 from aegis.study import Study
 
@@ -240,3 +242,56 @@ def test_missing_rows_cost_the_smallest_class_beside_them():
         apply(data, tight, shown, after=[hidden])
     together = compose(aegis.summarize(data, tight), [hidden, shown], tight.privacy)
     assert not together.admissible
+
+
+EARLIER = Configuration("first", OTHERS | {n: parse_mask("identity") for n in MASKS})
+LATER = Configuration(
+    "second",
+    OTHERS | {"a": parse_mask({"bucketize": {"width": 3}}), "b": parse_mask("identity")},
+)
+
+
+def certified(folder: Path, data: pa.Table, rules: Policy) -> Configuration:
+    """Make the earlier release, and return what its certificate tells about it."""
+    paper = folder / "first.json"
+    apply(data, rules, EARLIER, output=folder / "first.csv", certificate=paper)
+    return read_release(paper, rules)
+
+
+@pytest.mark.parametrize("weaker", [{"k": 2}, {"l_diversity": {"attribute": "s", "l": 2}}])
+def test_a_release_under_a_weaker_rule_is_not_taken_for_one_under_this_rule(tmp_path, weaker):
+    """The first release shows rows in classes of 2 and 3. Under this rule, it would lack them, and
+    the second release would show them in classes that only seem to be large enough.
+    """
+    data, strict = table(80, 1), policy({"k": 4, "suppression": 0.6})
+    first = certified(tmp_path, data, policy({**weaker, "suppression": 0.6}))
+    plain = apply(data, policy({**weaker, "suppression": 0.6}), EARLIER)
+    unaware = apply(data, strict, LATER, after=[replace(first, certified={})])
+    assert lonely([plain, unaware], {"k": 4})
+    with pytest.raises(PolicyError, match="another rule"):
+        apply(data, strict, LATER, after=[first])
+    with pytest.raises(PolicyError, match="another rule"):
+        compose(summary_of(data, strict, [first, LATER]), [first, LATER], strict.privacy)
+    with pytest.raises(PolicyError, match="another rule"):
+        summary_after(data, strict, [first])
+
+
+def test_a_release_under_a_stronger_rule_is_taken_into_account(tmp_path):
+    data, strict = table(120, 1), policy({"k": 3, "suppression": 0.6})
+    strong = policy({"k": 6, "suppression": 0.6})
+    first = certified(tmp_path, data, strong)
+    made = [apply(data, strong, EARLIER), apply(data, strict, LATER, after=[first])]
+    assert made[0].suppressed_rows > apply(data, strict, EARLIER).suppressed_rows
+    assert lonely(made, {"k": 3}) == []
+
+
+def test_a_release_of_other_quasi_identifiers_or_rows_is_refused(tmp_path):
+    data, rules = table(80, 1), policy({"k": 3, "suppression": 0.6})
+    first = certified(tmp_path, data, rules)
+    attributes = dict(rules.attributes)
+    attributes["b"] = replace(attributes["b"], role=Role.FEATURE)
+    fewer = replace(rules, attributes=attributes)
+    with pytest.raises(PolicyError, match="other quasi-identifiers"):
+        apply(data, fewer, LATER, after=[first])
+    with pytest.raises(PolicyError, match="from another table"):
+        apply(table(80, 2), rules, LATER, after=[first])

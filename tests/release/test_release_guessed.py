@@ -12,8 +12,10 @@ import re
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import aegis
@@ -162,3 +164,45 @@ def test_a_table_that_changes_meanwhile_is_not_certified(
     with pytest.raises(DataError, match="was changed or deleted"):
         _released(tmp_path)
     assert not (tmp_path / "m.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("column", "mask", "guesses"),
+    [
+        ("age", {"bucketize": {"width": 25}}, [*range(25, 50)]),
+        ("dose", {"randomised_response": {"epsilon": 1.0}}, ["A", "B", "C", "D"]),
+    ],
+)
+def test_no_score_of_the_table_confirms_a_value_that_a_mask_hides(
+    tmp_path: Path, column: str, mask: Any, guesses: list[Any]
+) -> None:
+    """The reader knows everything but one value, computes the score of each guess, and compares. No
+    row is suppressed.
+    """
+    random = Random(5)
+    rows = [
+        {"sex": random.choice("MF"), "age": random.randint(20, 69), "dose": random.choice("ABCD")}
+        for _ in range(300)
+    ]
+    for row in rows:
+        chance = 0.2 + 0.3 * (row["dose"] in ("A", "B")) + int(str(row["age"])) / 200
+        row["ill"] = "yes" if random.random() < chance else "no"
+    rows[17][column] = guesses[-1]
+    masks = {"sex": "identity", "age": "identity", "dose": "identity"} | {column: mask}
+    policy = {
+        "version": 1,
+        "label": "ill",
+        "attributes": {name: {"role": "feature", "masks": [own]} for name, own in masks.items()},
+    }
+    certificate = tmp_path / "c.json"
+    stated = {}
+    for guess in guesses:
+        study = aegis.Study(
+            pa.Table.from_pylist([*rows[:17], rows[17] | {column: guess}, *rows[18:]]), policy
+        )
+        study.apply(study.advise(), tmp_path / "m.csv", certificate=certificate, force=True)
+        document = json.loads(certificate.read_text())
+        assert document["suppressed_rows"] == 0
+        stated[guess] = document["utility"]["reference"]
+    assert list(stated.values()).count(stated[guesses[-1]]) >= len(guesses) / 2
+    assert stated[guesses[-1]] != document["utility"]["value"]

@@ -188,3 +188,28 @@ def test_the_score_of_the_unmasked_table_does_not_tell_the_suppressed_row(tmp_pa
     utility["kept"] = min(100 * (utility["value"] - 0.5) / (exact - 0.5), 100.0)
     before = seal({**document, "utility": utility})  # a certificate of an earlier version
     assert not check_certificate(output, before, original=table).mismatches
+
+
+def test_exact_scores_of_columns_in_an_earlier_certificate_are_still_true(tmp_path: Path) -> None:
+    names = ("a", "b", "c")
+    rows = [f"{i % 7},{(i % 7 + i % 3) // 2},{i % 5 + i % 7}" for i in range(210)]
+    table = tmp_path / "table.csv"
+    table.write_text("\n".join([",".join(names), *rows]))
+    masks = {"a": "identity", "b": "identity", "c": {"bucketize": {"width": 4}}}
+    attributes = {name: {"role": "feature", "masks": [masks[name]]} for name in names}
+    study = aegis.Study(table, {"version": 1, "attributes": attributes})
+    output, paper = tmp_path / "out.csv", tmp_path / "paper.json"
+    study.apply(study.rank(), output=output, certificate=paper)
+    document = json.loads(paper.read_text())
+    assert document["suppressed_rows"] == 0
+    assert not check_certificate(output, document, original=table).mismatches
+    columns = document["utility"]["columns"]
+    exact = {
+        name: {**own, "unmasked": own["unmasked"] * 1.0001, "kept": own["kept"] / 1.0001}
+        for name, own in columns.items()
+        if own["unmasked"] != own["score"]
+    }
+    assert exact
+    utility = {**document["utility"], "columns": columns | exact}
+    before = seal({**document, "utility": utility})
+    assert not check_certificate(output, before, original=table).mismatches

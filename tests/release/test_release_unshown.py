@@ -13,7 +13,7 @@ import aegis
 from aegis.advisor.composition import compose, read_release, summary_of
 from aegis.errors import DataError
 from aegis.masks import parse_mask
-from aegis.policy import dump_configurations, load_configurations
+from aegis.policy import dump_configurations, dump_policy, load_configurations
 from aegis.release import check_certificate
 from aegis.report import render_certificate
 
@@ -116,6 +116,30 @@ def test_values_that_the_policy_declares_are_stated(tmp_path: Path) -> None:
     declared = {"keep_frequent": {"count": 3, "values": ["Oslo", "Rome", "Nuuk"]}}
     _, certificate, _ = _released(tmp_path, declared, [*RARE, *COMMON])
     assert _stated(certificate)["masks"]["town"] == declared
+
+
+def test_a_configuration_in_the_policy_is_stated_without_the_values_that_it_learnt(
+    tmp_path: Path,
+) -> None:
+    """You pasted `best.yaml` into the policy. Neither its text nor its digest names a value."""
+    table, digests = _table(tmp_path, [*RARE, *COMMON]), set()
+    for town in ("Nuuk", "Thule"):
+        learnt = {"keep_frequent": {"count": 3, "values": [town, "Oslo", "Rome"]}}
+        policy = {**_policy(KEEP), "configurations": {"last": {"sex": "identity", "town": learnt}}}
+        study = aegis.Study(table, policy)
+        chosen = study.policy.configurations["last"]
+        masked, certificate = tmp_path / "m.csv", tmp_path / "c.json"
+        study.apply(chosen, masked, certificate=certificate, force=True)
+        text = certificate.read_text()
+        assert town not in masked.read_text() + text + render_certificate(json.loads(text))
+        for checked in (None, policy):
+            check = check_certificate(masked, certificate, policy=checked)
+            assert check.passed, list(map(str, check.mismatches))
+        digests.add(json.loads(text)["policy"]["sha256"])
+        if town == "Nuuk":  # the masks learn this list from the table
+            assert town not in study.report(study.advise(), values=False)
+        assert town in dump_policy(study.policy)
+    assert len(digests) == 1
 
 
 def test_a_list_from_another_table_is_not_stated_and_said_to_be_so(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aegis.advisor.owner_preview import Shown
 from aegis.advisor.utility import NumberErrors, UtilityFigure
 from aegis.errors import PolicyError
 from aegis.present.finding import LISTED
@@ -26,6 +27,9 @@ from aegis.report.context import (
 )
 from aegis.report.sections import _smaller
 from report_factory import BINDING, FRONT, ROWS, advice, many, privacy, ranked
+
+OWNER = Shown(())
+"""A report for the owner, which states small numbers of rows, too."""
 
 
 def context(given: Any, **parts: Any) -> dict[str, Any]:
@@ -207,7 +211,7 @@ def test_an_unknown_measure_is_an_error() -> None:
 
 def test_the_risk_table_holds_the_figures_of_both_reports() -> None:
     before, after = privacy([1, 1, 8], sensitive="job"), privacy([5, 5], sensitive="job")
-    told = context(advice(), before=before, after=after)["privacy"]
+    told = context(advice(), before=before, after=after, shown=OWNER)["privacy"]
     assert told["columns"] == ["Before masking", "After masking"]
     lines = {line["name"]: line["values"] for group in told["groups"] for line in group["lines"]}
     assert lines["Smallest class"] == ["1", "5"]
@@ -221,8 +225,29 @@ def test_the_risk_table_holds_the_figures_of_both_reports() -> None:
     assert [group["title"] for group in told["groups"]] == ["Finding a person", "Learning job"]
 
 
+def test_small_numbers_of_rows_of_the_table_are_for_its_owner_only() -> None:
+    before, after = privacy([1, 1, 8], sensitive="job"), privacy([5, 5], sensitive="job")
+    told = context(advice(), before=before, after=after)
+    lines = {
+        line["name"]: line["values"]
+        for group in told["privacy"]["groups"]
+        for line in group["lines"]
+    }
+    assert lines["Smallest class"] == ["fewer than 5", "5"]
+    assert lines["Unique rows"] == ["fewer than 5", "0"]
+    assert lines["Rows at risk above 20\u00a0%"] == ["fewer than 5", "0"]
+    assert lines["Highest prosecutor risk"] == ["above 20.0\u00a0%", "20.0\u00a0%"]
+    assert lines["Rows in homogeneous classes"] == ["fewer than 5", "0"]
+    histogram = told["privacy"]["histogram"]
+    assert histogram["sizes"][0] == "1–4"
+    assert histogram["lines"][0]["cells"][0] == {"rows": "fewer than 5", "classes": "fewer than 5"}
+    assert (histogram["points"][0]["share"], histogram["points"][0]["text"]) == (0, "fewer than 5")
+    notes = [figure[2] for figure in told["key_figures"]]
+    assert notes[-2:] == ["fewer than 5 before masking"] * 2
+
+
 def test_the_table_under_the_finest_masks_is_not_called_unmasked() -> None:
-    parts = {"before": privacy([1, 1, 8]), "after": privacy([5, 5])}
+    parts = {"before": privacy([1, 1, 8]), "after": privacy([5, 5]), "shown": OWNER}
     told = context(advice(), **parts, finest=True)
     assert told["privacy"]["columns"] == ["With the finest masks", "After masking"]
     assert "at least as many classes and unique rows" in told["privacy"]["finest"]
@@ -248,7 +273,7 @@ def test_at_risk_means_smaller_than(threshold: float) -> None:
 
 @given(st.lists(st.integers(1, 120), min_size=1, max_size=30))
 def test_the_histogram_accounts_for_every_row(sizes: list[int]) -> None:
-    told = context(advice(), before=privacy(sizes))["privacy"]["histogram"]
+    told = context(advice(), before=privacy(sizes), shown=OWNER)["privacy"]["histogram"]
     assert sum(p["share"] for p in told["points"]) == pytest.approx(100)
     assert told["series"] == ["Before masking"]
     assert sum(int(line["cells"][0]["classes"]) for line in told["lines"]) == len(sizes)

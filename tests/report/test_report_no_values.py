@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import aegis
@@ -137,6 +138,56 @@ def test_the_owner_still_reads_which_value_is_rare(table: Path) -> None:
     assert "A class of label has fewer than 25 rows: the expected metric of models may be" in page
     assert "fewer than 5 null" in page
     assert f"Null counts as a value of dose ({NULLS} rows)" in study.report(advice)
+
+
+def test_a_report_without_values_states_no_class_size_below_k(table: Path) -> None:
+    study = _study(table, "plain")
+    advice = study.advise()
+    assert advice.privacy is not None
+    before = advice.privacy.before
+    assert before is not None
+    assert before.k == 1
+    few = [b for b in before.class_size_histogram if b.size in ("1", "2", "3-4") and b.rows]
+    assert 0 < before.uniques < 400
+    assert few
+    full, page = study.report(advice), study.report(advice, values=False)
+    sizes = '<tr><th scope="row">{}</th>'
+    for size in ("1", "2", "3–4"):
+        assert sizes.format(size) in full
+        assert sizes.format(size) not in page
+    assert sizes.format("1–4") in page
+    assert ">1 with the finest masks<" in full
+    assert ">fewer than 5 with the finest masks<" in page
+    assert "above 20" in page
+
+
+def test_few_unique_rows_are_not_counted() -> None:
+    sizes = [1, 1, 1, *[7] * 50]
+    ids = [place for place, size in enumerate(sizes) for _ in range(size)]
+    table = {"sex": [f"c{i}" for i in ids], "label": ["ny"[i % 2] for i in range(len(ids))]}
+    policy = {
+        "version": 1,
+        "label": "label",
+        "privacy": {"k": 5, "suppression": 0.03},
+        "attributes": {"sex": {"role": "quasi-identifier", "masks": ["identity", "suppress"]}},
+    }
+    study = aegis.Study(pa.table(table), policy)
+    advice = study.advise()
+    assert ">3 before masking<" in study.report(advice)
+    page = study.report(advice, values=False)
+    assert ">3 before masking<" not in page
+    assert "3\n(" not in page
+
+
+def test_the_report_of_an_advice_says_for_whom_it_is(table: Path, tmp_path: Path) -> None:
+    study = _study(table, "plain")
+    head = "do not pass it on"
+    for values in (True, False):
+        page = study.report(study.advise(), values=values)
+        assert head in page.partition("</header>")[0]
+    paper = tmp_path / "c.json"
+    study.apply(study.advise(), tmp_path / "m.csv", certificate=paper)
+    assert head not in render_certificate(paper)
 
 
 def test_the_configuration_without_values_can_be_applied(table: Path) -> None:

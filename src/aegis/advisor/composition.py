@@ -35,7 +35,13 @@ from aegis.policy import (
     load_configurations,
     read_document,
 )
-from aegis.policy.terms import made_after, require_joint_rule, require_same_table
+from aegis.policy.terms import (
+    made_after,
+    require_as_certified,
+    require_joint_rule,
+    require_same_table,
+    rule_of,
+)
 from aegis.privacy import ClassTable, PrivacyRule, Verdict, joined, released_cells, traces
 from aegis.signing import sealed_digest
 from aegis.sources import open_table
@@ -146,7 +152,8 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
     DataError
         The certificate is damaged, or belongs to a record-level release.
     """
-    file, digest, after, rows = Path(path), None, None, None
+    file, digest, after = Path(path), None, None
+    certified: Mapping[str, Any] = {}
     if file.is_dir() or (file.is_file() and file.name.lower().endswith(TABLE_FORMATS)):
         raise PolicyError(
             f"{file} is a {'folder' if file.is_dir() else 'table'}, not the certificate or the "
@@ -156,7 +163,7 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
         )
     if file.suffix.lower() == ".json":
         document = read_document(file, "certificate")
-        said, digest, after, rows = _certificate(file)
+        said, digest, after, certified = _certificate(file)
         located = replace(document, data={"configurations": {file.stem: said}})
         configurations = load_configurations(located, policy)
     else:
@@ -167,23 +174,24 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
             hint="Name a certificate, or a file with one configuration.",
         )
     chosen = next(iter(configurations.values()))
-    return replace(chosen, certificate=digest, after=after, rows=rows)
+    return replace(chosen, certificate=digest, after=after, certified=certified)
 
 
 def _certificate(
     file: Path,
-) -> tuple[dict[str, Any], str, tuple[Mapping[str, Any], ...], int | None]:
+) -> tuple[dict[str, Any], str, tuple[Mapping[str, Any], ...], Mapping[str, Any]]:
     """Return the masks in a certificate, its digest, the earlier releases that it lists, and the
-    number of rows of its table.
+    rows of its table, its suppressed rows and its rule (`Configuration.certified`).
     """
     try:
         document = json.loads(read_text(file, "certificate", DataError))
         masks = dict(document["configuration"]["masks"])
         elsewhere = list(document["configuration"].get("learnt_elsewhere", ()))
         after = tuple(map(dict, document.get("after", ())))
-        rows = dict(document.get("input", {})).get("rows")
-        if not isinstance(rows, int | None):
-            raise TypeError(f"{rows!r} is no number of rows")
+        rows, lost = dict(document.get("input", {})).get("rows"), document.get("suppressed_rows")
+        if not (isinstance(rows, int | None) and isinstance(lost, int | None)):
+            raise TypeError(f"{rows!r} or {lost!r} is no number of rows")
+        rule = rule_of(dict(document.get("policy", {})).get("privacy"))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(
             f"{file} is not a certificate of a masking configuration.",
@@ -202,7 +210,7 @@ def _certificate(
             "learnt them from another table, and the release does not show all of them.",
             hint="Give the configuration that you applied (YAML) instead of the certificate.",
         )
-    return masks, digest, after, rows
+    return masks, digest, after, {"rows": rows, "suppressed_rows": lost, "rule": rule}
 
 
 def widened(policy: Policy, releases: Sequence[Configuration]) -> Policy:
@@ -392,7 +400,7 @@ def compose(
     joint = _Joint(summary, rule, hierarchies or {})
     each = [joint.check([release]) for release in releases]
     if released_only:
-        releases = [replace(release, after=()) for release in releases]
+        releases = [replace(release, after=(), certified={}) for release in releases]
     verdict, sizes = joint.judged(releases)
     without = [
         AttributeShare(name, joint.judged(releases, leave_out=name)[0].suppressed_rows)
@@ -483,6 +491,9 @@ class _Joint:
             before,
             made_after(releases),
         )
+        if start is None and leave_out is None:
+            lost = [int(self.frequency.counts[~seen].sum()) for seen in released]
+            require_as_certified(releases, lost, self.rule)
         return traces(shown, released, before)
 
     def judged(
@@ -495,6 +506,8 @@ class _Joint:
         Also return the number of rows of each joint class (rows that look equal in every release)
         before suppression, shape (classes,). `leave_out` names an attribute to ignore.
         """
+        if leave_out is None:
+            self.trace(releases)  # compares suppressed rows with those that each certificate states
         verdicts = []
         taken = made_after(releases)
         for place in range(1, len(releases)):

@@ -259,10 +259,9 @@ class RecordRanker:
         removed = verdict.suppressed_rows > made.rows - made.data.num_rows
         rest = left.collect(left.table) if removed else made.judged
         after = self._score(open_table(rest), rest).score if removed else before.score
-        table_rows = made.rows if rest.num_rows < made.rows else None
         utility = UtilityFigure.of(
-            self.measure, after, self._reference, self._label_rows, table_rows
-        ).with_errors(self._number_of(rest), self._number, table_rows)
+            self.measure, after, self._reference, self._label_rows, made.rows
+        ).with_errors(self._number_of(rest), self._number, made.rows)
         return Ranked(
             configuration=Configuration(made.recipe.name, {}),
             score=before.score,

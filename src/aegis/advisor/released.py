@@ -210,8 +210,7 @@ class KeptRows:
             error = error_of(self.scorer, self.choice, measure)
             columns = columns_of(self.scorer, self.choice, measure, whole)
             leaks = label_leaks(self.scorer.summary, self.choice)
-        rows = whole.summary.rows
-        table_rows = rows if self.scorer is None or self.scorer.summary.rows < rows else None
+        table_rows = whole.summary.rows
         figure = UtilityFigure.of(
             measure,
             value,

@@ -362,22 +362,27 @@ def _unchanged(value: T) -> T:
     return value
 
 
-def coarse(score: float, rows: int) -> float:
-    """Return a score of unreleased rows with so few digits that readers learn little about a row
-    from it.
+def coarse(score: float, rows: int, shown: float | None = None) -> float:
+    """Return a score of the unmasked table with so few digits that readers learn little from it
+    about a value that the release hides.
 
     One row changes a score by about one part in `rows`, the number of rows of the table. If a
-    certificate stated all digits, a reader could compute the score of each guess of a suppressed
-    row, and compare. The result has two significant digits for tables below 3,000 rows, and one
-    more for each ten times as many rows. Of 144 guesses, 6 to 60 then fitted a table of 60 rows,
-    and 45 to 132 a table of 300 rows (decision 0126).
+    certificate stated all digits, a reader could compute the score of each guess of a hidden value
+    or of a suppressed row, and compare. The result has two significant digits for tables below
+    3,000 rows, and one more for each ten times as many rows. Of 144 guesses of a suppressed row, 6
+    to 60 then fitted a table of 60 rows, and 45 to 132 a table of 300 rows (decision 0126).
+
+    `shown` is the score of the release. If both scores are equal, the release tells the score
+    already, and no digit is removed.
 
     Examples
     --------
     >>> from aegis.advisor.scores import coarse
-    >>> coarse(0.6167832, 300), coarse(0.9168765, 32561)
-    (0.62, 0.9169)
+    >>> coarse(0.6167832, 300), coarse(0.9168765, 32561), coarse(0.6167832, 300, 0.6167832)
+    (0.62, 0.9169, 0.6167832)
     """
+    if shown is not None and math.isclose(score, shown, rel_tol=1e-9):
+        return score
     if not math.isfinite(score) or score == 0:
         return score
     digits = max(2, math.floor(math.log10(max(rows, 1) / 3)))

@@ -35,6 +35,7 @@ from aegis.measures import (
     chosen_measure,
 )
 from aegis.measures.cooccurrence import UNLABELLED_MEASURE
+from aegis.measures.several import in_words
 from aegis.policy.labels import MUCH_IN_ONE_ROW
 from aegis.summary import Summary
 from aegis.words import Quoting, alike, counted, json_fields, jsonable, percent, unquoted
@@ -122,8 +123,8 @@ def columns_of(
     for name, role in whole.column_roles.items():
         score, explained = released.get(name, (0.0, 0.0))
         before, before_explained = unmasked.get(name, (0.0, 0.0))
-        if scorer.summary.rows < rows:
-            before, before_explained = coarse(before, rows), coarse(before_explained, rows)
+        before = coarse(before, rows, score)
+        before_explained = coarse(before_explained, rows, explained)
         figures[name] = ColumnFigure(
             role.weight, score, before, explained, before_explained, role.left_out, role.twins
         )
@@ -286,7 +287,7 @@ class UtilityFigure:
         Standard error of the value; None if it was not computed.
     rows
         `released`: measured on the rows of the release. `all`: measured for the masks on all rows,
-        because the released rows are not available.
+        because the advice did not mask the rows.
     lost_classes
         Label classes that have no row in the release, and their numbers of rows in the unmasked
         table. A certificate states only how many such classes there are.
@@ -335,11 +336,11 @@ class UtilityFigure:
         computed.
 
         `label_rows` are the rows of each label class, on which the score of a constant prediction
-        depends. `more` are other fields. If a release suppresses rows, `table_rows` is the number of
+        depends. `more` are other fields. For the figure of a release, `table_rows` is the number of
         rows of the unmasked table: the reference is then rounded, so that it says little about
-        the values of a suppressed row (`coarse`).
+        the values that masks and suppression hide (`coarse`).
         """
-        reference = reference if table_rows is None else coarse(reference, table_rows)
+        reference = reference if table_rows is None else coarse(reference, table_rows, value)
         percent = utility_kept(value, reference, measure, label_rows)
         return cls(measure.name, value, reference, utility_kept=percent, **more)
 
@@ -384,9 +385,10 @@ class UtilityFigure:
         if number is None or reference is None or MEASURES.get(self.measure).unit != "R2":
             return self
         unmasked = reference["deviation"] * math.sqrt(max(1 - self.reference, 0.0))
+        rmse = number["deviation"] * math.sqrt(max(1 - self.value, 0.0))
         errors = NumberErrors(
-            rmse=number["deviation"] * math.sqrt(max(1 - self.value, 0.0)),
-            reference_rmse=unmasked if table_rows is None else coarse(unmasked, table_rows),
+            rmse=rmse,
+            reference_rmse=unmasked if table_rows is None else coarse(unmasked, table_rows, rmse),
             one_row=number.get("one_row"),
         )
         return replace(self, number=errors)
@@ -417,8 +419,10 @@ class UtilityFigure:
     @property
     def detail(self) -> str:
         """The score of the release and the score of the reference in words, such as "held-out-auc
-        0.91 of 0.92 unmasked".
+        0.91 of 0.92 unmasked". For a share, only what it is, because the unmasked table keeps all.
         """
+        if MEASURES.get(self.measure).unit == "share":
+            return in_words(self.measure)
         name = _COLUMNS_PREDICTED if self.measure == UNLABELLED_MEASURE else self.measure
         return f"{name} {self._compared}{self.errors}{self.why_better}"
 
@@ -562,8 +566,8 @@ class UtilityFigure:
         if self.rows is Rows.ALL and suppressed_rows:
             said.append(
                 "utility kept is measured on all rows, including "
-                f"{counted(suppressed_rows, 'row')} that the release suppresses, because the released "
-                "rows are not available. The certificate states it for the released rows"
+                f"{counted(suppressed_rows, 'row')} that the release suppresses. The certificate states it "
+                "for the released rows"
             )
         if self.number is not None:
             said += self.number.caveats()

@@ -12,7 +12,7 @@ from aegis.cli.output import Output
 from aegis.cli.parameters import Format
 from aegis.cli.screen import ShortPage
 from aegis.present import Finding, label_lines, label_words, mask_shown, score_words
-from aegis.present.finding import possible_words, strongest
+from aegis.present.finding import measure_words, possible_words, says_nothing, strongest
 from aegis.words import amount, counted
 
 if TYPE_CHECKING:
@@ -46,13 +46,18 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
     from aegis.cli.output import figure, fixed, heading, pairs
 
     rows = [
-        ("objective", search.objective + (", lower is better" if _lower(search) else "")),
+        (
+            "objective",
+            measure_words(search.objective) + (", lower is better" if _lower(search) else ""),
+        ),
         ("combinations", _combinations(search, advice)),
         ("result", _result(search)),
     ]
     if search.proven is not None:
         rows.append(("proven", search.proven.words()))
-    if search.bound is not None:
+    if search.bound is not None and says_nothing(search):
+        rows.append(("best", fixed(search.best)))
+    elif search.bound is not None:
         rows.append(("best, bound", f"{fixed(search.best)}, {fixed(search.bound)}"))
     done = f"{search.work.nodes:,} boxes split, {search.work.checked:,} class counts checked"
     if advice.estimated is not None:
@@ -153,7 +158,7 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
         (number("suppressed"), lambda point: share(point.suppressed_rows, rows)),
         (Column("", wraps=True), lambda point: _remark(point, knee=point.value == front.knee)),
     )
-    yield line(f"\n{objective_legend(advice)}score: {advice.measure}.", style="dim")
+    yield line(f"\n{objective_legend(advice)}score: {measure_words(advice.measure)}.", style="dim")
 
 
 def objective_legend(advice: Advice) -> str:
@@ -164,7 +169,7 @@ def objective_legend(advice: Advice) -> str:
     if search is None or search.objective == advice.measure:
         return ""
     best = "lowest" if _lower(search) else "highest"
-    return f"objective: {search.objective}, {best} first: the search went by it.\n"
+    return f"objective: {measure_words(search.objective)}, {best} first: the search went by it.\n"
 
 
 def _remark(point: FrontPoint, *, knee: bool) -> str:
@@ -442,7 +447,7 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
     yield from _shortfalls(advice, shown)
     yield line(
         f"\n{objective_legend(advice)}"
-        f"score: {advice.measure} of all rows, before any row is suppressed{_baseline(advice)}.\n"
+        f"score: {measure_words(advice.measure)} of all rows, before any row is suppressed{_baseline(advice)}.\n"
         f"{_pud(advice)}: mean change per attribute{_best_shown(advice)}. "
         f"k: smallest class once rows are suppressed{_no_classes(shown)}."
         + _estimate_legend(advice)
@@ -461,11 +466,14 @@ def _pud(advice: Advice) -> str:
 
 def _baseline(advice: Advice) -> str:
     """Return a text with the score with which all scores are compared, such as that of the unmasked
-    table; empty if the utility is compared with another score.
+    table; empty if the utility is compared with another score, or if scores are shares of it.
     """
     from aegis.cli.output import fixed
+    from aegis.measures import MEASURES
 
     figure = advice.utility
+    if MEASURES.get(advice.measure).unit == "share":
+        return ""
     if figure is not None and fixed(figure.reference) != fixed(advice.unmasked):
         return ""
     name = "finest masks'" if advice.against_finest else "unmasked"

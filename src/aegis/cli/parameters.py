@@ -525,8 +525,8 @@ NoValues = Annotated[
         "--no-values",
         help="Show no values of the table in the report: no rows, no columns before and after, no "
         "values that masks learnt, and no values in warnings and notes. The report then also does not "
-        "state how many rows have a value, null or a label class, if they are fewer than the k of the "
-        "rule (10 if it has none). Figures on all classes stay, such as the size of the smallest class.",
+        "state how many rows have a value, null or a label class, or are in classes of some size, if they "
+        "are fewer than the k of the rule (10 if it has none), and no size of a smaller class of the table.",
     ),
 ]
 LeaveOut = Annotated[

@@ -22,6 +22,7 @@ from aegis.policy.load import (
     policy_mapping,
     read_document,
     read_mapping,
+    shown_policy,
     write_mapping,
 )
 from aegis.policy.model import (
@@ -75,5 +76,6 @@ __all__ = [
     "required_mask",
     "rule_of",
     "several_labels",
+    "shown_policy",
     "write_mapping",
 ]

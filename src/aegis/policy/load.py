@@ -147,6 +147,24 @@ def plain(value: Any) -> Any:
     return value
 
 
+def shown_policy(policy: Policy) -> Policy:
+    """Return the policy as certificates state it: the masks of its configurations list no values
+    that they learnt from a table. Masks that an attribute has as candidates keep their lists.
+    """
+    candidates = {name: attribute.masks for name, attribute in policy.attributes.items()}
+    configurations = {
+        name: replace(
+            chosen,
+            masks={
+                column: mask if mask in candidates.get(column, ()) else mask.unlisted()
+                for column, mask in chosen.masks.items()
+            },
+        )
+        for name, chosen in policy.configurations.items()
+    }
+    return replace(policy, configurations=configurations)
+
+
 def policy_digest(policy: Policy) -> str:
     """Return the SHA-256 digest of the canonical text of a policy. The digest changes if the
     content of a hierarchy changes.
@@ -157,9 +175,11 @@ def policy_digest(policy: Policy) -> str:
 def canonical_policy(policy: Policy) -> str:
     """Return everything that the policy declares as one JSON text. Equal policies give equal texts.
 
-    For a hierarchy, the text has the digest of its content instead of the name of its file.
+    For a hierarchy, the text has the digest of its content instead of the name of its file. The
+    text has no values that the masks of configurations learnt (`shown_policy`): otherwise readers of
+    the digest could confirm a guess of such a value.
     """
-    data = policy_mapping(policy)
+    data = policy_mapping(shown_policy(policy))
     for attribute in policy.attributes.values():
         if attribute.hierarchy is not None:
             data["attributes"][attribute.name]["hierarchy"] = attribute.hierarchy.digest

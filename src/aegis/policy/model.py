@@ -149,8 +149,8 @@ class Configuration:
     after
         The earlier releases that the certified release took into account; None if the configuration
         was not read from a certificate.
-    rows
-        Number of rows of the table of the certified release; None if it is not known.
+    certified
+        Of the certified release: `rows` of its table, `suppressed_rows`, and its `rule`.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class Configuration:
     masks: Mapping[str, Mask]
     certificate: str | None = None
     after: tuple[Mapping[str, Any], ...] | None = field(default=None, compare=False)
-    rows: int | None = field(default=None, compare=False)
+    certified: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         for attribute, mask in self.masks.items():

@@ -21,7 +21,7 @@ from aegis.policy.lines import Located
 from aegis.policy.load import canonical_policy, choice
 from aegis.policy.model import Configuration, Policy
 from aegis.privacy import PrivacyRule, Strength, missing, strength
-from aegis.words import json_fields
+from aegis.words import counted, json_fields
 
 
 @dataclass(frozen=True)
@@ -273,12 +273,55 @@ def require_same_table(releases: Sequence[Configuration], rows: int) -> None:
         A release was made from a table with another number of rows.
     """
     for release in releases:
-        if release.rows is not None and release.rows != rows:
+        said = release.certified.get("rows")
+        if said is not None and said != rows:
             raise PolicyError(
-                f"Release {release.name!r} was made from a table of {release.rows:,} rows, but this table has {rows:,}.",
+                f"Release {release.name!r} was made from a table of {said:,} rows, but this table has {rows:,}.",
                 hint="Give the table of that release. Aegis checks only releases of one table together; to check "
                 "its masks as if they were applied to this table, give its configuration (YAML).",
             )
+
+
+def require_as_certified(
+    releases: Sequence[Configuration], suppressed: Sequence[int], rule: PrivacyRule
+) -> None:
+    """Raise an error if Aegis cannot tell which rows a release shows, because its certificate states
+    another number of suppressed rows.
+
+    A release under a stronger rule may suppress more rows: the joint classes that Aegis checks are
+    then at least as fine as the real ones.
+
+    Parameters
+    ----------
+    releases
+        The releases; only those that were read from a certificate know their suppressed rows.
+    suppressed
+        For each release, how many rows of this table its masks suppress under `rule`.
+    rule
+        The rule of the policy.
+
+    Raises
+    ------
+    PolicyError
+        A release suppressed another number of rows.
+    """
+    for release, rows in zip(releases, suppressed, strict=True):
+        said, own = release.certified.get("suppressed_rows"), release.certified.get("rule")
+        if said is None or said == rows:
+            continue
+        stronger = isinstance(own, PrivacyRule) and (
+            strength(replace(own, suppression=0.0), replace(rule, suppression=0.0))
+            is Strength.STRONGER
+        )
+        if stronger and said > rows:
+            continue
+        raise PolicyError(
+            f"Release {release.name!r} suppressed {counted(said, 'row')}, but under this policy its masks would "
+            f"suppress {counted(rows, 'row')} of this table. So it was made under another rule or other "
+            "quasi-identifiers, or from another table, and Aegis cannot tell which rows it shows.",
+            hint="Give the table of that release, and a policy with the quasi-identifiers and the rule of that "
+            "release. No later release can protect rows that it shows in classes that are too small.",
+        )
 
 
 def made_after(releases: Sequence[Configuration]) -> tuple[frozenset[int], ...]:

@@ -415,7 +415,7 @@ def _objective(advice: Advice) -> str:
     """
     search = advice.search
     same = search is None or search.objective == advice.measure
-    return "" if same or search is None else f" by {search.objective}"
+    return "" if same or search is None else f" by {measure_words(search.objective)}"
 
 
 def _ranked_on(advice: Advice) -> str:
@@ -436,16 +436,32 @@ def possible_words(search: SearchFigures, ranked_on: str = "") -> str:
     The text states scores of the objective. A percentage would stand next to the percentage of
     utility kept, and would mean something else.
     """
-    if search.best is None or search.bound is None or not search.gap:
+    if search.best is None or search.bound is None or not search.gap or says_nothing(search):
         return "better ones may exist"
+    by = f"{measure_words(search.objective)}{ranked_on}"
     best, bound = alike(search.best, search.bound)
     if best == bound:
-        return f"no other one is noticeably better by {search.objective}{ranked_on} ({best})"
+        return f"no other one is noticeably better by {by} ({best})"
     limit = "at most" if search.bound > search.best else "no less than"
-    return (
-        f"another one could reach {limit} {bound} by {search.objective}{ranked_on}; "
-        f"the best found has {best}"
-    )
+    return f"another one could reach {limit} {bound} by {by}; the best found has {best}"
+
+
+def says_nothing(search: SearchFigures) -> bool:
+    """Return whether the bound of the search is the highest value that its measure can have."""
+    from aegis.measures import MEASURES  # loads NumPy, which no help needs
+
+    if search.bound is None or search.objective not in MEASURES:
+        return False
+    measure = MEASURES.get(search.objective)
+    most_one = measure.range in ("0 .. 1", "0 to 1", "-1 .. 1") or "at most 1;" in measure.range
+    return most_one and measure.direction.sign > 0 and search.bound > 1 - 5e-5
+
+
+def measure_words(measure: str) -> str:
+    """Return the name of a measure as people read it: see `aegis.measures.several.in_words`."""
+    from aegis.measures.several import in_words  # loads NumPy, which no help needs
+
+    return in_words(measure)
 
 
 @dataclass(frozen=True)

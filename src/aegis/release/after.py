@@ -85,6 +85,7 @@ class WithEarlier:
                     tuple(own[name] for name in quasi),
                     {name: own[name] for name in protected},
                     taken,
+                    release,
                 )
             )
         return cls(source.with_copies(added), {**masks, **earlier}, tuple(columns))

@@ -35,6 +35,7 @@ from aegis.policy import (
     policy_digest,
     policy_mapping,
     rule_of,
+    shown_policy,
 )
 from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.privacy.report import FORMER_NOTES
@@ -328,17 +329,16 @@ class _Check:
             self.unchecked.append("policy.sha256: needs your policy (--policy)")
             if names_hierarchies(self.document["policy"]) or self.declared is None:
                 return
-        said = without(self.document["policy"], "sha256")
-        policy = self.policy
+        said, policy = without(self.document["policy"], "sha256"), self.policy
         if policy is None:
             try:
                 policy = load_policy(said)
             except AegisError as error:  # a population that is none
                 self._differs("policy", "a policy", error.message)
                 return
-        certified = self.document["policy"].get("sha256")
-        measured, spelt = policy_digest(policy), str(said.get("measure"))
-        mapping = as_json(policy_mapping(policy))
+        measured, certified = policy_digest(policy), self.document["policy"].get("sha256")
+        spelt = str(said.get("measure"))
+        mapping = as_json(policy_mapping(shown_policy(policy)))
         # The digest is of the name that the measure had then.
         if spelt in MEASURES and MEASURES.get(spelt).name == policy.measure != spelt:
             measured = policy_digest(replace(policy, measure=spelt))
@@ -788,8 +788,8 @@ class _Check:
         for what, why in TAKEN_AS_STATED.items():
             if what.partition(".")[0] in self.document:
                 self.unchecked.append(f"{what}: {why}")
-        known = {*CERTIFIED, *SEAL, *OF_KIND["configuration"]}
-        others = (key for key in self.document if key not in known | TAKEN_AS_STATED.keys())
+        known = {*CERTIFIED, *SEAL, *OF_KIND["configuration"], *TAKEN_AS_STATED}
+        others = (key for key in self.document if key not in known)
         self.unchecked += [f"{key}: nothing in the file shows it" for key in others]
 
 

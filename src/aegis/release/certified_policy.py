@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from aegis.advisor.scores import coarse
+from aegis.advisor.utility import ColumnFigure, stated_roles
 from aegis.masking import masked_population
 from aegis.masks import Mask
 from aegis.policy import Policy
@@ -184,7 +185,21 @@ def _utility_differs(
                 continue
             if key in ("reference", "reference_rmse") and is_number(stated):
                 stated = coarse(float(stated), rows)
+            elif key == "columns" and isinstance(stated, Mapping) and stated_roles(stated):
+                stated = {name: _with_fewer_digits(own, rows) for name, own in stated.items()}
             elif key == "kept" and exact:
                 continue  # `check_certificate` computes it from the stated reference
             if not alike(stated, measured):
                 yield Mismatch(f"{what}.{key}", said.get(key), measured)
+
+
+def _with_fewer_digits(column: Mapping[str, Any], rows: int) -> dict[str, Any]:
+    """Return the certified figures of a column, with its scores in the unmasked table as coarse as
+    certificates state them now.
+    """
+    own = ColumnFigure.from_dict(column)
+    return replace(
+        own,
+        unmasked=coarse(own.unmasked, rows, own.score),
+        unmasked_explained=coarse(own.unmasked_explained, rows, own.explained),
+    ).to_dict()

@@ -21,7 +21,7 @@ from aegis.errors import InternalError
 from aegis.masks import SUPPRESSED
 from aegis.measures import MEASURES
 from aegis.measures.several import combined
-from aegis.policy import Policy, policy_digest, policy_mapping
+from aegis.policy import Policy, policy_digest, policy_mapping, shown_policy
 from aegis.release.auditing import Audit
 from aegis.signing import PrivateKey, keyed_digest
 from aegis.sources import Reading, Source, open_table
@@ -350,7 +350,7 @@ def certify(
             **written,
             **({} if output.dialect is None else {"text": texts_of(output)}),
         },
-        "policy": {"sha256": policy_digest(policy), **policy_mapping(policy)},
+        "policy": {"sha256": policy_digest(policy), **policy_mapping(shown_policy(policy))},
         **how,
         **_stated(release),
         "utility": None if release.utility is None else certified_utility(release.utility),

@@ -36,6 +36,7 @@ from aegis.report.sections import (
 from aegis.report.words import (
     clean,
     count,
+    few,
     lines,
     measured,
     part,
@@ -101,10 +102,8 @@ def build_context(
         The measure of the advice, or a privacy model of its policy, is not registered.
     """
     measure = MEASURES.get(advice.measure)
-    rule = _rule(advice.policy)
-    best = advice.best
-    subject = best or advice.closest
-    estimated, values, met = advice.estimated, shown is not None, best is not None
+    subject, values = advice.best or advice.closest, shown is not None
+    least = _least(advice, values=values)
     return {
         "title": clean(title, limit=NAME_LIMIT),
         "table": _table(advice),
@@ -114,7 +113,7 @@ def build_context(
         "verdict": _verdict(advice, subject),
         "confidence": confidence_section(advice),
         "noise": None if subject is None else subject.differential_privacy,
-        "key_figures": _key_figures(advice, subject, before, after, finest=finest),
+        "key_figures": _key_figures(advice, subject, before, after, finest=finest, least=least),
         "warnings": [text if values else unquoted(text) for text in advice.warnings],
         "labels": label_lines(advice),
         "by_label": [r for r in advice.ranking[:TOP] if r.labels],
@@ -124,10 +123,12 @@ def build_context(
         "records": [r for r in advice.ranking if r.method is not None],
         "losses": LOSSES,
         "estimates": [r for r in advice.ranking if r.estimate is not None],
-        "changes": () if estimated is None else estimated.changes,
+        "changes": () if advice.estimated is None else advice.estimated.changes,
         "shortfalls": _shortfalls(advice),
-        "rule": _rule_section(rule, advice.policy, advice.summary["rows"]),
-        "privacy": privacy_section(before, after, admissible=met, finest=finest, values=values),
+        "rule": _rule_section(_rule(advice.policy), advice.policy, advice.summary["rows"]),
+        "privacy": privacy_section(
+            before, after, admissible=advice.best is not None, finest=finest, least=least
+        ),
         "front": advice.front,
         "binding": advice.binding,
         "total": advice.summary["rows"],
@@ -166,6 +167,7 @@ def _rule(policy: Mapping[str, Any]) -> PrivacyRule | None:
 def _table(advice: Advice) -> dict[str, Any]:
     summary = advice.summary
     return {
+        "of_all_rows": advice.estimated is None,
         "each_column": Need.COLUMNS in MEASURES.get(advice.measure).needs,
         "rows": rows(summary["rows"]),
         "label": clean(_labels(summary), limit=HEADLINE_LIMIT),
@@ -256,12 +258,13 @@ def _key_figures(
     after: PrivacyReport | None,
     *,
     finest: bool,
+    least: int,
 ) -> list[KeyFigure]:
     """Return the key figures, which the report shows in large type below the recommendation.
 
     `subject` is the recommended (or else closest) configuration. `before` and `after` describe the
     privacy of the table and of the release. `finest` says whether `before` is under the finest
-    masks.
+    masks. Of the table, no number of rows and no class size below `least` is stated.
     """
     if subject is None:
         return []
@@ -285,21 +288,22 @@ def _key_figures(
         figures.append((label, share(suppressed, total), note))
     if after or subject.smallest_class is not None:
         smallest = count(after.k if after else subject.smallest_class)
-        note = f"{count(before.k)} {unmasked}" if before else "rows that look alike"
+        note = f"{few(before.k, least)} {unmasked}" if before else "rows that look alike"
         figures.append(("Smallest class", smallest, note))
     if before is not None and after is not None:
-        note = f"{count(before.uniques)} {unmasked}"
+        note = f"{few(before.uniques, least)} {unmasked}"
         figures.append(("Unique by quasi-identifiers", count(after.uniques), note))
     alone = unique_figure(advice.uncovered)
     return figures if alone is None else [*figures, alone]
 
 
-def _few(rows: int, advice: Advice, *, values: bool) -> str:
-    """Return a number of rows as text; without `values`, say only that it is below the k of the
-    rule, or below 10 if the rule has no k.
+def _least(advice: Advice, *, values: bool) -> int:
+    """Return the number below which the report states no number of rows of the table: the k of the
+    rule, or `LEAST` if the rule has no k; with `values`, 0.
     """
-    least = (advice.policy.get("privacy") or {}).get("k") or LEAST
-    return f"fewer than {least}" if not values and 0 < rows < least else count(rows)
+    rule = _rule(advice.policy)
+    asked = 1 if rule is None else rule.minimum_size
+    return 0 if values else asked if asked > 1 else LEAST
 
 
 def _attributes(
@@ -337,7 +341,8 @@ def _attributes(
                 "dropped": str(mask) == "suppress",
                 "meaning": clean(getattr(mask, "summary", ""), limit=NAME_LIMIT),
                 "values": count(about.get("values")),
-                "nulls": about.get("nulls", 0) and _few(about["nulls"], advice, values=values),
+                "nulls": about.get("nulls", 0)
+                and few(about["nulls"], _least(advice, values=values)),
                 "unmasked": shown[0],
                 "masked": shown[1],
                 "kept": percent(utility),
@@ -558,9 +563,16 @@ def _documents(advice: Advice, subject: Ranked | None, *, values: bool) -> dict[
         if advice.stated_measure is not None:  # as `aegis advise -o` writes it
             chosen = {"measure": advice.stated_measure, **chosen}
     return {
-        "policy": _yaml(advice.policy),
+        "policy": _yaml(advice.policy if values else _without_lists(advice.policy)),
         "configuration": _yaml(chosen) if chosen else None,
     }
+
+
+def _without_lists(policy: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a policy in JSON form without its configurations, which may list values of the table
+    that their masks learnt.
+    """
+    return {key: entry for key, entry in policy.items() if key != "configurations"}
 
 
 def _yaml(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -599,7 +611,7 @@ def _exact_facts(advice: Advice, *, values: bool) -> list[tuple[str, str, bool]]
     summary = advice.summary
     joint = summary["cooccurrence_rows"]
     how = f"a seeded sample of {rows(joint)}" if summary["sampled"] else f"all {rows(joint)}"
-    unlabelled = _few(summary["unlabelled_rows"], advice, values=values)
+    unlabelled = few(summary["unlabelled_rows"], _least(advice, values=values))
     if unlabelled != count(summary["unlabelled_rows"]) and not summary["sampled"]:
         how = "all rows with a label"  # their number would reveal that of the others
     return [

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.present import IN_WORDS, mask_shown
 from aegis.privacy import PrivacyReport
-from aegis.privacy.report import AttributeFigures
-from aegis.report.words import NONE, clean, count, figure, measured, part, portion, share
+from aegis.privacy.report import AttributeFigures, SizeBin
+from aegis.report.words import NONE, clean, count, few, figure, measured, portion, share
 from aegis.words import counted, unquoted
 
 if TYPE_CHECKING:
@@ -67,7 +67,10 @@ def confidence_section(advice: Advice) -> dict[str, Any] | None:
     }
 
 
-Column = tuple[str, PrivacyReport]
+Column = tuple[str, PrivacyReport, int]
+"""Title and figures of the table or of the release, and the number of rows below which none of these
+figures is stated (0: all are stated).
+"""
 
 FINEST = "With the finest masks"
 """Words that replace "before masking" if the unmasked table is not known."""
@@ -78,84 +81,84 @@ _WHY_FINEST = (
     "least as many classes and unique rows."
 )
 
-_IDENTITY: tuple[tuple[str, str, Callable[[PrivacyReport], str]], ...] = (
-    ("Rows", "in the table", lambda r: count(r.rows)),
+_IDENTITY: tuple[tuple[str, str, Callable[[PrivacyReport, int], str]], ...] = (
+    ("Rows", "in the table", lambda r, _: count(r.rows)),
     (
         "Equivalence classes",
         "groups of rows that look the same in every quasi-identifier",
-        lambda r: count(r.classes),
+        lambda r, _: count(r.classes),
     ),
-    ("Smallest class", "its {unit}; the k of k-anonymity", lambda r: count(r.k)),
+    ("Smallest class", "its {unit}; the k of k-anonymity", lambda r, least: few(r.k, least)),
     (
         "Unique {unit}",
         "alone in their class, so that who knows a person finds the row",
-        lambda r: _part(r.uniques, r.members),
+        lambda r, least: _part(r.uniques, r.members, least),
     ),
     (
         "Highest prosecutor risk",
         "chance to find the row of a person known to be in the table",
-        lambda r: portion(r.prosecutor.maximum),
+        lambda r, least: _risk(r.prosecutor.maximum, least),
     ),
     (
         "Average prosecutor risk",
         "the same, averaged over all {unit}",
-        lambda r: portion(r.prosecutor.average),
+        lambda r, _: portion(r.prosecutor.average),
     ),
     (
         "Highest journalist risk",
         "chance to find the row of anybody in the population",
-        lambda r: portion(r.journalist.maximum),
+        lambda r, least: _risk(r.journalist.maximum, least),
     ),
     (
         "Marketer risk",
         "share of {unit} that an attack on all of them would identify",
-        lambda r: portion(r.marketer),
+        lambda r, _: portion(r.marketer),
     ),
 )
 
-_SENSITIVE: tuple[tuple[str, str, Callable[[AttributeFigures, int], str]], ...] = (
+_SENSITIVE: tuple[tuple[str, str, Callable[[AttributeFigures, int, int], str]], ...] = (
     (
         "{unit} in homogeneous classes",
         "their value is known to whoever knows the class",
-        lambda a, n: _part(a.homogeneous_rows, n),
+        lambda a, n, least: _part(a.homogeneous_rows, n, least),
     ),
     (
         "Largest share of one value",
         "in any class; the alpha of (alpha,k)-anonymity",
-        lambda a, _: portion(a.alpha),
+        lambda a, *_: portion(a.alpha),
     ),
     (
         "Fewest distinct values",
         "in any class; distinct l-diversity",
-        lambda a, _: count(a.diversity.distinct),
+        lambda a, *_: count(a.diversity.distinct),
     ),
-    ("Entropy l", "the l of entropy l-diversity", lambda a, _: figure(a.diversity.entropy)),
+    ("Entropy l", "the l of entropy l-diversity", lambda a, *_: figure(a.diversity.entropy)),
     (
         "Closeness t, equal distance",
         "largest distance to the table",
-        lambda a, _: figure(a.closeness.equal),
+        lambda a, *_: figure(a.closeness.equal),
     ),
     (
         "Closeness t, ordered distance",
         "for values with an order",
-        lambda a, _: figure(a.closeness.ordered),
+        lambda a, *_: figure(a.closeness.ordered),
     ),
     (
         "Closeness t, hierarchical distance",
         "for values with a hierarchy",
-        lambda a, _: figure(a.closeness.hierarchical),
+        lambda a, *_: figure(a.closeness.hierarchical),
     ),
     (
         "Basic beta-likeness",
         "largest relative gain of a value over the table",
-        lambda a, _: figure(a.likeness.basic),
+        lambda a, *_: figure(a.likeness.basic),
     ),
     (
         "Enhanced beta-likeness",
         "smallest beta that holds",
-        lambda a, _: figure(a.likeness.enhanced),
+        lambda a, *_: figure(a.likeness.enhanced),
     ),
-    ("Delta-disclosure", "smallest delta that holds", lambda a, _: figure(a.disclosure.all)),
+    ("Delta-disclosure", "smallest delta that holds", lambda a, *_: figure(a.disclosure.all)),
 )
 
 
@@ -165,7 +168,7 @@ def privacy_section(
     *,
     admissible: bool,
     finest: bool = False,
-    values: bool = True,
+    least: int = 0,
 ) -> dict[str, Any] | None:
     """Return the section on privacy from one or two privacy reports; None if both are None.
 
@@ -179,20 +182,21 @@ def privacy_section(
     finest
         Whether `before` describes the table under the finest candidate masks, not the unmasked
         table.
-    values
-        Whether notes may state how many rows have a value.
+    least
+        Of the table before masking, no number of rows and no class size below this number is stated,
+        and notes do not state how many rows have a value; 0 to state everything.
     """
     titles = (FINEST if finest else "Before masking", "After masking")
     columns = [
-        (title, report)
-        for title, report in zip(titles, (before, after), strict=True)
+        (title, report, hidden)
+        for title, report, hidden in zip(titles, (before, after), (least, 0), strict=True)
         if report is not None
     ]
     if not columns:
         return None
-    notes = [note if values else unquoted(note) for _, report in columns for note in report.notes]
+    notes = [unquoted(note) if least else note for _, report, _ in columns for note in report.notes]
     return {
-        "columns": [title for title, _ in columns],
+        "columns": [title for title, *_ in columns],
         "finest": _WHY_FINEST if finest and before is not None else "",
         "release": "the recommended release" if admissible else "the closest configuration",
         "groups": [_identity(columns), *_sensitive(columns)],
@@ -208,18 +212,20 @@ def _identity(columns: list[Column]) -> dict[str, Any]:
         {
             "name": name.format(unit=unit),
             "meaning": meaning.format(unit=unit),
-            "values": [show(report) for _, report in columns],
+            "values": [show(report, least) for _, report, least in columns],
         }
         for name, meaning, show in _IDENTITY
     ]
-    thresholds = list(dict.fromkeys(tau for _, report in columns for tau in report.at_risk))
+    thresholds = list(dict.fromkeys(tau for _, report, _ in columns for tau in report.at_risk))
     at_risk = [
         {
             "name": f"{unit.capitalize()} at risk above {100 * float(tau):g}\u00a0%",
             "meaning": f"in classes of fewer than {_smaller(float(tau))} {unit}",
             "values": [
-                _part(report.at_risk[tau], report.members) if tau in report.at_risk else NONE
-                for _, report in columns
+                _part(report.at_risk[tau], report.members, least)
+                if tau in report.at_risk and _smaller(float(tau)) >= least
+                else NONE
+                for _, report, least in columns
             ],
         }
         for tau in thresholds
@@ -238,14 +244,14 @@ def _smaller(threshold: float) -> int:
 
 
 def _sensitive(columns: list[Column]) -> list[dict[str, Any]]:
-    names = dict.fromkeys(name for _, report in columns for name in report.attributes)
+    names = dict.fromkeys(name for _, report, _ in columns for name in report.attributes)
     groups = []
     for name in names:
         lines = [
             {
                 "name": title.format(unit=columns[0][1].unit.capitalize()),
                 "meaning": meaning,
-                "values": [_of(name, show, r) for _, r in columns],
+                "values": [_of(name, show, r, least) for _, r, least in columns],
             }
             for title, meaning, show in _SENSITIVE
         ]
@@ -254,49 +260,78 @@ def _sensitive(columns: list[Column]) -> list[dict[str, Any]]:
     return groups
 
 
-def _of(name: str, show: Callable[[AttributeFigures, int], str], report: PrivacyReport) -> str:
+def _of(
+    name: str, show: Callable[[AttributeFigures, int, int], str], report: PrivacyReport, least: int
+) -> str:
     figures = report.attributes.get(name)
-    return NONE if figures is None else show(figures, report.members)
+    return NONE if figures is None else show(figures, report.members, least)
 
 
-def _part(number: int, whole: int) -> str:
-    """Return a number of rows or persons and, on a second line, its share of the whole, as text.
-    Wide tables show both on one line.
+def _part(number: int, whole: int, least: int = 0) -> str:
+    """Return a number of rows or persons and, on a second line, its share of the whole, as text;
+    only "fewer than" for a number below `least`. Wide tables show both on one line.
     """
-    return part(number, whole).replace(" (", "\n(")
+    return few(number, least, whole).replace(" (", "\n(")
+
+
+def _risk(risk: float | None, least: int) -> str:
+    """Return a highest risk as text. A risk above 1 / `least` would tell the size of a class below
+    `least`, so the text only says that it is above.
+    """
+    if risk is None or not least or risk <= 1 / least + 1e-9:
+        return portion(risk)
+    return f"above {portion(1 / least)}"
 
 
 def _histogram(columns: list[Column]) -> dict[str, Any]:
     """Return the share of rows or persons by size of their equivalence class, as a table and as
-    points of a chart. `columns` has the privacy report before masking, after masking, or both.
+    points of a chart. `columns` has the privacy report before masking, after masking, or both. Sizes
+    that may not be stated are counted together.
     """
-    sizes = list(
-        dict.fromkeys(b.size for _, report in columns for b in report.class_size_histogram)
-    )
+    joint = max(least for *_, least in columns)
+    bands = [_together(report, joint) for _, report, _ in columns]
+    sizes = list(dict.fromkeys(band.size for own in bands for band in own))
     lines, points = [], []
     for place, size in enumerate(sizes):
         cells = []
-        for series, (title, report) in enumerate(columns):
-            same_size = next((b for b in report.class_size_histogram if b.size == size), None)
+        for series, (title, report, least) in enumerate(columns):
+            same_size = next((band for band in bands[series] if band.size == size), None)
             held, classes = (same_size.rows, same_size.classes) if same_size else (0, 0)
-            cells.append({"rows": _part(held, report.members), "classes": count(classes)})
+            few_rows = 0 < held < least
+            text = few(held, least) if few_rows else share(held, report.members)
+            cells.append(
+                {"rows": _part(held, report.members, least), "classes": few(classes, least)}
+            )
             points.append(
                 {
                     "bin": place,
                     "series": series,
-                    "share": 100 * held / report.members if report.members else 0.0,
-                    "text": share(held, report.members) if held else "0",
+                    "share": 100 * held / report.members
+                    if report.members and not few_rows
+                    else 0.0,
+                    "text": text if held else "0",
                     "title": title,
                 }
             )
         lines.append({"size": size.replace("-", "–"), "cells": cells})
     return {
-        "series": [title for title, _ in columns],
+        "series": [title for title, *_ in columns],
         "unit": columns[0][1].unit,
         "sizes": [line["size"] for line in lines],
         "lines": lines,
         "points": points,
     }
+
+
+def _together(report: PrivacyReport, least: int) -> tuple[SizeBin, ...]:
+    """Return the histogram of class sizes, with one bin for all sizes below `least`."""
+    bands = report.class_size_histogram
+    small = [band for band in bands if int(re.split("[-+]", band.size)[0]) < least]
+    if len(small) < 2:
+        return bands
+    last = re.split("[-+]", small[-1].size)[-1]
+    together = SizeBin(f"1-{last}", sum(b.classes for b in small), sum(b.rows for b in small))
+    return together, *bands[len(small) :]
 
 
 KeyFigure = tuple[str, str, str]

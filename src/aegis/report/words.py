@@ -107,6 +107,13 @@ def part(number: int, whole: int) -> str:
     return f"{number:,} ({share(number, whole)})" if number and whole else f"{number:,}"
 
 
+def few(number: int, least: int, whole: int = 0) -> str:
+    """Return a number of rows, with its share of the `whole` if this is not 0; if the number is
+    below `least`, only say so.
+    """
+    return f"fewer than {least}" if 0 < number < least else part(number, whole)
+
+
 def figure(value: float | None) -> str:
     """Return a number as text with four significant digits, if possible without an exponent."""
     if value is None:

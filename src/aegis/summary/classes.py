@@ -19,6 +19,8 @@ import pyarrow as pa
 from aegis.arrays import Flags, Ints
 from aegis.errors import DataError
 from aegis.masks import Hierarchy
+from aegis.policy import Configuration
+from aegis.policy.terms import require_as_certified
 from aegis.privacy import ClassTable, Persons, PrivacyRule, Verdict, joined, released_cells, traces
 from aegis.sources import Source
 from aegis.summary.coded_rows import CodedRows, count_by
@@ -255,11 +257,14 @@ class ShownColumns:
         The column of each sensitive attribute.
     after
         Positions of the earlier releases that were considered when the release was checked.
+    made
+        The configuration of the release, with what its certificate states; None for a new release.
     """
 
     quasi: tuple[str, ...]
     sensitive: Mapping[str, str]
     after: frozenset[int] = frozenset()
+    made: Configuration | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,6 +373,11 @@ class CountedClasses:
         releases
             The columns of each release, in the order of release. They must be among the counted
             columns.
+
+        Raises
+        ------
+        PolicyError
+            The certificate of an earlier release states another number of suppressed rows.
         """
 
         def count(place: int, ids: Ints, trace: Ints) -> ClassTable:
@@ -383,7 +393,11 @@ class CountedClasses:
         start = np.zeros(self.cells.num_rows, dtype=np.int64)
         earlier = [codes(release) for release in releases[:-1]]
         taken = [release.after for release in releases]
-        trace = traces(earlier, released_cells(rule, earlier, count, start, taken), start)
+        released = released_cells(rule, earlier, count, start, taken)
+        made = [(own.made, seen) for own, seen in zip(releases, released, strict=False) if own.made]
+        lost = [int(self._counts[~seen].sum()) for _, seen in made]
+        require_as_certified([configuration for configuration, _ in made], lost, rule)
+        trace = traces(earlier, released, start)
         ids = joined(trace, codes(releases[-1]))
         table = count(len(releases) - 1, ids, trace)
         verdict = rule.check(table)
