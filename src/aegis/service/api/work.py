@@ -71,7 +71,8 @@ def failed(job_id: str, given: shapes.Failed, call: CallOf) -> dict[str, Any]:
 @routes.post("/jobs/{job_id}/checked", Action.WORK)
 def checked(job_id: str, given: shapes.Checked, call: CallOf) -> dict[str, Any]:
     """Report which configuration meets the rule, on its own and together with earlier releases."""
-    return shapes.shown(call.write(deliveries.checked, job_id, given.attempt, given.answer))
+    request = deliveries.checked(call.catalog, call.actor, job_id, given.attempt, given.answer)
+    return shapes.shown(request)
 
 
 async def _form(job_id: str, call: CallOf) -> AsyncIterator[FormData]:
