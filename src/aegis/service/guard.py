@@ -39,7 +39,7 @@ _FIELD_BYTES = 16 << 20
 """Number of bytes of an upload that are allowed in addition to its file."""
 _EXPENSIVE = (
     "sign-in oidc callback session code set-password password-links password second-factor recovery verify "
-    "verification costs workbench search choose summary run retry best front events"
+    "verification costs workbench search choose summary run retry best front events export"
 )
 _COSTS = {
     **dict.fromkeys(_EXPENSIVE.split(), 10),
@@ -120,7 +120,8 @@ class Guard:
         path = request.scope["path"]  # not of `request.url`, of which the header Host is a part
         if path.startswith("/static/"):
             return None
-        last = path.rsplit("/", 1)[-1]
+        checks = b"verify=" in request.scope.get("query_string", b"")  # the page of the log
+        last = "verify" if checks else path.rsplit("/", 1)[-1]
         cost = _COSTS.get(last, 1)
         client = network_of(request.client.host) if request.client is not None else ""
         secret = "" if path in _SIGNING_IN else secret_of(request, self._settings)
