@@ -18,6 +18,7 @@ from service_support import running
 
 from aegis.errors import EngineError, PolicyError
 from aegis.service.catalog import Catalog, NotSignedIn, accounts
+from aegis.service.catalog.records import Account
 from aegis.service.oidc import Begun, Provider, address, person
 from aegis.service.settings import ServiceSettings
 
@@ -273,3 +274,16 @@ def test_roles_follow_the_claim_of_each_sign_in(issuer, tmp_path):
             with catalog.database.reading() as session:
                 made = accounts.named(session, "clara")
                 assert (made.roles, made.roles_claimed) == (roles, True)
+
+
+def test_two_long_names_of_a_provider_are_no_one_person(issuer, signing):
+    """Cut to what the table holds they were the same, and the second signed in as the first."""
+    url, catalog = signing
+    statuses = []
+    for last in "ab":
+        issuer.change = {"sub": "x" * 250 + last}
+        with httpx.Client(timeout=60) as caller:
+            statuses.append(walk(url, caller).status_code)
+    assert statuses == [401, 401]
+    with catalog.database.reading() as session:
+        assert session.query(Account).filter(Account.subject.is_not(None)).count() == 0

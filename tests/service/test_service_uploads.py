@@ -22,6 +22,7 @@ from aegis.service.catalog.deliveries import rows_in
 from aegis.service.catalog.errors import TooLarge
 from aegis.service.catalog.limited import WorkLimits
 from aegis.service.catalog.records import Job
+from aegis.service.catalog.verifying import MaskedFile, verify_file
 from aegis.service.guard import Guard
 from aegis.service.settings import ServiceSettings
 
@@ -299,3 +300,25 @@ def _review(place) -> str:
         otto.step(number, "review")
         otto.step(number, "choose")
     return number
+
+
+def test_no_value_is_read_of_a_file_with_other_rows(monkeypatch):
+    """A file of 4.7 MB held 600 million rows, and reading their values took 23 s."""
+
+    def read(*given, **more):
+        raise AssertionError("the values were read")
+
+    monkeypatch.setattr("aegis.release.writing.unfitting", read)
+    count = 10_000_000
+    table = pa.table({"age": pa.DictionaryArray.from_arrays(pa.array([0] * count), ["*"])})
+    masked = MaskedFile(
+        content=parquet(table),
+        suffix=".parquet",
+        certificate="{}",
+        policy=POLICY,
+        configuration="configurations: {c: {age: suppress, sex: suppress}}\n",
+        kinds={"age": "integer", "sex": "text", "income": "text"},
+        rows=(400, 0),
+    )
+    (wrong,) = verify_file(masked)
+    assert "it has 10,000,000 rows" in wrong

@@ -22,7 +22,7 @@ from aegis.errors import AegisError, wrong_value
 from aegis.service.api import accounts, data_sets, log, people, requests, state, work
 from aegis.service.catalog import Catalog, UploadLimits
 from aegis.service.describing import describe
-from aegis.service.guard import Guard
+from aegis.service.guard import Guard, seal
 from aegis.service.metrics import CallMetrics
 from aegis.service.notifying import Notifier
 from aegis.service.opening import Openings
@@ -183,8 +183,12 @@ def _handle_errors(app: FastAPI) -> None:
     def answer(request: Request, error: Exception) -> Response:
         status, title, message, hint = _told(error)
         if wants_page(request):
-            return error_page(request, status, message, hint)
-        return problem(status, title, message, hint)
+            told = error_page(request, status, message, hint)
+        else:
+            told = problem(status, title, message, hint)
+        # The answer to an unexpected error does not pass the guard.
+        seal(told.headers, request.scope["path"], request.app.state.settings)
+        return told
 
     for kind in (AegisError, RequestValidationError, HTTPException, SQLAlchemyError, Exception):
         app.add_exception_handler(kind, answer)

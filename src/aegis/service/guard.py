@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aegis.service.catalog.accounts import hash_of
+from aegis.service.catalog.guessing import network_of
 from aegis.service.identity import secret_of
 from aegis.service.problems import problem
 from aegis.service.rates import Rates
@@ -32,18 +33,31 @@ _HEADERS = {
 _UPLOADS = "/api/v1/uploads/"
 """Start of the paths whose bodies contain a file."""
 _FORM_BYTES = 8 << 20
+_SIGN_IN_BYTES = 64 << 10
+"""Number of bytes of a call that anybody may make: signing in, or setting a password by a link."""
 _FIELD_BYTES = 16 << 20
 """Number of bytes of an upload that are allowed in addition to its file."""
 _EXPENSIVE = (
-    "sign-in session code set-password password-links password second-factor recovery verify "
-    "verification costs workbench search choose summary run retry best front events"
+    "sign-in oidc callback session code set-password password-links password second-factor recovery verify "
+    "verification costs workbench search choose summary run retry best front events export"
 )
 _COSTS = {
     **dict.fromkeys(_EXPENSIVE.split(), 10),
     **dict.fromkeys(("croissant", "dcat", "datapackage", "draw"), 3),
 }
 """Number of calls that a route counts for, by the last part of its path; expensive routes count more."""
-_SIGNING_IN = ("sign-in", "session", "callback", "code", "set-password", "password-links")
+_SIGNING_IN = frozenset(
+    [
+        "/sign-in",
+        "/sign-in/oidc",
+        "/sign-in/callback",
+        "/sign-in/code",
+        "/set-password",
+        "/api/v1/session",
+        "/api/v1/password-links",
+    ]
+)
+"""Paths that anybody may call, and that lead to a session or a password."""
 _ADDRESS = 20
 """Number of callers that may share an address."""
 
@@ -79,7 +93,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        most = self._upload if scope["path"].startswith(_UPLOADS) else _FORM_BYTES
+        most = self._upload if scope["path"].startswith(_UPLOADS) else _most_bytes(scope["path"])
         seen = 0
 
         async def counted() -> Message:
@@ -92,7 +106,7 @@ class Guard:
 
         async def sealed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _seal(MutableHeaders(scope=message), scope["path"], self._settings)
+                seal(MutableHeaders(scope=message), scope["path"], self._settings)
             await send(message)
 
         refused = self._too_often(request) or _refused(request, self._settings, self._hosts)
@@ -106,10 +120,11 @@ class Guard:
         path = request.scope["path"]  # not of `request.url`, of which the header Host is a part
         if path.startswith("/static/"):
             return None
-        last = path.rsplit("/", 1)[-1]
+        checks = b"verify=" in request.scope.get("query_string", b"")  # the page of the log
+        last = "verify" if checks else path.rsplit("/", 1)[-1]
         cost = _COSTS.get(last, 1)
-        client = request.client.host if request.client is not None else ""
-        secret = "" if last in _SIGNING_IN else secret_of(request, self._settings)
+        client = network_of(request.client.host) if request.client is not None else ""
+        secret = "" if path in _SIGNING_IN else secret_of(request, self._settings)
         caller = hash_of(secret) if secret else client
         wait = max(self._rates.take(caller, cost), self._addresses.take(client, cost))
         if not wait:
@@ -128,16 +143,21 @@ def _refused(request: Request, settings: ServiceSettings, hosts: frozenset[str])
         )
     if "\0" in request.scope["path"] or b"%00" in request.scope.get("query_string", b""):
         return problem(400, "Invalid", "The address has a NUL character.", "Leave it out.")
-    length = request.headers.get("content-length", "0")
+    length, most = request.headers.get("content-length", "0"), _most_bytes(request.scope["path"])
     is_upload = request.scope["path"].startswith(_UPLOADS)
-    if not is_upload and length.isdecimal() and int(length) > _FORM_BYTES:
-        return problem(413, "TooLarge", f"The call has {length} bytes.", f"At most {_FORM_BYTES}.")
+    if not is_upload and length.isdecimal() and int(length) > most:
+        return problem(413, "TooLarge", f"The call has {length} bytes.", f"At most {most}.")
     return None
+
+
+def _most_bytes(path: str) -> int:
+    """Return the largest number of bytes of a call of `path` that uploads no file."""
+    return _SIGN_IN_BYTES if path in _SIGNING_IN else _FORM_BYTES
 
 
 def _hosts(settings: ServiceSettings) -> frozenset[str]:
     named = settings.origin.split("://", 1)[1].rsplit(":", 1)[0].strip("[]").lower()
-    local = () if settings.secure else ("127.0.0.1", "localhost", "testserver")
+    local = () if settings.secure else ("127.0.0.1", "localhost")
     return frozenset((named, *local))
 
 
@@ -157,7 +177,7 @@ def _from_here(request: Request, settings: ServiceSettings) -> bool:
     return origin in own
 
 
-def _seal(headers: MutableHeaders, path: str, settings: ServiceSettings) -> None:
+def seal(headers: MutableHeaders, path: str, settings: ServiceSettings) -> None:
     """Set the security headers of the response to a call of `path`, for example those that forbid
     other sites to embed the pages of the service.
     """

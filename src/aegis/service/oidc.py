@@ -31,6 +31,8 @@ accepted.
 _SECONDS = 10.0
 _LEEWAY = 60
 _LARGEST = 1 << 20
+_LONGEST = 255
+"""Largest number of characters of issuer and subject, which together identify an account."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,12 @@ def person(provider: Provider, begun: Begun, back: str, *, code: str, state: str
             hint="Sign in again. If that fails, check the settings of the provider.",
         ) from error
     named = next((claims[k] for k in ("preferred_username", "email", "name") if claims.get(k)), "")
-    subject = f"{provider.issuer} {claims['sub']}"[:255]
+    subject = f"{provider.issuer} {claims['sub']}"
+    if len(subject) > _LONGEST:  # cut, it could be another person's
+        raise NotSignedIn(
+            "The identity provider's name for you is too long.",
+            hint=f"Together with the provider's address, it may have {_LONGEST} characters.",
+        )
     return Person(subject, str(named or claims["sub"])[:100], provider.roles_of(claims))
 
 

@@ -51,8 +51,18 @@ _LISTED = 10
 """Number of configurations that a search returns: as in `aegis advise`, so that both find the same."""
 _NOTICED = 0.5
 """Seconds that a search waits for the previous one to end, before it starts without its results."""
+_NAMED = 200
+"""Number of characters of a wrong name that an error repeats."""
 _PREVIEW = 8
 """Number of values of each attribute in a preview."""
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether a file exists. If its name is longer than any file's, it does not."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -505,10 +515,10 @@ class Benches:
         path = (self.folder / name).resolve()
         if not path.is_relative_to(self.folder.resolve()) or not is_table_file(path):
             raise DataError(
-                f"{name} is not a table of this folder.", hint="Choose one of the list."
+                f"{name[:_NAMED]} is not a table of this folder.", hint="Choose one of the list."
             )
-        if not path.is_file():
-            raise DataError(f"There is no table {name}.", hint="Choose one of the list.")
+        if not _is_file(path):
+            raise DataError(f"There is no table {name[:_NAMED]}.", hint="Choose one of the list.")
         return path
 
     def title_of(self, name: str, part: str | None) -> str:

@@ -116,6 +116,8 @@ def grant(identifier: str, given: shapes.GrantGiven, call: CallOf) -> dict[str, 
 @routes.post("/{identifier}/summary", Action.UPLOAD_SUMMARY)
 def ask_summary(identifier: str, given: shapes.SummaryAsked, call: CallOf) -> dict[str, Any]:
     """Ask the agent to summarise the table under a policy and to protect the summary."""
+    call.read(data_sets.seen, Action.UPLOAD_SUMMARY, identifier)
+    flow.declared(given.policy)
     return shapes.shown(call.write(flow.ask_summary, identifier, **given.model_dump()))
 
 

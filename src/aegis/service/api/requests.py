@@ -81,6 +81,8 @@ def review(request_id: str, call: CallOf) -> dict[str, Any]:
 @routes.post("/{request_id}/choose", Action.REVIEW)
 def choose(request_id: str, given: shapes.Choice, call: CallOf) -> dict[str, Any]:
     """Set the configuration of a request, or start a search for the best one."""
+    if given.configuration is not None:
+        call.read(flow.read_choice, request_id, given.configuration)
     with call.writing() as session:
         if given.configuration is None:
             job = flow.ask_search(session, call.actor, request_id)

@@ -30,6 +30,8 @@ _NAME = Field(min_length=1, max_length=120)
 _PASSWORD = Field(max_length=256)
 NO_NUL = r"^[^\x00]*$"
 """Pattern of the texts of a form. PostgreSQL stores no NUL character."""
+_MOST_FIELDS = 100
+"""Largest number of fields of a body. Each unknown field would be an error of its own."""
 _DEEPEST = 64
 """Largest number of lists and mappings within one another in a body."""
 Epsilon = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
@@ -51,6 +53,8 @@ class Sent(BaseModel):
         """Refuse NaN, infinite numbers, half characters, NUL characters and deep nesting, which
         Python reads but cannot write to a database or an answer.
         """
+        if isinstance(given, dict) and len(given) > _MOST_FIELDS:
+            raise ValueError(f"more than {_MOST_FIELDS} fields")
         level: list[Any] = [[given]]
         for _ in range(_DEEPEST):
             nodes = (node.values() if isinstance(node, dict) else node for node in level)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from threading import Lock
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, UploadFile
@@ -18,7 +21,7 @@ from aegis.service.api import shapes
 from aegis.service.api.shapes import json_object
 from aegis.service.catalog import Action, data_sets, deliveries, flow, jobs
 from aegis.service.catalog.access import ActedOn, authorise
-from aegis.service.catalog.errors import CatalogError, TooLarge
+from aegis.service.catalog.errors import CatalogError, TooLarge, TooOften
 from aegis.service.identity import Call, CallOf, identified
 from aegis.service.routes import Routes
 
@@ -26,6 +29,10 @@ routes = Routes(tags=["agents and jobs"])
 _FOLLOWED = 900
 _PAUSE = 0.5
 _SIGNED = "Upload results with `aegis agent`, which signs them."
+_AT_ONCE = 2
+"""Number of uploads of one account that a process of the service checks at the same time."""
+_CHECKED: Counter[str] = Counter()
+_COUNTING = Lock()
 _OWNER = 120
 """Largest number of characters of an agent's name in tables and log."""
 
@@ -71,7 +78,8 @@ def failed(job_id: str, given: shapes.Failed, call: CallOf) -> dict[str, Any]:
 @routes.post("/jobs/{job_id}/checked", Action.WORK)
 def checked(job_id: str, given: shapes.Checked, call: CallOf) -> dict[str, Any]:
     """Report which configuration meets the rule, on its own and together with earlier releases."""
-    return shapes.shown(call.write(deliveries.checked, job_id, given.attempt, given.answer))
+    request = deliveries.checked(call.catalog, call.actor, job_id, given.attempt, given.answer)
+    return shapes.shown(request)
 
 
 async def _form(job_id: str, call: CallOf) -> AsyncIterator[FormData]:
@@ -104,21 +112,41 @@ def _given(kind: type[_Upload], form: FormData) -> _Upload:
         raise RequestValidationError(wrong) from error
 
 
+@contextmanager
+def _turn(account: str) -> Iterator[None]:
+    """Count an upload of an account while it is checked. Raise an error if as many are being checked
+    as one account may have: each takes a thread and, for a release, a process with its memory.
+    """
+    with _COUNTING:
+        if _CHECKED[account] >= _AT_ONCE:
+            raise TooOften(
+                f"The service is checking {_AT_ONCE} uploads of your account.",
+                hint="Upload again once they are checked.",
+            )
+        _CHECKED[account] += 1
+    try:
+        yield
+    finally:
+        with _COUNTING:
+            _CHECKED[account] -= 1
+
+
 @routes.post(
     "/uploads/{job_id}/summary", Action.WORK, openapi_extra=_multipart(shapes.SummaryUploaded)
 )
 def upload_summary(job_id: str, call: CallOf, form: FormOf) -> dict[str, Any]:
     """Upload the protected summary of a job, signed by the agent."""
     given = _given(shapes.SummaryUploaded, form)
-    version = deliveries.summary(
-        call.catalog,
-        call.actor,
-        job_id,
-        given.attempt,
-        policy=given.policy,
-        bundle=_content(given.bundle, call.catalog.limits.summary),
-        signature=json_object(given.signature, "The signature", _SIGNED),
-    )
+    with _turn(call.actor.account):
+        version = deliveries.summary(
+            call.catalog,
+            call.actor,
+            job_id,
+            given.attempt,
+            policy=given.policy,
+            bundle=_content(given.bundle, call.catalog.limits.summary),
+            signature=json_object(given.signature, "The signature", _SIGNED),
+        )
     return shapes.shown(version)
 
 
@@ -128,16 +156,17 @@ def upload_summary(job_id: str, call: CallOf, form: FormOf) -> dict[str, Any]:
 def upload_release(job_id: str, call: CallOf, form: FormOf) -> dict[str, Any]:
     """Upload the masked file of a job with its certificate and signature."""
     given = _given(shapes.ReleaseUploaded, form)
-    made = deliveries.release(
-        call.catalog,
-        call.actor,
-        job_id,
-        given.attempt,
-        file_name=given.file.filename or "",
-        content=_content(given.file, call.catalog.limits.release),
-        certificate=given.certificate,
-        signature=json_object(given.signature, "The signature", _SIGNED),
-    )
+    with _turn(call.actor.account):
+        made = deliveries.release(
+            call.catalog,
+            call.actor,
+            job_id,
+            given.attempt,
+            file_name=given.file.filename or "",
+            content=_content(given.file, call.catalog.limits.release),
+            certificate=given.certificate,
+            signature=json_object(given.signature, "The signature", _SIGNED),
+        )
     return shapes.shown(made)
 
 

@@ -104,29 +104,40 @@ def summary(
 
 
 def checked(
-    session: Session, by: Actor, job_id: str, attempt: int, answer: Mapping[str, Any]
+    catalog: Catalog, by: Actor, job_id: str, attempt: int, answer: Mapping[str, Any]
 ) -> Request:
     """Store the configuration that the agent has checked, and whether it meets the rule, alone and
     together with earlier releases.
 
-    If the request is no longer in review, the job is cancelled, so that no agent repeats it.
+    If the request is no longer in review, the job is cancelled, so that no agent repeats it. The
+    answer is compared with the job before a session that may write is open, because this takes
+    seconds for a long one.
 
     Raises
     ------
     CatalogError
         The answer is malformed, or is about another configuration.
     """
-    job, _ = _job(session, by, job_id, attempt, "check")
-    request = jobs.request_of(session, job)
-    if request.state != RequestState.IN_REVIEW:  # nobody waits for the answer any more
-        jobs.cancel(session, job, by.name)
+    with catalog.database.reading() as session:
+        job, request = _checking(session, by, job_id, attempt)
+        if request.state == RequestState.IN_REVIEW:
+            require_answer(answer, policy_of(request.version.policy), job.task)
+    with catalog.database.writing() as session:
+        job, request = _checking(session, by, job_id, attempt)
+        if request.state != RequestState.IN_REVIEW:  # nobody waits for the answer any more
+            jobs.cancel(session, job, by.name)
+            return request
+        result = {**job.task["about"], **answer, "releases": job.task["releases"]}
+        shown = chosen_words(result, request.data_set.label)
+        requests.set_configuration(session, by, request, str(answer["configuration"]), shown)
+        jobs.finish(session, job_id, attempt, {"holds": bool(answer["holds"])})
         return request
-    require_answer(answer, policy_of(request.version.policy), job.task)
-    result = {**job.task["about"], **answer, "releases": job.task["releases"]}
-    shown = chosen_words(result, request.data_set.label)
-    requests.set_configuration(session, by, request, str(answer["configuration"]), shown)
-    jobs.finish(session, job_id, attempt, {"holds": bool(answer["holds"])})
-    return request
+
+
+def _checking(session: Session, by: Actor, job_id: str, attempt: int) -> tuple[Job, Request]:
+    """Return a job that checks a configuration, and its request."""
+    job, _ = _job(session, by, job_id, attempt, "check")
+    return job, jobs.request_of(session, job)
 
 
 def release(
@@ -215,10 +226,16 @@ def failed(
 
 def require_agent(session: Session, by: Actor, job_id: str) -> DataSet:
     """Return the data set of a job; raise an error unless the actor's agent may work on the job."""
-    job = session.get(Job, job_id)
+    job, unknown = (
+        session.get(Job, job_id),
+        NotThere("There is no such job.", hint="Ask for work again."),
+    )
     if job is None:
-        raise NotThere("There is no such job.", hint="Ask for work again.")
-    return data_sets.seen(session, by, Action.WORK, job.data_set_id)
+        raise unknown
+    try:
+        return data_sets.seen(session, by, Action.WORK, job.data_set_id)
+    except NotThere as hidden:  # whose message names the data set
+        raise unknown from hidden
 
 
 def key_of(release_made: ReleaseRecord, data_set: DataSet) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -16,6 +17,9 @@ from aegis.service.catalog.errors import CatalogError, NotThere, WrongState
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import Job, Request
 from aegis.service.catalog.states import RequestState
+
+_READ = 8
+"""Number of policies, and of configurations, that are not parsed again."""
 
 
 def ask_summary(
@@ -32,7 +36,8 @@ def ask_summary(
     """Create a job in which the agent summarises a data set under a policy and protects the
     summary: with noise (`epsilon`, `delta`), or by the `threshold` of its counts.
 
-    Comments are removed from the policy, because they can contain values of rows.
+    Comments are removed from the policy, because they can contain values of rows. A caller calls
+    `declared` with the policy before, without a session that may write.
 
     Raises
     ------
@@ -42,16 +47,34 @@ def ask_summary(
         The policy is not valid.
     """
     data_set = data_sets.seen(session, by, Action.UPLOAD_SUMMARY, data_set_id)
-    asked = policy_of(policy)
-    asked.refuse_weight("A protected summary")
-    policy = dump_policy(asked)
-    task: dict[str, Any] = {"policy": policy, "source": data_set.source, "protect": protect}
+    task: dict[str, Any] = {
+        "policy": declared(policy),
+        "source": data_set.source,
+        "protect": protect,
+    }
     task |= {"epsilon": epsilon, "delta": delta} if protect == "noise" else {"threshold": threshold}
     job = jobs.enqueue(session, "summarize", jobs.AGENT, data_set_id, task=task)
     budget.reserve(session, data_set, job.id, epsilon if protect == "noise" else 0.0)
     data_set.proposed = None
     append(session, by.name, "summary asked", data_set=data_set_id, job=job.id, protection=protect)
     return job
+
+
+@lru_cache(maxsize=_READ)
+def declared(policy: str) -> str:
+    """Return the text of a policy of a summary, as Aegis writes it.
+
+    A long policy takes seconds, in which nobody else could write. So callers call this function
+    before they open a session that may write; in this session, the result is cached.
+
+    Raises
+    ------
+    PolicyError
+        The policy is not valid, or has weights.
+    """
+    asked = policy_of(policy)
+    asked.refuse_weight("A protected summary")
+    return dump_policy(asked)
 
 
 def ask_search(session: Session, by: Actor, request_id: str) -> Job:
@@ -74,10 +97,25 @@ def choose(session: Session, by: Actor, request_id: str, configuration: str) -> 
     CatalogError
         The text contains several configurations.
     """
-    request = requests.seen(session, by, Action.REVIEW, request_id)
-    configuration_of(configuration, policy_of(request.version.policy))
+    request = read_choice(session, by, request_id, configuration)
     ask_check(session, request, [configuration], {"chosen_by": by.name}, may_search=False)
     return request
+
+
+def read_choice(session: Session, by: Actor, request_id: str, configuration: str) -> Request:
+    """Return a request after checking that a configuration fits it, and that the actor may choose.
+
+    For a long configuration, see `declared`.
+    """
+    request = requests.seen(session, by, Action.REVIEW, request_id)
+    _fitting(configuration, request.version.policy)
+    return request
+
+
+@lru_cache(maxsize=_READ)
+def _fitting(configuration: str, policy: str) -> Configuration:
+    """Return the only configuration in a YAML text, which must fit a policy, also as YAML."""
+    return configuration_of(configuration, policy_of(policy))
 
 
 def ask_check(
@@ -223,16 +261,23 @@ def seen_job(session: Session, by: Actor, job_id: str, of_request: Action, other
     NotThere
         There is no such job that the actor may see.
     """
-    job = session.get(Job, job_id)
+    job, unknown = (
+        session.get(Job, job_id),
+        NotThere("There is no such job.", hint="See the request."),
+    )
     if job is None:
-        raise NotThere("There is no such job.", hint="See the request.")
-    if job.request_id is None:
-        data_sets.seen(session, by, other, job.data_set_id)
-    else:
-        requests.seen(session, by, of_request, job.request_id)
+        raise unknown
+    try:
+        if job.request_id is None:
+            data_sets.seen(session, by, other, job.data_set_id)
+        else:
+            requests.seen(session, by, of_request, job.request_id)
+    except NotThere as hidden:  # whose message names the data set
+        raise unknown from hidden
     return job
 
 
+@lru_cache(maxsize=_READ)
 def policy_of(text: str) -> Policy:
     """Return the policy in a YAML text.
 
@@ -323,7 +368,7 @@ def _started(session: Session, request: Request) -> Request:
         "approvals": requests.signatures(session, request),
     }
     job = _enqueue(session, request, "release", jobs.AGENT, task)
-    chosen = configuration_of(request.configuration or "", policy_of(request.version.policy))
+    chosen = _fitting(request.configuration or "", request.version.policy)
     noise = privacy_account(chosen.masks)
     budget.reserve(session, request.data_set, job.id, 0.0 if noise is None else noise.epsilon)
     return request

@@ -28,7 +28,7 @@ def key_of(address: str, name: str) -> str:
     """Return a hash of the network of an address and of an account's name. Wrong passwords are
     counted under this hash, so that network and name are not stored.
     """
-    return hashlib.sha256(f"{_network(address)} {name.strip().casefold()}".encode()).hexdigest()
+    return hashlib.sha256(f"{network_of(address)} {name.strip().casefold()}".encode()).hexdigest()
 
 
 def count(session: Session, key: str) -> bool:
@@ -67,7 +67,7 @@ def forget(session: Session, key: str) -> None:
     session.execute(delete(Guess).where(Guess.key == key))
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
     """Return the network of an address: an IPv4 address itself, or the /64 network of an IPv6 address."""
     try:
         parsed = ip_address(address.partition("%")[0])

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, delete, func, or_, select, true
 from sqlalchemy.orm import Session, defer, joinedload, lazyload
 
 from aegis.errors import PolicyError
-from aegis.measures import measures_of
+from aegis.measures import LabelKind, measures_of
 from aegis.policy import load_policy
 from aegis.policy.lines import read_yaml
 from aegis.service.catalog import data_sets, jobs, statements
@@ -616,10 +617,15 @@ def _require_possible(
             hint="Leave the label out, or ask the provider for a data set with this label.",
         )
     if measure is not None:
-        kind = load_policy(read_yaml(version.policy, "the policy").data).label.kind
-        fitting = [each.name for each in measures_of(kind)]
+        fitting = [each.name for each in measures_of(_label_kind(version.policy))]
         if measure not in fitting:
             raise PolicyError.unknown("measure", measure, fitting)
+
+
+@lru_cache(maxsize=64)
+def _label_kind(policy: str) -> LabelKind:
+    """Return the kind of label of a policy in YAML. A long policy is not parsed for each request."""
+    return load_policy(read_yaml(policy, "the policy").data).label.kind
 
 
 def _fill(

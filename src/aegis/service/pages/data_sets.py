@@ -134,6 +134,8 @@ def ask_summary(
     epsilon: Annotated[Epsilon, Form()] = 1.0,
 ) -> Response:
     """Ask the agent for a protected summary."""
+    call.read(data_sets.seen, Action.UPLOAD_SUMMARY, identifier)
+    flow.declared(policy)
     call.write(flow.ask_summary, identifier, policy, protect=protect, epsilon=epsilon)
     return see(f"/data-sets/{identifier}")
 

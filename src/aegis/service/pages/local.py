@@ -13,7 +13,7 @@ from aegis.advisor import Advice
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.present import Finding
 from aegis.service.catalog import Action
-from aegis.service.catalog.errors import NotThere
+from aegis.service.catalog.errors import CatalogError, NotThere
 from aegis.service.catalog.flow import policy_of
 from aegis.service.catalog.summaries import written
 from aegis.service.first_look import look_at
@@ -56,8 +56,16 @@ OpeningsOf = Annotated[Openings, Depends(openings_of)]
 
 
 async def form_of(request: Request) -> FormData:
-    """Return all fields of the form; the names of the fields contain names of attributes."""
-    return await request.form(max_fields=20_000)
+    """Return all fields of the form; the names of the fields contain names of attributes.
+
+    Raise `CatalogError` for half a character, which a form can have in an odd encoding.
+    """
+    form = await request.form(max_fields=20_000)
+    try:
+        "".join(str(part) for field in form.multi_items() for part in field).encode()
+    except UnicodeEncodeError as error:
+        raise CatalogError("A text is not Unicode.", hint="Send the form as UTF-8.") from error
+    return form
 
 
 FormOf = Annotated[FormData, Depends(form_of)]

@@ -36,6 +36,7 @@ def _approve(session: Session, by: Actor, request_id: str, signed: str) -> None:
 
 
 def _cancel(session: Session, by: Actor, request_id: str) -> None:
+    requests.seen(session, by, Action.RUN, request_id)
     job = jobs.latest(session, "release", request_id=request_id)
     if job is None:
         raise NotThere("Nothing is under way.", hint="Load the page again.")
@@ -180,6 +181,8 @@ def do(
         raise NotThere(f"There is no step {step!r}.", hint=f"Allowed: {', '.join(_STEPS)}.")
     form = {"message": message, "configuration": configuration, "days": days, "signed": signed}
     _, _, function, *fields = _STEPS[step]
+    if function is flow.choose:
+        call.read(flow.read_choice, request_id, configuration)
     call.write(function, request_id, *(form[field] for field in fields))
     return see(f"/requests/{request_id}")
 

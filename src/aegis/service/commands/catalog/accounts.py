@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.output import Output
+from aegis.errors import PolicyError
 from aegis.service.commands.catalog.options import (
     Roles,
     Token,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 
 def account(
+    context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the account.")],
     roles: Roles,
     password: Annotated[
@@ -60,6 +62,7 @@ def account(
     """
     from aegis.service.catalog import Catalog, accounts
 
+    _require_one_place(context, url)
     if url:
         with connected(url, token) as client:
             client.make_account(name, names_in(roles), password)
@@ -69,6 +72,24 @@ def account(
     with Catalog.open(database).database.writing() as session:
         made = accounts.create(session, name, names_in(roles), password=password)
     Output().say(f"Made {made.name} ({', '.join(made.roles)})")
+
+
+def _require_one_place(context: typer.Context, url: str) -> None:
+    """Raise `PolicyError` if the options of a command name a service and a database, or a token
+    but no service. A token in the environment may be for other commands.
+    """
+    sources = {name: context.get_parameter_source(name) for name in ("database", "token")}
+    typed = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+    if url and "database" in typed:
+        raise PolicyError(
+            "The options --url and --database name two places for the account.",
+            hint="Give --url to make it at a service, or --database to make it in that catalog.",
+        )
+    if not url and "token" in typed:
+        raise PolicyError(
+            "The option --token needs --url: a catalog on this machine asks for no token.",
+            hint="Name the service with --url, or leave out --token.",
+        )
 
 
 def token(

@@ -115,7 +115,7 @@ def show_rows(rows: Iterable[Mapping[str, Any]], form: Format) -> None:
         return
     if form is Format.CSV:
         header = list(listed[0]) if listed else []
-        Output().csv(header, (list(row.values()) for row in listed))
+        Output().csv(header, ([_in_sheet(value) for value in row.values()] for row in listed))
         return
     table = Table(box=None, pad_edge=False)
     for name in listed[0] if listed else ("nothing",):
@@ -129,12 +129,22 @@ def show_facts(facts: Mapping[str, Any], form: Format) -> None:
     """Print the properties of one item as lines, as JSON, or as one row of CSV."""
     from rich.table import Table
 
-    if Output(form).as_data(facts, list(facts), [[_shown("", v) for v in facts.values()]]):
+    rows = ([_shown("", _in_sheet(value)) for value in shown.values()] for shown in (facts,))
+    if Output(form).as_data(facts, list(facts), rows):
         return
     table = Table(box=None, pad_edge=False, show_header=False)
     for name, value in facts.items():
         table.add_row(clean(name.replace("_", " ")), _shown(name, value))
     Output().show(table)
+
+
+def _in_sheet(value: Any) -> Any:
+    """Return a value for CSV. A text that a spreadsheet would run as a formula gets an apostrophe
+    in front: others wrote it.
+    """
+    from aegis.sources.table_files import FORMULA
+
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def _shown(name: str, value: Any) -> str:
