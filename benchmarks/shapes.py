@@ -202,6 +202,19 @@ def unknown_task(folder: Path) -> Iterator[Figure]:
         yield Figure("labels", f"{name}, processor time", cpu, "s", target, note=note)
 
 
+def any_against_one(folder: Path) -> Iterator[Figure]:
+    """Search Adult for a task that nobody knows against one label, as whole processes in turns."""
+    times: dict[str, list[float]] = {"any": [], "one": []}
+    for name, named in (("any", ()), ("one", ("--label", "income"))):
+        command("init", ADULT, *named, "-o", folder / f"{name}.yaml", "--force", "--quiet")
+    for _ in range(3):
+        for name, known in times.items():
+            known.append(command("advise", ADULT, "-p", folder / f"{name}.yaml", "--quiet")[1])
+    every, one = (min(known) for known in times.values())
+    name = "advise, Adult, labels: any / one label, processor time"
+    yield Figure("labels", name, every / one, "x", 3.0, note=f"{every:.2f} s / {one:.2f} s")
+
+
 def several_labels(folder: Path) -> Iterator[Figure]:
     """Summarise for three labels against one, as whole processes in turns, and compare the files."""
     table = folder / "repeated.parquet"

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aegis.advisor import Scorer, fold_counts
+from aegis.advisor.encodings import CodedMasks
 from aegis.measures import get
 from aegis.policy import load_policy
 from aegis.summary import summarize
@@ -131,3 +132,25 @@ def test_common_levels_are_eliminated_once(monkeypatch):
     assert first.common is second.common
     monkeypatch.setattr(fold_counts, "MOST_NUMBERS", 0)
     assert all(counts.common is None for counts in counted())
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    classes=st.integers(2, 4),
+    pick=st.tuples(*(st.integers(0, 3) for _ in "abc")),
+)
+@settings(max_examples=10, deadline=None)
+def test_one_fold_has_the_rows_of_all(seed, classes, pick):
+    summary = summarised(seed, classes)
+    each = [[c for c in a.candidates if c.noise is None] for a in summary.attributes.values()]
+    chosen = [own[i % len(own)] for own, i in zip(each, pick, strict=True)]
+    coded = CodedMasks([c.levels for c in chosen], pick, [None] * len(chosen))
+    several, together = (
+        fold_counts.FoldBlocks(summary.pairs, folds).counts(range(3), coded) for folds in (5, 1)
+    )
+    assert together.rows.shape[0] == 1
+    for one, other in ((together.rows, several.rows), (together.joint, several.joint)):
+        np.testing.assert_allclose(one[0], other.sum(axis=0), atol=1e-10)
+    for label in (None, 0):
+        ones, others = together.square(label).border, several.square(label).border
+        np.testing.assert_allclose(ones[0], others.sum(axis=0), atol=1e-10)
