@@ -431,10 +431,30 @@ class FoldBlocks:
         """
         if own.key[0] > other.key[0]:
             return self._block(other, own, label, some).swapaxes(2, 3)
+        if own is not other and label is None and self._has_table(own.key[0], other.key[0]):
+            whole = self._blocks.get((own.key, other.key), lambda: self._tabled(own, other))
+            return whole.sum(axis=1, keepdims=True) if some is None else whole[:, some]
         key = own.key, other.key, label, None if some is None else (some.start, some.stop)
         if own is other:
             return self._blocks.get(key, lambda: own.square(some))
         return self._blocks.get(key, lambda: self._counted(own, other, label, some))
+
+    def _has_table(self, first: int, second: int) -> bool:
+        """Return whether the cells of a pair of attributes, given by their indices, are counted in a
+        dense array.
+        """
+        return self._folds.size % self.folds == 0 and self._pairs.is_dense(first, second)
+
+    def _tabled(self, left: CodedAttribute, other: CodedAttribute) -> Floats:
+        """Return how many rows have both columns of each pair, as `_counted` for all C classes,
+        shape (K, C, d_j, d_i), from a dense array of all atoms of both attributes.
+        """
+        table = self._pairs.table(left.key[0], other.key[0])
+        by_fold = np.ascontiguousarray(table.transpose(3, 2, 1, 0), dtype=np.float64)
+        # Fold f of the summary belongs to fold f % K.
+        atoms = by_fold.reshape(-1, self.folds, *by_fold.shape[1:]).sum(axis=0)
+        counted: Floats = other.of_atoms.T @ (atoms @ left.of_atoms)
+        return counted
 
     def _counted(
         self,
