@@ -141,7 +141,7 @@ def other_shapes(folder: Path) -> Iterator[Figure]:
         many = maker.submit(many_hierarchies, folder).result()
         classes = maker.submit(many_classes, folder, 100, 200_000).result()
     shapes: list[tuple[str, tuple[Path, Path], int, float, float | None]] = [
-        ("200 columns x 200,000 rows, 20 configurations", wide, 20, 20, 2048),
+        ("200 columns x 200,000 rows, 20 configurations", wide, 20, 16, 1536),
         ("50 columns x 10,000 rows, 20 configurations", narrow, 20, 5, None),
         ("a hierarchy of 100,000 values, 3 configurations", zips, 3, 2, 500),
         ("24 hierarchies of 175,000 values, 10 configurations", many, 10, 10, None),
