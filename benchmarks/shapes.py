@@ -141,7 +141,7 @@ def other_shapes(folder: Path) -> Iterator[Figure]:
         many = maker.submit(many_hierarchies, folder).result()
         classes = maker.submit(many_classes, folder, 100, 200_000).result()
     shapes: list[tuple[str, tuple[Path, Path], int, float, float | None]] = [
-        ("200 columns x 200,000 rows, 20 configurations", wide, 20, 20, 2048),
+        ("200 columns x 200,000 rows, 20 configurations", wide, 20, 16, 1536),
         ("50 columns x 10,000 rows, 20 configurations", narrow, 20, 5, None),
         ("a hierarchy of 100,000 values, 3 configurations", zips, 3, 2, 500),
         ("24 hierarchies of 175,000 values, 10 configurations", many, 10, 10, None),
@@ -200,6 +200,19 @@ def unknown_task(folder: Path) -> Iterator[Figure]:
         name = f"advise, {columns:,} columns x 2,000 rows, labels: any"
         note = f"{wall:.0f} s by the clock, {peak:.0f} MB"
         yield Figure("labels", f"{name}, processor time", cpu, "s", target, note=note)
+
+
+def any_against_one(folder: Path) -> Iterator[Figure]:
+    """Search Adult for a task that nobody knows against one label, as whole processes in turns."""
+    times: dict[str, list[float]] = {"any": [], "one": []}
+    for name, named in (("any", ()), ("one", ("--label", "income"))):
+        command("init", ADULT, *named, "-o", folder / f"{name}.yaml", "--force", "--quiet")
+    for _ in range(3):
+        for name, known in times.items():
+            known.append(command("advise", ADULT, "-p", folder / f"{name}.yaml", "--quiet")[1])
+    every, one = (min(known) for known in times.values())
+    name = "advise, Adult, labels: any / one label, processor time"
+    yield Figure("labels", name, every / one, "x", 3.0, note=f"{every:.2f} s / {one:.2f} s")
 
 
 def several_labels(folder: Path) -> Iterator[Figure]:

@@ -25,7 +25,7 @@ from benchmarks.protection import protection
 from benchmarks.reconstruction import reconstruction
 from benchmarks.score import blas, expected
 from benchmarks.searches import lattices, models
-from benchmarks.shapes import other_shapes, several_labels, unknown_task
+from benchmarks.shapes import any_against_one, other_shapes, several_labels, unknown_task
 from benchmarks.tables import as_csv, make_table, with_persons
 
 
@@ -362,6 +362,7 @@ def shapes(settings: Settings) -> Iterator[Figure]:
 def labels(settings: Settings) -> Iterator[Figure]:
     """Summarise for several labels, and search for a task that nobody knows."""
     yield from several_labels(settings.folder)
+    yield from any_against_one(settings.folder)
     yield from unknown_task(settings.folder)
 
 

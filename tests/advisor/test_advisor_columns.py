@@ -24,6 +24,7 @@ from aegis.advisor.search.objectives import EveryColumn
 from aegis.measures import MEASURES
 from aegis.measures.columns import PENALTIES, column_figures
 from aegis.measures.cooccurrence import Need
+from aegis.measures.numerics import left_by_others
 from aegis.policy import ANY_LABEL
 from aegis.summary import Summary, summarize
 from aegis.summary.codes import Dealer
@@ -372,7 +373,26 @@ def test_the_bound_reads_of_a_number_the_ranges_that_the_score_reads() -> None:
 def test_a_bound_counts_as_the_work_of_one_inverse(summary: Summary) -> None:
     searcher = searcher_of(summary, MEASURE, {"k": 2})
     searcher.objective.upper(searcher.problem.root)
-    assert 0 < searcher.problem.work.done < 2e-3
+    once = searcher.problem.work.done
+    assert 0 < once < 2e-3
+    searcher.objective.upper(searcher.problem.root)
+    assert searcher.problem.work.done == once
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000), st.lists(st.integers(0, 4), min_size=1, max_size=5))
+def test_what_others_leave_of_a_block_is_a_schur_complement(seed: int, widths: list[int]) -> None:
+    ends = np.cumsum([0, *widths])
+    blocks = [slice(*two) for two in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
+    rows = np.random.default_rng(seed).normal(size=(30, ends[-1]))
+    whole = rows.T @ rows + 0.5 * np.eye(ends[-1])
+    left = left_by_others(np.tril(rows.T @ rows), 0.5, blocks)
+    for own, found in zip(blocks, left, strict=True):
+        others = np.setdiff1d(np.arange(ends[-1]), np.arange(own.start, own.stop))
+        explained = whole[own][:, others] @ np.linalg.solve(
+            whole[np.ix_(others, others)], whole[others][:, own]
+        )
+        np.testing.assert_allclose(found, whole[own, own] - explained, rtol=1e-9, atol=1e-9)
 
 
 def test_a_score_counts_as_the_work_of_predicting_every_column() -> None:

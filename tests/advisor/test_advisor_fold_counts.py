@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aegis.advisor import Scorer, fold_counts
+from aegis.advisor.encodings import CodedMasks
 from aegis.measures import get
 from aegis.policy import load_policy
-from aegis.summary import summarize
+from aegis.summary import PairCounts, summarize
+from aegis.summary.row_pairs import RowPairCounts
 
 MASKS = {
     "a": ["identity", {"bucketize": {"width": 4}}, {"quantiles": {"count": 3}}, "suppress"],
@@ -131,3 +133,56 @@ def test_common_levels_are_eliminated_once(monkeypatch):
     assert first.common is second.common
     monkeypatch.setattr(fold_counts, "MOST_NUMBERS", 0)
     assert all(counts.common is None for counts in counted())
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    classes=st.integers(2, 4),
+    pick=st.tuples(*(st.integers(0, 3) for _ in "abc")),
+)
+@settings(max_examples=10, deadline=None)
+def test_one_fold_has_the_rows_of_all(seed, classes, pick):
+    summary = summarised(seed, classes)
+    each = [[c for c in a.candidates if c.noise is None] for a in summary.attributes.values()]
+    chosen = [own[i % len(own)] for own, i in zip(each, pick, strict=True)]
+    coded = CodedMasks([c.levels for c in chosen], pick, [None] * len(chosen))
+    several, together = (
+        fold_counts.FoldBlocks(summary.pairs, folds).counts(range(3), coded) for folds in (5, 1)
+    )
+    assert together.rows.shape[0] == 1
+    for one, other in ((together.rows, several.rows), (together.joint, several.joint)):
+        np.testing.assert_allclose(one[0], other.sum(axis=0), atol=1e-10)
+    for label in (None, 0):
+        ones, others = together.square(label).border, several.square(label).border
+        np.testing.assert_allclose(ones[0], others.sum(axis=0), atol=1e-10)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    classes=st.integers(2, 4),
+    pick=st.tuples(*(st.integers(0, 3) for _ in "abc")),
+)
+@settings(max_examples=15, deadline=None)
+def test_counts_from_dense_arrays_are_those_of_the_cells_that_occur(seed, classes, pick):
+    found, listed = [], []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("aegis.summary.builder.WIDE", 2)  # as on wide tables
+        patched.setattr("aegis.summary.row_pairs._CELLS_PER_ROW", 100.0)
+        summary = summarised(seed, classes)
+        assert isinstance(summary.pairs, RowPairCounts)
+        cells = PairCounts.cells
+        patched.setattr(PairCounts, "cells", lambda *of: listed.append(of) or cells(*of))
+        own = list(summary.attributes.values())
+        choice = {
+            a.name: a.candidates[i % len(a.candidates)] for a, i in zip(own, pick, strict=True)
+        }
+        for dense in (True, False):
+            if not dense:
+                assert not listed
+                patched.setattr(RowPairCounts, "is_dense", lambda *_: False)
+            scorer = Scorer(summary)
+            whole = {**scorer.unmasked, **choice}
+            names = ("held-out-auc", "held-out-accuracy(lr+nb)", "held-out-auc(lr)")
+            found.append([scorer.value(whole, get(name)) for name in names])
+    assert listed
+    assert found[0] == pytest.approx(found[1], abs=1e-12)

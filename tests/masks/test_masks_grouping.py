@@ -10,7 +10,7 @@ import ibis
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aegis.errors import InternalError
@@ -24,6 +24,7 @@ from aegis.masks import (
     ValueCounts,
     common_refinement,
     evaluate,
+    evaluate_columns,
     refines,
     transform,
 )
@@ -134,3 +135,40 @@ def test_transform_counts_the_masked_values():
     assert found.kind is Kind.TEXT
     assert found.values.to_pylist() == ["[0, 10[", "[10, 20[", None]
     assert found.counts.tolist() == [3, 4, 8]
+
+
+COLUMNS = st.lists(
+    st.tuples(
+        st.booleans(),
+        st.lists(st.one_of(st.none(), st.integers(-30, 60)), max_size=6, unique=True),
+        st.lists(st.sampled_from([Bucketize(5), Bucketize(5.0), Bucketize(10), Suppress()])),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(COLUMNS, st.sampled_from([4, 10_000]))
+def test_columns_masked_together_are_grouped_as_each_alone(columns, few):
+    given_columns = [
+        (masks, pa.array(values, pa.int64() if whole else pa.float64()))
+        for whole, values, masks in columns
+    ]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("aegis.masks.grouping._FEW_VALUES", few)
+        together = evaluate_columns(given_columns)
+    for (masks, values), found in zip(given_columns, together, strict=True):
+        alone = [evaluate([mask], values)[0] for mask in masks]
+        assert [own.codes.tolist() for own in found] == [own.codes.tolist() for own in alone]
+        assert [own.shown for own in found] == [own.shown for own in alone]
+
+
+def test_one_expression_masks_all_columns_that_share_a_mask(monkeypatch):
+    asked = []
+    expression = Bucketize.expression
+    monkeypatch.setattr(
+        Bucketize, "expression", lambda mask, column: asked.append(mask) or expression(mask, column)
+    )
+    evaluate_columns([([Bucketize(5), Bucketize(10)], pa.array([i, i + 7])) for i in range(20)])
+    assert asked == [Bucketize(5), Bucketize(10)]

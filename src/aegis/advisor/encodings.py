@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -239,6 +240,16 @@ class CodedAttribute:
         told = self.by_level.matrix
         weighted = _in_classes(self.by_level.joint, some)[:, :, None] * told.T  # (K, c, d, L)
         return np.tril(weighted @ told)
+
+    @cached_property
+    def of_atoms(self) -> Floats:
+        """What each of A atoms (sets of original values) shows in each of the d columns of the
+        encoding, shape (A, d).
+        """
+        if self.steps is not None:
+            steps, thresholds = self.steps
+            return thresholds.of_atoms @ steps
+        return self.shown(indicators(self.level), 1)
 
     def shown(self, block: Floats, axis: int) -> Floats:
         """Convert counts by level (masked value) to counts by column of the encoding. `axis` is the

@@ -66,14 +66,17 @@ class FoldBlocks:
     pairs
         Counts of pairs of atoms (sets of values that all candidates treat in the same way), by
         fold.
+    folds
+        Largest number of folds to count; the summary's folds are distributed over them. With 1, all
+        rows are counted together.
     """
 
-    def __init__(self, pairs: PairCounts) -> None:
+    def __init__(self, pairs: PairCounts, folds: int = CV_FOLDS) -> None:
         if pairs.folds is None:
             raise ValueError("The counts have no folds.")
         self._pairs = pairs
         self._folds = pairs.folds
-        self.folds = min(CV_FOLDS, pairs.folds.size)
+        self.folds = min(folds, pairs.folds.size)
         self._blocks = RememberedArrays()
         self._placed = RememberedArrays()
         self._attributes: dict[Hashable, CodedAttribute] = {}
@@ -237,9 +240,9 @@ class FoldBlocks:
         """
         folds, classes = self._rows_of(label)[0].shape
         some = None if some is None else slice(some.start, min(some.stop, classes))
-        ends = np.cumsum([0, *(len(own.places) for own in shown)])
+        ends = np.cumsum([0, *(len(own.places) for own in shown)]).tolist()
         first = len(shown) - len(left)
-        skipped = int(ends[first])
+        skipped = ends[first]
         # What is of one class is in one piece.
         count = 1 if some is None else some.stop - some.start
         stacked = np.zeros((count, folds, ends[-1] - skipped, ends[-1]))
@@ -426,12 +429,32 @@ class FoldBlocks:
         1). `label` is the mask of the label, if it has one. If `own` is `other`, only the lower
         triangle is returned.
         """
-        if own is other:
-            return own.square(some)
         if own.key[0] > other.key[0]:
             return self._block(other, own, label, some).swapaxes(2, 3)
+        if own is not other and label is None and self._has_table(own.key[0], other.key[0]):
+            whole = self._blocks.get((own.key, other.key), lambda: self._tabled(own, other))
+            return whole.sum(axis=1, keepdims=True) if some is None else whole[:, some]
         key = own.key, other.key, label, None if some is None else (some.start, some.stop)
+        if own is other:
+            return self._blocks.get(key, lambda: own.square(some))
         return self._blocks.get(key, lambda: self._counted(own, other, label, some))
+
+    def _has_table(self, first: int, second: int) -> bool:
+        """Return whether the cells of a pair of attributes, given by their indices, are counted in a
+        dense array.
+        """
+        return self._folds.size % self.folds == 0 and self._pairs.is_dense(first, second)
+
+    def _tabled(self, left: CodedAttribute, other: CodedAttribute) -> Floats:
+        """Return how many rows have both columns of each pair, as `_counted` for all C classes,
+        shape (K, C, d_j, d_i), from a dense array of all atoms of both attributes.
+        """
+        table = self._pairs.table(left.key[0], other.key[0])
+        by_fold = np.ascontiguousarray(table.transpose(3, 2, 1, 0), dtype=np.float64)
+        # Fold f of the summary belongs to fold f % K.
+        atoms = by_fold.reshape(-1, self.folds, *by_fold.shape[1:]).sum(axis=0)
+        counted: Floats = other.of_atoms.T @ (atoms @ left.of_atoms)
+        return counted
 
     def _counted(
         self,

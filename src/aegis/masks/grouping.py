@@ -7,7 +7,7 @@ cannot differ from the effect of the mask on a table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -158,29 +158,54 @@ def _masked(
 ) -> list[pa.ChunkedArray]:
     """Return, for each column and each of its masks, the masked values of the column's distinct
     values, in the same order.
+
+    Columns of one type are masked as one column if they have the same mask, because compiling an
+    expression takes longer than masking few values.
     """
-    most = max(len(values) for _, values in columns)
+    asked = [(mask, number) for number, (masks, _) in enumerate(columns) for mask in masks]
+    stacks: list[tuple[Mask, list[int]]] = []
+    filling: dict[Hashable, tuple[int, int]] = {}
+    places = []
+    for mask, number in asked:
+        values = columns[number][1]
+        # Equal masks may be written in different ways, such as 5 and 5.0.
+        key = mask, str(mask), values.type
+        stack, start = filling.get(key, (len(stacks), 0))
+        if start + len(values) > _FEW_VALUES:
+            stack, start = len(stacks), 0
+        if stack == len(stacks):
+            stacks.append((mask, []))
+        stacks[stack][1].append(number)
+        filling[key] = stack, start + len(values)
+        places.append((stack, start, len(values)))
+    shown = _of_stacks([values for _, values in columns], stacks, connection)
+    return [shown[stack].slice(start, size) for stack, start, size in places]
+
+
+def _of_stacks(
+    columns: Sequence[pa.Array], stacks: Sequence[tuple[Mask, Sequence[int]]], connection: Any
+) -> list[pa.ChunkedArray]:
+    """Return the masked values of each stack: a mask, and the indices of the `columns` whose values
+    it masks, one after the other. One query computes all of them.
+    """
+    most = max(sum(len(columns[n]) for n in numbers) for _, numbers in stacks)
     rows = np.arange(most, dtype=np.int64)
     # Built from a buffer: Arrow imports pandas to convert a NumPy array.
-    arrays = [pa.Array.from_buffers(pa.int64(), most, [None, pa.py_buffer(rows)])]
-    names = ["row"]
-    for number, (_, values) in enumerate(columns):
-        short = most - len(values)
-        filled = pa.concat_arrays([values, pa.nulls(short, values.type)]) if short else values
-        arrays.append(filled)
-        names.append(f"value_{number}")
-    table = ibis.memtable(pa.Table.from_arrays(arrays, names=names))
-    asked = [
-        (mask.told_apart(table[f"value_{number}"]), len(values))
-        for number, (masks, values) in enumerate(columns)
-        for mask in masks
-    ]
-    query = table.select("row", **{f"mask_{i}": shown for i, (shown, _) in enumerate(asked)})
+    arrays = {"row": pa.Array.from_buffers(pa.int64(), most, [None, pa.py_buffer(rows)])}
+    names = {tuple(numbers): f"value_{i}" for i, (_, numbers) in enumerate(stacks)}
+    for numbers, name in names.items():
+        parts = [columns[n] for n in numbers]
+        if short := most - sum(map(len, parts)):
+            parts.append(pa.nulls(short, parts[0].type))
+        arrays[name] = pa.concat_arrays(parts) if len(parts) > 1 else parts[0]
+    table = ibis.memtable(pa.table(arrays))
+    asked = [mask.told_apart(table[names[tuple(numbers)]]) for mask, numbers in stacks]
+    query = table.select("row", **{f"mask_{i}": shown for i, shown in enumerate(asked)})
     result = fetch(connection, query)
     returned = result.column("row").to_numpy()
     if not np.array_equal(returned, rows):
         result = result.take(pc.sort_indices(result.column("row")))
-    return [result.column(f"mask_{i}").slice(0, size) for i, (_, size) in enumerate(asked)]
+    return [result.column(f"mask_{i}") for i in range(len(stacks))]
 
 
 def _group(column: pa.ChunkedArray) -> Grouping:

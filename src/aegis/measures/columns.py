@@ -28,7 +28,7 @@ from aegis.measures.cooccurrence import (
     PairSide,
     Scope,
 )
-from aegis.measures.numerics import inverted
+from aegis.measures.numerics import inverted, left_by_others
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
@@ -218,17 +218,17 @@ def explained_by_others(counts: CountsByFold) -> list[Floats]:
     of_rows, shown = side(counts, None), _shown(counts)
     n = max(float(of_rows.rows.sum()), 1.0)
     count, square = of_rows.joint.sum(axis=0), of_rows.square.border.sum(axis=0)
-    if counts.below:
-        square = square + np.tril(square, -1).T
+    # Above the diagonal, the counts may be missing, but no row shows two levels of one column.
     scatter = square - np.outer(count / n, count)
     penalty = _SMALL * max(1.0, n / 1e5)
     most = max((len(own.matrix) for own in shown), default=1)
     scale = 1 / (1 - min(penalty * most**2 / (2 * min(PENALTIES)), 0.5)) + _ROUNDING
-    inverse = inverted(scatter, penalty)
+    columns = blocks_of(shown)
     explained = []
-    for own in blocks_of(shown):
-        left = np.linalg.inv(inverse[own, own]) if own.stop > own.start else inverse[own, own]
-        explained.append(scale * (scatter[own, own] - left + penalty * np.eye(len(left))))
+    for own, left in zip(columns, left_by_others(scatter, penalty, columns), strict=True):
+        told = scatter[own, own] - left
+        told.flat[:: len(told) + 1] += penalty
+        explained.append(scale * told)
     return explained
 
 

@@ -70,8 +70,31 @@ def inverted(matrix: Floats, ridge: float) -> Floats:
         raise InternalError(f"LAPACK dpotri failed with code {info}: the counts are not counts.")
     # LAPACK leaves zeros below the diagonal.
     whole: Floats = inverse + inverse.T
-    whole[np.diag_indices_from(whole)] *= 0.5
+    whole.flat[:: len(whole) + 1] *= 0.5
     return whole
+
+
+def left_by_others(matrix: Floats, ridge: float, blocks: Sequence[slice]) -> list[Floats]:
+    """Return, for each block of the d rows of a symmetric matrix, what all other rows leave of it:
+    the Schur complement of all other rows in `matrix` + `ridge` * I. It is the inverse of the
+    block in the inverse of this sum. Only the lower triangle of `matrix` is read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> left_by_others(np.array([[3.0, 0.0], [2.0, 3.0]]), 1.0, [slice(0, 1), slice(1, 2)])
+    [array([[3.]]), array([[3.]])]
+    """
+    from scipy.linalg.lapack import dtrtri
+
+    if not len(matrix):
+        return [matrix for _ in blocks]
+    # The inverse is R R' for the inverse R of the Cholesky factor, which has zeros below its diagonal.
+    root, info = dtrtri(factor(matrix, ridge), lower=0, overwrite_c=1)
+    if info:
+        raise InternalError(f"LAPACK dtrtri failed with code {info}: the counts are not counts.")
+    parts = [root[own, own.start :] for own in blocks]
+    return [inverted(part @ part.T, 0.0) for part in parts]
 
 
 @dataclass(frozen=True, eq=False)

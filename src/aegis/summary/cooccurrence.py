@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.arrays import Array, Floats, Int32s, Integers, Ints, OnDemand
+from aegis.errors import InternalError
 from aegis.summary.codes import Dealer
 from aegis.summary.responses import ResponseCounter, ResponseSums, exact_sums
 from aegis.summary.weights import WeightSums
@@ -237,6 +238,18 @@ class PairCounts:
             matrix[offsets[i] : offsets[i + 1], offsets[j] : offsets[j + 1]] = block
             matrix[offsets[j] : offsets[j + 1], offsets[i] : offsets[i + 1]] = block.T
         return matrix
+
+    def is_dense(self, i: int, j: int) -> bool:  # noqa: ARG002 - others have rows
+        """Return whether `table` counts the atoms (sets of values) of two attributes faster than
+        `cells` lists those that occur together.
+        """
+        return False
+
+    def table(self, i: int, j: int) -> Array:
+        """Count the rows by the atoms (sets of values) of two attributes, and by C classes and F
+        folds, shape (A_i, A_j, C, F), if `is_dense`.
+        """
+        raise InternalError(f"The pair {i}, {j} has no dense counts.")
 
     def places(self, pair: tuple[int, int], index: Ints) -> Ints:
         """Return the positions of the cells of a pair of attributes in the matrix `total`, shape

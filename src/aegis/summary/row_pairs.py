@@ -27,7 +27,6 @@ from aegis.summary.cooccurrence import (
     Matrix,
     PairCounts,
     apart,
-    as_entries,
     count_keys,
     tally,
 )
@@ -108,9 +107,8 @@ class AtomRows:
         """
         columns = self.classes * self.folds
         space = self.sizes[i] * self.sizes[j] * columns
-        block = self._of_parts(i, j)
-        if block is not None:
-            counts = np.ascontiguousarray(block, dtype=np.int64).reshape(-1)
+        if self.is_dense(i, j):
+            counts = np.ascontiguousarray(self.of_parts(i, j), dtype=np.int64).reshape(-1)
             cells = np.flatnonzero(counts > 0)
             return apart(cells, counts[cells], self.folds)
         # Numbers of 32 bits are computed in half the time of those of 64.
@@ -121,20 +119,25 @@ class AtomRows:
         key += self._column
         return apart(*tally(key, self.weights, space), self.folds)
 
-    def _of_parts(self, i: int, j: int) -> Array | None:
+    def is_dense(self, i: int, j: int) -> bool:
+        """Return whether the parts of two attributes have at most as many combinations, with
+        classes and folds, as there are rows.
+        """
+        p, q = self._part_of[i], self._part_of[j]
+        cells = self._parts[p].size * self._parts[q].size * self.classes * self.folds
+        return p == q or cells <= _CELLS_PER_ROW * len(self.label)
+
+    def of_parts(self, i: int, j: int) -> Array:
         """Count the rows by the atoms of two attributes, and by class and fold together, shape (A_i,
-        A_j, C F), from the counts of their parts; None if these have too many combinations.
+        A_j, C F), from the counts of their parts. Their combinations must be few (`is_dense`).
         """
         p, q = self._part_of[i], self._part_of[j]
         if p > q:
-            block = self._of_parts(j, i)
-            return None if block is None else block.swapaxes(0, 1)
+            return self.of_parts(j, i).swapaxes(0, 1)
         first, second = self._parts[p], self._parts[q]
         if p == q:
             counted = self._known.get((p, q), lambda: self._joint(first.code, first.size))
             return first.of_members(i, j, counted.reshape(first.size, -1))
-        if first.size * second.size * self.classes * self.folds > _CELLS_PER_ROW * len(self.label):
-            return None
         counted = self._known.get((p, q), lambda: self._by_atoms(first, second))
         return counted[second.rows(j), first.rows(i)].swapaxes(0, 1)
 
@@ -148,7 +151,7 @@ class AtomRows:
         counted = first.added(self._joint(key, first.size * second.size).reshape(first.size, -1))
         counted = counted.reshape(len(counted), second.size, -1).swapaxes(0, 1)
         atoms = second.added(counted.reshape(second.size, -1))
-        small = as_entries(atoms.astype(np.int64))  # there are many, and they stay
+        small = narrow(atoms.astype(np.int64), int(atoms.max(initial=0)) + 1)  # many, and they stay
         return small.reshape(len(atoms), counted.shape[1], -1)
 
     def _joint(self, code: Integers, size: int) -> Array:
@@ -166,7 +169,7 @@ class AtomRows:
     @cached_property
     def _known(self) -> Remembered[Pair, Array]:
         """The counts of pairs of parts that were used last."""
-        return Remembered(_REMEMBERED // 4, lambda counted: counted.nbytes)
+        return Remembered(_REMEMBERED // 2, lambda counted: counted.nbytes)
 
     @cached_property
     def _parts(self) -> list[_Part]:
@@ -326,6 +329,19 @@ class RowPairCounts(PairCounts):
 
     def _weighted(self, weights: WeightSums) -> dict[str, Any]:
         return super()._weighted(weights) | {"coded": replace(self.coded, in_rows=weights)}
+
+    def is_dense(self, i: int, j: int) -> bool:
+        """Return whether the atoms (sets of values) of two attributes have so few combinations that
+        a dense array counts them faster. Sums of weights are always listed.
+        """
+        return self.weights is None and self.coded.is_dense(i, j)
+
+    def table(self, i: int, j: int) -> Array:
+        """Count the rows by the atoms (sets of values) of two attributes, and by C classes and F
+        folds, shape (A_i, A_j, C, F), if `is_dense`.
+        """
+        block = self.coded.of_parts(i, j)
+        return block.reshape(*block.shape[:2], self.classes, -1)
 
     @property
     def dense(self) -> bool:

@@ -43,7 +43,7 @@ from aegis.advisor.search.objective import (
 )
 from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf, make_problem, members
 from aegis.advisor.several import SeveralScorer, TaskScorer
-from aegis.arrays import Flags, Floats, Integers, Ints, Remembered, remembered
+from aegis.arrays import Flags, Floats, Integers, Ints, remembered
 from aegis.measures import MEASURES, Direction, LabelKind, Measure, Need, Scope
 from aegis.measures.auc_bound import reachable_auc
 from aegis.measures.columns import explained_by_others, weighted
@@ -291,8 +291,6 @@ _BITS = 61
 """Values of pairs of at most 1 are whole numbers of 2 to the power of minus this."""
 _LEAST = np.iinfo(np.int64).min
 """The value of a candidate that a box does not have."""
-_REMEMBERED = 256
-"""Number of finest masks whose explained scatter is cached, because boxes often share them."""
 
 
 class Additive(Objective):
@@ -629,7 +627,6 @@ class EveryColumn(OfMeasure):
         self._weights = np.array([roles[v.attribute.name].weight for v in self._variables])
         self._blocks: FoldBlocks | None = None
         self._masks = FinestMasks(problem)
-        self._known: Remembered[tuple[Hashable, ...], list[Floats]] = Remembered(_REMEMBERED)
         self._groups: dict[tuple[Hashable, int], Floats] = {}
 
     def _score_work(self, chosen: int, settled: int) -> float:
@@ -646,8 +643,10 @@ class EveryColumn(OfMeasure):
         """Return an upper bound for all configurations in a box (a set of candidate masks for each
         column). It comes from least squares, so it is quicker to compute than an exact value.
         """
-        if box in self._scored:
-            return self._scored[box]
+        return self._scored[box] if box in self._scored else self._upper(box)
+
+    @remembered
+    def _upper(self, box: Box) -> float:
         coded = self._masks.coded(box)
         if coded is None:
             return 1.0
@@ -665,14 +664,10 @@ class EveryColumn(OfMeasure):
 
         `coded` has the finest masks of a set of configurations.
         """
-
-        def make() -> list[Floats]:
-            if self._blocks is None:
-                self._blocks = FoldBlocks(self._problem.summary.pairs)
-            self._problem.work.add(inverse_work(levels_at(coded)))
-            return explained_by_others(self._blocks.counts(range(len(coded.keys)), coded))
-
-        return self._known.get(tuple(coded.keys), make)
+        if self._blocks is None:
+            self._blocks = FoldBlocks(self._problem.summary.pairs, folds=1)
+        self._problem.work.add(inverse_work(levels_at(coded)))
+        return explained_by_others(self._blocks.counts(range(len(coded.keys)), coded))
 
     def _reached(self, index: int, coded: CodedMasks, candidate: int, explained: Floats) -> float:
         """Return an upper bound of V / (1 + V), which measures how well the other columns predict a
