@@ -6,18 +6,21 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import typer
 from hypothesis import HealthCheck, settings
 
 from aegis.advisor.search import problem
 from aegis.cli import main
+from aegis.masks import Mask, grouping
+from aegis.sources import embedded
 from aegis.summary import builder
 from postgres_server import Server, server
 
@@ -44,6 +47,10 @@ SPARK = [
     for name in ("masks", "persons", "rechecked", "spark", "weights")
 ]
 """Files that need Spark."""
+ASK_EACH_TIME = ("tests/masks/", "tests/engines/")
+"""Tests of what is else asked once."""
+MOST_VALUES = 2_000
+"""Most values whose masked ones are kept."""
 DATA = Path(os.environ.get("AEGIS_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
@@ -108,6 +115,36 @@ def commands_made_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(main, "_app", app_of)
         patch.setattr(typer.main, "get_command", command_of)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def values_masked_once() -> Iterator[None]:
+    """Ask the engine once how equal masks show equal values: the tests ask it thousands of times about
+    the same small tables. Tests of masks and of engines ask each time.
+    """
+    mask = grouping._masked
+    known: dict[Any, list[pa.ChunkedArray]] = {}
+
+    def once(columns: Sequence[tuple[Sequence[Mask], pa.Array]], connection: Any) -> Any:
+        here = os.environ.get("PYTEST_CURRENT_TEST", "")
+        many = max(len(values) for _, values in columns) > MOST_VALUES
+        if connection is not embedded() or many or here.startswith(ASK_EACH_TIME):
+            return mask(columns, connection)
+        try:
+            key = tuple(
+                (tuple(masks), repr(masks), pa.record_batch([v], ["v"]).serialize().to_pybytes())
+                for masks, v in columns
+            )
+            hash(key)
+        except TypeError:  # a mask of a test that holds what has no hash
+            return mask(columns, connection)
+        if key not in known:
+            known[key] = mask(columns, connection)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "_masked", once)
         yield
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from aegis.anonymizers import ANONYMIZERS, Records, encode
 from aegis.errors import PolicyError
+from aegis.records.obam import search
 from aegis.records.obam.method import ObamOptions, front
 from aegis.records.obam.search import Exchange, ObamObjective, descend, start
 from aegis.records.obam.state import Instance, State, entropy
@@ -101,6 +102,30 @@ def test_starts_have_clusters_of_at_least_k(table, k, seed, data):
     assert len(state.sizes) == clusters
     descend(state, k, ObamObjective(instance.total, 0.0, 0.0, ()))
     assert state.sizes.min() >= k
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.5])
+@pytest.mark.parametrize("seed", range(4))
+def test_equal_records_are_compared_once_until_a_swap(seed, weight, monkeypatch):
+    random = np.random.default_rng(seed)
+    table = pa.table({n: random.choice(list(n), 90) for n in ("xyz", "uvw", "abc")})
+    roles = {"xyz": "quasi-identifier", "uvw": "quasi-identifier", "abc": "sensitive"}
+    compare, swap = State.swap_changes, search._best_swap
+    ends, compared = [], []
+    for forgets in (False, True):
+        state, asked = random_state(encode(table, roles), 3, seed), []
+        with monkeypatch.context() as patch:
+            patch.setattr(State, "swap_changes", lambda *a, to=asked: to.append(a) or compare(*a))
+            if forgets:
+                patch.setattr(search, "_best_swap", lambda *given: swap(*given[:-1], set()))
+            objective = ObamObjective(state.instance.total, 0.0, weight, (np.log2(3),))
+            passes = []
+            while search._swaps(state, objective):
+                passes.append(state.of.tolist())
+        ends.append(passes)
+        compared.append(len(asked))
+    assert ends[0] == ends[1] != []
+    assert compared[0] < 0.6 * compared[1]
 
 
 def tiny(seed: int, rows: int) -> Records:

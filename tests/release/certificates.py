@@ -191,7 +191,9 @@ def measured_once() -> Iterator[None]:
     audits: dict[str, Any] = {}
     summaries: dict[str, Any] = {}
     collected: dict[Any, Any] = {}
+    policies: dict[str, Any] = {}
     audit, summarize, collect = certified.audit, certified.summarize, Source.collect
+    load = certified.load_policy
 
     def audit_once(source: Source, **asked: Any) -> Any:
         policy = asked.pop("policy", None)
@@ -212,7 +214,14 @@ def measured_once() -> Iterator[None]:
             collected[key] = collect(source, table)
         return collected[key]
 
+    def load_once(data: Mapping[str, Any]) -> Policy:
+        key = repr(data)
+        if key not in policies:
+            policies[key] = load(data)
+        return policies[key]
+
     with (
+        patch.object(certified, "load_policy", load_once),
         patch.object(certified, "audit", audit_once),
         patch.object(certified, "summarize", summarize_once),
         patch.object(Source, "collect", collect_once),

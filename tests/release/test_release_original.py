@@ -22,18 +22,20 @@ from aegis.report import render_certificate
 from aegis.signing import seal
 
 
-@pytest.fixture(params=["parquet", "csv"])
+@pytest.fixture(scope="module", params=["parquet", "csv"])
 def release(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Path, dict[str, Any]]:
     """Return the original file, the released one and the certificate; some rows are suppressed."""
-    original = tmp_path / f"original.{request.param}"
+    folder = tmp_path_factory.mktemp("release")
+    original = folder / f"original.{request.param}"
     if request.param == "csv":
         csv.write_csv(certificates.TABLE, original)
     else:
         pq.write_table(certificates.TABLE, original)
-    monkeypatch.setattr(certificates, "TABLE", original)
-    made = certificates.suppressed(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certificates, "TABLE", original)
+        made = certificates.suppressed(folder)
     return original, made.file, made.document
 
 
@@ -86,9 +88,10 @@ def test_another_dialect_is_named(release: tuple[Path, Path, dict[str, Any]]) ->
     assert [mismatch.what for mismatch in check.mismatches] == ["input.dialect.delimiter"]
 
 
-@pytest.fixture
-def second(tmp_path: Path) -> tuple[Path, Path]:
+@pytest.fixture(scope="module")
+def second(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Return the certificates of a release and of one that was made after it."""
+    folder = tmp_path_factory.mktemp("second")
     coarser = {"bucketize": {"width": 40}}
     policy = load_policy(
         {
@@ -102,14 +105,14 @@ def second(tmp_path: Path) -> tuple[Path, Path]:
     )
     study = aegis.Study(certificates.TABLE, policy)
     best = study.advise()
-    first, later = tmp_path / "first.json", tmp_path / "later.json"
-    study.apply(best, tmp_path / "first.csv", certificate=first)
+    first, later = folder / "first.json", folder / "later.json"
+    study.apply(best, folder / "first.csv", certificate=first)
     earlier = read_release(first, policy)
     aegis.apply(
         certificates.TABLE,
         policy,
         earlier,
-        output=tmp_path / "later.csv",
+        output=folder / "later.csv",
         certificate=later,
         after=[earlier],
     )
@@ -144,14 +147,17 @@ def test_an_earlier_release_without_a_digest_cannot_be(
     )
 
 
-def test_an_earlier_certificate_that_was_edited_is_refused(second: tuple[Path, Path]) -> None:
+def test_an_earlier_certificate_that_was_edited_is_refused(
+    second: tuple[Path, Path], tmp_path: Path
+) -> None:
     """Its masks would be others than those of the release."""
     document = json.loads(second[0].read_text())
     document["configuration"]["masks"]["age"] = "suppress"
-    second[0].write_text(json.dumps(document))
+    edited = tmp_path / "first.json"
+    edited.write_text(json.dumps(document))
     policy = load_policy(certificates.POLICY)
     with pytest.raises(DataError, match="was changed after it was written"):
-        read_release(second[0], policy)
+        read_release(edited, policy)
 
 
 _GUESSED = """version: 1

@@ -248,9 +248,12 @@ def _moves(state: State, k: int, objective: ObamObjective) -> int:
 def _swaps(state: State, objective: ObamObjective) -> int:
     if state.clusters < 2:
         return 0
+    settled: set[tuple[int, int, int]] = set()
     if len(state.instance) <= ALL_PAIRS:
         return sum(
-            _best_swap(state, record, np.flatnonzero(state.of != state.of[record]), objective)
+            _best_swap(
+                state, record, np.flatnonzero(state.of != state.of[record]), objective, settled
+            )
             for record in range(len(state.instance))
         )
     records, targets, changes = state.best_moves(state.sizes > 0)
@@ -261,22 +264,41 @@ def _swaps(state: State, objective: ObamObjective) -> int:
     for number in order:
         record, target = int(records[number]), int(targets[number])
         if state.of[record] != target:
-            done += _best_swap(state, record, np.flatnonzero(state.of == target), objective)
+            members = np.flatnonzero(state.of == target)
+            done += _best_swap(state, record, members, objective, settled)
     return done
 
 
-def _best_swap(state: State, record: int, others: Ints, objective: ObamObjective) -> int:
+def _best_swap(
+    state: State,
+    record: int,
+    others: Ints,
+    objective: ObamObjective,
+    settled: set[tuple[int, int, int]],
+) -> int:
+    """Apply the swap of `record` with one of the `others` that lowers the information loss most, if
+    it lowers the objective. Return the number of swaps applied.
+
+    If no swap lowers the information loss, records of the same cluster with the same
+    quasi-identifiers need no new comparison until a swap is applied. `settled` holds their
+    combination of quasi-identifiers, their cluster, and that of the first of the `others`.
+    """
     if not len(others):
+        return 0
+    place = int(state.instance.of[record]), int(state.of[record]), int(state.of[others[0]])
+    if place in settled:
         return 0
     changes = state.swap_changes(record, others)
     best = int(np.argmin(changes))
     if changes[best] >= -1e-10 * objective.total:
+        settled.add(place)
         return 0
     other = int(others[best])
     exchange = Exchange(record, int(state.of[other]), other, float(changes[best]))
     if not improves(state, objective, exchange):
         return 0
     exchange.carry_out(state)
+    settled.clear()
     return 1
 
 
