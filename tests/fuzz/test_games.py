@@ -8,7 +8,7 @@ from aegis.safe.protect import protect
 
 from . import games
 
-PAIRS = 16
+PAIRS = 24
 """Draws from either table: enough to win by what shows which table it was in every draw."""
 
 
