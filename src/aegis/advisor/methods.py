@@ -174,11 +174,16 @@ def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
 
 
 def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str]) -> Advice:
-    """Return a copy of the advice whose ranking also has the record-level releases `ranked`, sorted
-    again. `notes` are added to its warnings.
+    """Return a copy of the advice whose ranking also has the record-level releases `ranked`, each
+    before the first entry that scores worse. The other entries stay in their order. `notes` are
+    added to its warnings.
     """
     sign = MEASURES.get(advice.measure).direction.sign
-    ordered = sorted((*advice.ranking, *ranked), key=lambda r: r.ranking_key(sign))
+    ordered = list(advice.ranking)
+    for release in ranked:
+        key = release.ranking_key(sign)
+        places = (i for i, entry in enumerate(ordered) if key < entry.ranking_key(sign))
+        ordered.insert(next(places, len(ordered)), release)
     seconds = sum(release.method.seconds for release in ranked if release.method is not None)
     if ordered[0].method is not None:
         # Ties were with the best configuration, which is not the best any more.

@@ -1,0 +1,96 @@
+"""Recommend a release that keeps more predictive value if suppression makes the first choice worse.
+
+A ranking compares configurations on all rows, but a consumer receives the released rows. If the
+rule suppresses the rows that make a configuration good, such as all rows of a class of the label,
+then a release that suppresses fewer rows may predict more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aegis.advisor.confidence import tie_margin
+from aegis.advisor.figures import BY_RELEASE
+from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.released import ReleasedRows, release_figure
+from aegis.advisor.scoring import Choice, Scorer
+from aegis.advisor.utility import Rows, UtilityFigure
+from aegis.measures import Measure
+from aegis.words import counted
+
+
+def best_release(
+    first: Choice,
+    released: ReleasedRows,
+    scorer: Scorer,
+    measure: Measure,
+    sparing: Callable[[int], Choice | None],
+) -> tuple[Choice, UtilityFigure | None, str | None]:
+    """Return the configuration to recommend, the utility of the rows that it releases (None if it
+    is not measured), and why another configuration than `first` is recommended (else None).
+
+    A ranking compares configurations on all rows, but the rule suppresses some. If the release of
+    `first` therefore predicts less than `first` does on all rows, by more than the margin within
+    which scores count as equal, it is compared with releases that suppress fewer rows. A class of
+    the label that a release loses counts as a class that nothing predicts.
+
+    Parameters
+    ----------
+    first
+        The configuration that the ranking recommends.
+    released
+        Counts the rows of releases.
+    scorer, measure
+        The scorer of the summary, and the measure of the ranking.
+    sparing
+        Function that returns the configuration to recommend among those that suppress at most the
+        given number of rows; None if there is none.
+    """
+    removed = released.plan.check(first).suppressed_rows
+    figure = release_figure(released, first, scorer, measure) if removed else None
+    if figure is None:
+        return first, None, None
+    sign, none = measure.direction.sign, measure.worst(scorer.label_rows)
+    classes = sum(rows > 0 for rows in scorer.label_rows)
+    score, unmasked = scorer.value(first, measure), scorer.value(scorer.unmasked, measure)
+    margin = tie_margin(measure, unmasked, score, None, scorer.label_rows)
+
+    def predicted(own: UtilityFigure) -> float:
+        return sign * (own.value - none) * (1 - _lost(own) / max(classes, 1))
+
+    best, highest = first, figure
+    short = sign * (score - none) - predicted(figure) > margin
+    for rows in _fewer(released.plan, removed) if short else ():
+        other = sparing(rows)
+        measured = None if other is None else release_figure(released, other, scorer, measure)
+        if other is None or measured is None:
+            continue
+        if predicted(measured) > predicted(highest) + margin:
+            best, highest = other, measured
+    why = None
+    if best != first:
+        spared, lost = released.plan.check(best).suppressed_rows, _lost(figure)
+        without = counted(lost, "class of the label", "classes of the label")
+        why = (
+            f"on all rows, another configuration scores {score:.4f} by {measure.name}, and this one "
+            f"{scorer.value(best, measure):.4f}. But this one {BY_RELEASE}: {highest.value:.4f}, with "
+            f"{counted(spared, 'row')} suppressed. The other one would reach {figure.value:.4f}, with "
+            f"{counted(removed, 'row')} suppressed{f', and lose {without}' if lost else ''}"
+        )
+    return best, highest if highest.rows is Rows.RELEASED else None, why
+
+
+def _lost(figure: UtilityFigure) -> int:
+    """Return how many classes of the label lose all their rows in a release."""
+    lost = figure.lost_classes
+    return lost if isinstance(lost, int) else len(lost)
+
+
+def _fewer(plan: PrivacyPlan, removed: int) -> list[int]:
+    """Return the limits of suppressed rows, below `removed`, under which to search again: half of
+    the rows of the rarest class of the label, so that no class loses most of its rows, and none.
+    """
+    label, limits = plan.summary.label, {0}
+    if label.has_classes and plan.summary.several is None and plan.rule.person is None:
+        limits.add(min((int(rows) for rows in label.counts if rows), default=0) // 2)
+    return sorted((rows for rows in limits if rows < removed), reverse=True)
