@@ -13,6 +13,7 @@ from aegis.advisor.confidence import tie_margin
 from aegis.advisor.figures import BY_RELEASE
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.released import ReleasedRows, release_figure
+from aegis.advisor.scores import utility_kept
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.utility import Rows, UtilityFigure
 from aegis.measures import Measure
@@ -30,9 +31,9 @@ def best_release(
     is not measured), and why another configuration than `first` is recommended (else None).
 
     A ranking compares configurations on all rows, but the rule suppresses some. If the release of
-    `first` therefore predicts less than `first` does on all rows, by more than the margin within
-    which scores count as equal, it is compared with releases that suppress fewer rows. A class of
-    the label that a release loses counts as a class that nothing predicts.
+    `first` therefore keeps a smaller share of the utility than `first` does on all rows, by more
+    than the margin within which scores count as equal, it is compared with releases that suppress
+    fewer rows. A class of the label that a release loses counts as a class that nothing predicts.
 
     Parameters
     ----------
@@ -46,30 +47,32 @@ def best_release(
         Function that returns the configuration to recommend among those that suppress at most the
         given number of rows; None if there is none.
     """
-    removed = released.plan.check(first).suppressed_rows
-    figure = release_figure(released, first, scorer, measure) if removed else None
+    plan = released.plan
+    removed = spared = plan.check(first).suppressed_rows
+    figure = release_figure(released, first, removed, scorer, measure) if removed else None
     if figure is None:
         return first, None, None
-    sign, none = measure.direction.sign, measure.worst(scorer.label_rows)
-    classes = sum(rows > 0 for rows in scorer.label_rows)
-    score, unmasked = scorer.value(first, measure), scorer.value(scorer.unmasked, measure)
-    margin = tie_margin(measure, unmasked, score, None, scorer.label_rows)
+    label_rows, unmasked = scorer.label_rows, scorer.value(scorer.unmasked, measure)
+    score = scorer.value(first, measure)
+    whole = utility_kept(score, unmasked, measure, label_rows) or 0.0
+    margin = measure.direction.sign * tie_margin(measure, unmasked, score, None, label_rows)
+    equal = 100.0 - (utility_kept(unmasked - margin, unmasked, measure, label_rows) or 0.0)
+    classes = sum(rows > 0 for rows in label_rows)
 
-    def predicted(own: UtilityFigure) -> float:
-        return sign * (own.value - none) * (1 - _lost(own) / max(classes, 1))
+    def share(own: UtilityFigure) -> float:
+        return (own.utility_kept or 0.0) * (1 - _lost(own) / max(classes, 1))
 
-    best, highest = first, figure
-    short = sign * (score - none) - predicted(figure) > margin
-    for rows in _fewer(released.plan, removed) if short else ():
-        other = sparing(rows)
-        measured = None if other is None else release_figure(released, other, scorer, measure)
-        if other is None or measured is None:
+    best, highest, short = first, figure, share(figure) < whole - equal
+    for rows in _fewer(plan, removed) if short else ():
+        if (other := sparing(rows)) is None:
             continue
-        if predicted(measured) > predicted(highest) + margin:
-            best, highest = other, measured
+        left_out = plan.check(other).suppressed_rows
+        measured = release_figure(released, other, left_out, scorer, measure)
+        if measured is not None and share(measured) > share(highest) + equal:
+            best, highest, spared = other, measured, left_out
     why = None
     if best != first:
-        spared, lost = released.plan.check(best).suppressed_rows, _lost(figure)
+        lost = _lost(figure)
         without = counted(lost, "class of the label", "classes of the label")
         why = (
             f"on all rows, another configuration scores {score:.4f} by {measure.name}, and this one "

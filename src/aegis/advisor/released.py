@@ -657,14 +657,18 @@ def _kept(
 
 
 def release_figure(
-    released: ReleasedRows, choice: Choice, scorer: Scorer, measure: Measure
+    released: ReleasedRows,
+    choice: Choice,
+    suppressed_rows: int,
+    scorer: Scorer,
+    measure: Measure,
 ) -> UtilityFigure | None:
     """Return the utility of the rows that the release of a configuration (`choice`) keeps, or that
     of the same masks on all rows if only the lost label classes are known; None if neither is.
 
-    `released` counts the rows; `scorer` scores the summary by `measure`.
+    `released` counts the rows, of which the release suppresses `suppressed_rows`; `scorer` scores
+    the summary by `measure`.
     """
-    suppressed_rows = released.plan.check(choice).suppressed_rows
     value, unmasked = scorer.value(choice, measure), scorer.value(scorer.unmasked, measure)
     on_all_rows = UtilityFigure.of(measure, value, unmasked, scorer.label_rows, rows=Rows.ALL)
     with released.reading, released.storing(choice) as rows:
