@@ -64,7 +64,7 @@ def test_a_release_that_loses_its_class_is_not_recommended() -> None:
 
 
 def test_the_proof_speaks_of_all_rows() -> None:
-    advice = Study(table(), policy()).search()
+    advice = Study(table(), policy()).search(explain_best=True)
     search = advice.search
     assert search is not None
     assert search.by_release
@@ -73,7 +73,10 @@ def test_the_proof_speaks_of_all_rows() -> None:
     assert advice.best is not None
     assert search.best == advice.ranking[1].score > advice.best.score
     proof = Finding.of(advice, advice.best).proof
-    assert "another one is proven to be the best on all rows" in proof
+    assert "another one is proven to be the best on all rows, but not on the rows" in proof
+    assert all(ranked.tied_with_best is None for ranked in advice.ranking)
+    assert advice.binding is not None
+    assert all(mask.violations for mask in advice.binding.finer)
     assert f"{advice.utility.value:.4f}, with 0 rows suppressed" in str(search.preferred)  # type: ignore[union-attr]
 
 

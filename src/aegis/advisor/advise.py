@@ -355,7 +355,10 @@ def _release_first(
     best, figure, other = best_release(listed[0][0], released, scorer, measure, sparing)
     first = next(ranked for choice, ranked in listed if choice == best)
     rest = [ranked for ranked in ranking if ranked is not first]
-    return [first if figure is None else changed(first, utility=figure), *rest], other or why
+    listing = [first if figure is None else changed(first, utility=figure), *rest]
+    if other is not None:  # scores on all rows do not say which release is the best
+        listing = [changed(ranked, tied_with_best=None) for ranked in listing]
+    return listing, other or why
 
 
 def _advice(

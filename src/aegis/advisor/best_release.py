@@ -70,17 +70,22 @@ def best_release(
         measured = release_figure(released, other, left_out, scorer, measure)
         if measured is not None and share(measured) > share(highest) + equal:
             best, highest, spared = other, measured, left_out
-    why = None
-    if best != first:
-        lost = _lost(figure)
-        without = counted(lost, "class of the label", "classes of the label")
-        why = (
-            f"on all rows, another configuration scores {score:.4f} by {measure.name}, and this one "
-            f"{scorer.value(best, measure):.4f}. But this one {BY_RELEASE}: {highest.value:.4f}, with "
-            f"{counted(spared, 'row')} suppressed. The other one would reach {figure.value:.4f}, with "
-            f"{counted(removed, 'row')} suppressed{f', and lose {without}' if lost else ''}"
-        )
+    if best == first:
+        return first, highest if highest.rows is Rows.RELEASED else None, None
+    scores = f"{score:.4f} by {measure.name}, and this one {scorer.value(best, measure):.4f}"
+    why = (
+        f"on all rows, another configuration scores {scores}. But this one {BY_RELEASE}: "
+        f"{_reached(highest, spared)}. The other one would reach {_reached(figure, removed)}"
+    )
     return best, highest if highest.rows is Rows.RELEASED else None, why
+
+
+def _reached(figure: UtilityFigure, suppressed_rows: int) -> str:
+    """Return the value that a release reaches, and what it loses, as text."""
+    lost = _lost(figure)
+    without = f", and lose {counted(lost, 'class of the label', 'classes of the label')}"
+    said = f"{figure.value:.4f}, with {counted(suppressed_rows, 'row')} suppressed"
+    return f"{said}{without if lost else ''}"
 
 
 def _lost(figure: UtilityFigure) -> int:

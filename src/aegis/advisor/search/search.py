@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
@@ -272,9 +272,11 @@ def _run(
         figure, other = _put_release_first(searcher, outcome, released, request, clock)
         why = other or why
     ranking, lacking = searcher.with_errors(searcher.rank(outcome, clock), outcome, clock)
+    figures = searcher.told(figures, why, lacking)
+    if figures.by_release:  # scores on all rows do not say which release is the best
+        ranking = [changed(ranked, tied_with_best=None) for ranked in ranking]
     if figure is not None:
         ranking = [changed(ranking[0], utility=figure), *ranking[1:]]
-    figures = searcher.told(figures, why, lacking)
     return _Searched(searcher, outcome, figures, highest, ranking, clock)
 
 
@@ -351,6 +353,8 @@ def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> A
         scorer, shown = searcher.scorer, searcher.measure
         expected = expected_auc(scorer, shown, searched.ranking)
         binding = explain(searcher, outcome, searched.highest[0], clock)
+        if searched.figures.by_release:  # gains on all rows explain only masks that break the rule
+            binding = replace(binding, finer=tuple(m for m in binding.finer if m.violations))
         alone = lost_alone(scorer, shown, searched.ranking)
         advice = changed(advice, binding=binding, expected=expected, lost_alone=alone)
     if request.front is None:
