@@ -24,12 +24,19 @@ from typing import Protocol, Unpack
 import numpy as np
 
 from aegis.advisor.advice import Advice, disagreement, with_caveats, with_first
+from aegis.advisor.best_release import best_release
 from aegis.advisor.confidence import Prefer, confidence_note, preferred_first, with_confidence
 from aegis.advisor.encodings import aside_note
 from aegis.advisor.label_leaks import MissingLeak, Uncovered, label_leaks, leak_sentences
 from aegis.advisor.plan import PrivacyPlan, lost_alone, rank_choice
 from aegis.advisor.ranked import ESTIMATES, EstimateCase, PrivacyChange, Ranked
-from aegis.advisor.released import KeptCodes, ReleasedRows, codes_known, expected_auc, kept_codes
+from aegis.advisor.released import (
+    KeptCodes,
+    ReleasedRows,
+    codes_known,
+    expected_auc,
+    kept_codes,
+)
 from aegis.advisor.scores import Later, changed, later
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import notes_on_labels, scorer_of, served_by_ranking, tasks_of
@@ -247,6 +254,7 @@ def rank_configurations(
     *,
     configurations: Configurations | None = None,
     progress: Progress = SILENT,
+    released: ReleasedRows | None = None,
     **options: Unpack[RankOptions],
 ) -> Advice:
     """Rank masking configurations by admissibility, then by the measure, then by name.
@@ -262,6 +270,8 @@ def rank_configurations(
         The configurations to rank, and the measure: as a request, or as keywords of its fields.
     progress
         Shows the progress, one step for each stage.
+    released
+        Counts the rows of releases, to compare them (`best_release`); None: compare no releases.
 
     Raises
     ------
@@ -271,11 +281,10 @@ def rank_configurations(
     given = asked(RankRequest, request, options)
     if configurations is not None:
         given = replace(given, configurations=configurations)
-    started = time.perf_counter()
+    started, preference = time.perf_counter(), Prefer.of(given.prefer or Prefer.SCORE)
     case = None if given.estimate is None else ESTIMATES.get(given.estimate)
     notes = _note_on_estimates(policy, case)
     chosen, lacking = measure_for(summary, given.measure, policy.measure)
-    preference = Prefer.of(given.prefer or Prefer.SCORE)
     scorer, listed = scorer_of(summary), configurations_to_rank(summary, policy, given)
     scored = _scored(listed, scorer, plan, chosen, progress)
     if case is not None:
@@ -284,7 +293,7 @@ def rank_configurations(
     scoring = time.perf_counter()
     aside, warnings = aside_note(summary, chosen), warnings_of(summary, plan)
     if case is None:
-        ranking, certain, why = _settled(scored, scorer, chosen, preference, progress)
+        ranking, certain, why = _settled(scored, scorer, chosen, preference, progress, released)
         rare = disagreement(ranking, scorer, chosen)
         notes = (*notes, *lacking, *certain, *aside, *why, *warnings, *rare)
     else:  # of an order by estimates, errors of the measure say nothing
@@ -292,13 +301,10 @@ def rank_configurations(
         notes = (*notes, *lacking, *aside, *warnings)
     advice = _advice(ranking, scorer, chosen, policy, proven=case is None and not why)
     now = time.perf_counter()
-    timings = {
-        **summary.timings,
-        "scoring": scoring - started,
-        "standard_errors": now - scoring,
-        "total": now - started + sum(summary.timings.values()),
-    }
-    return with_caveats(replace(advice, warnings=(*notes, *advice.warnings), timings=timings))
+    total = now - started + sum(summary.timings.values())
+    timings = {"scoring": scoring - started, "standard_errors": now - scoring, "total": total}
+    timed = {**summary.timings, **timings}
+    return with_caveats(replace(advice, warnings=(*notes, *advice.warnings), timings=timed))
 
 
 def _settled(
@@ -307,20 +313,52 @@ def _settled(
     measure: Measure,
     preference: Prefer,
     progress: Progress,
+    released: ReleasedRows | None,
 ) -> tuple[list[Ranked], tuple[str, ...], tuple[str, ...]]:
     """Return three things: the ranking, with standard errors and marks of ties; notes on errors
     that were left out; and a note on why the first configuration is not the one with the best
     score, if so.
 
     `scored` has the entries of the ranking, each with its candidates; `preference` says which of
-    several tied configurations comes first.
+    several tied configurations comes first; `released` counts the rows of releases, to compare
+    them.
     """
     choices = _compared_choices(scored)
     ranking = [ranked for ranked, _ in scored]
     ranking = list(with_confidence(ranking, choices, scorer, measure, progress))
     certain = confidence_note(scorer, choices, measure)
     ranking, why = preferred_first(ranking, choices, scorer, measure, preference)
+    if released is not None and ranking[0].admissible:
+        ranking, why = _release_first(ranking, why, released, scorer, measure)
     return ranking, certain, () if why is None else (why,)
+
+
+def _release_first(
+    ranking: list[Ranked],
+    why: str | None,
+    released: ReleasedRows,
+    scorer: Scorer,
+    measure: Measure,
+) -> tuple[list[Ranked], str | None]:
+    """Return the ranking with the best release first, if suppression makes the release of the first
+    entry worse than its score; and the reason why the first entry comes first, which is `why` if
+    nothing changes. `released` counts the rows of releases that `scorer` scores by `measure`.
+    """
+    listed = [
+        (scorer.choose(ranked.configuration), ranked) for ranked in ranking if ranked.admissible
+    ]
+
+    def sparing(rows: int) -> Choice | None:
+        few = (choice for choice, ranked in listed if (ranked.suppressed_rows or 0) <= rows)
+        return next(few, None)
+
+    best, figure, other = best_release(listed[0][0], released, scorer, measure, sparing)
+    first = next(ranked for choice, ranked in listed if choice == best)
+    rest = [ranked for ranked in ranking if ranked is not first]
+    listing = [first if figure is None else changed(first, utility=figure), *rest]
+    if other is not None:  # scores on all rows do not say which release is the best
+        listing = [changed(ranked, tied_with_best=None) for ranked in listing]
+    return listing, other or why
 
 
 def _advice(

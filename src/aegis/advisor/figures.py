@@ -17,6 +17,8 @@ from aegis.policy import Configuration
 from aegis.summary import Summary
 from aegis.words import finite, json_fields, jsonable
 
+BY_RELEASE = "predicts more from the rows that it releases"
+"""In `SearchFigures.preferred`: the first configuration was compared by its released rows."""
 NOTHING = 5e-5
 """A gain smaller than this counts as no gain."""
 
@@ -126,8 +128,9 @@ class SearchFigures:
         leaves open whether any combination meets the rule. None if the search is complete.
     preferred
         Why the first configuration is not the one with the best score: it scores about the same and
-        masks less (or more, if you prefer that). None if the first configuration has the best
-        score. `best` is always the best score.
+        masks less (or more, if you prefer that), or its release keeps more predictive value, because
+        it suppresses fewer rows. None if the first configuration has the best score. `best` is
+        always the best score.
     tells_masks_apart
         Whether the unmasked table has any utility by the measure. If not, scores cannot compare
         masks.
@@ -157,6 +160,13 @@ class SearchFigures:
         no result, this proves nothing.
         """
         return self.stopped is None
+
+    @property
+    def by_release(self) -> bool:
+        """Whether the first configuration does not have the best score on all rows, but a better
+        release than the one that has.
+        """
+        return self.preferred is not None and BY_RELEASE in self.preferred
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values. Infinite figures become null."""

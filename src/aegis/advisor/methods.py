@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from aegis.advisor.advice import Advice, caveats_of, with_caveats
 from aegis.advisor.encodings import sets_aside
+from aegis.advisor.figures import BY_RELEASE
 from aegis.advisor.plan import as_it_is, as_released, plan_of
 from aegis.advisor.ranked import Ranked, RecordLevel
 from aegis.advisor.scoring import AttributeScore, ConfigurationScore, Scorer, utility_kept
@@ -176,9 +177,22 @@ def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
 def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str]) -> Advice:
     """Return a copy of the advice whose ranking also has the record-level releases `ranked`, sorted
     again. `notes` are added to its warnings.
+
+    If the first configuration was chosen by its released rows, the configurations stay in their
+    order, and each release comes before the first one that scores worse.
     """
     sign = MEASURES.get(advice.measure).direction.sign
+    if advice.search is None:
+        by_release = any(BY_RELEASE in text for text in advice.warnings)
+    else:
+        by_release = advice.search.by_release
     ordered = sorted((*advice.ranking, *ranked), key=lambda r: r.ranking_key(sign))
+    if by_release:
+        ordered = list(advice.ranking)
+        for release in ranked:
+            key = release.ranking_key(sign)
+            places = (i for i, entry in enumerate(ordered) if key < entry.ranking_key(sign))
+            ordered.insert(next(places, len(ordered)), release)
     seconds = sum(release.method.seconds for release in ranked if release.method is not None)
     if ordered[0].method is not None:
         # Ties were with the best configuration, which is not the best any more.

@@ -11,7 +11,7 @@ Find the rows that a release keeps, among rows that were read as codes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.advisor.advice import Advice, caveats_of, with_caveats
-from aegis.advisor.confidence import compared, jackknife, sampling_error, shrink_of, standard_errors
+from aegis.advisor.confidence import (
+    compared,
+    jackknife,
+    sampling_error,
+    shrink_of,
+    standard_errors,
+)
 from aegis.advisor.encodings import sets_aside
 from aegis.advisor.figures import Front
 from aegis.advisor.label_leaks import label_leaks
@@ -284,7 +290,9 @@ class ReleasedRows:
         The rows, with an integer code for each value, if they have already been read, so that they
         are not read again.
     stored
-        A configuration and the rows that its release keeps, if a server stores these rows.
+        Configurations, each with the rows that its release keeps, if a server stores these rows.
+    reading
+        A context, such as a lock, that a search enters before it measures a release.
     """
 
     def __init__(
@@ -294,7 +302,8 @@ class ReleasedRows:
         policy: Policy | None = None,
         seed: int = 0,
         known: CodedRows | None = None,
-        stored: tuple[Choice, ir.Table] | None = None,
+        stored: tuple[tuple[Choice, ir.Table], ...] = (),
+        reading: AbstractContextManager[Any] | None = None,
     ) -> None:
         self.plan = plan
         self.source = source
@@ -302,6 +311,8 @@ class ReleasedRows:
         self.seed = seed
         self.known = known
         self._stored = stored
+        self.reading = nullcontext() if reading is None else reading
+        self._tables: ExitStack | None = None
 
     def under(self, plan: PrivacyPlan) -> ReleasedRows:
         """Return a counter of released rows for the same table, but under the privacy rule of
@@ -310,28 +321,42 @@ class ReleasedRows:
         return ReleasedRows(plan, self.source, self.policy, self.seed, self.known)
 
     @contextmanager
+    def open(self) -> Iterator[ReleasedRows]:
+        """Return a context that yields this object, and at whose end the server drops the releases
+        that it stores.
+        """
+        with ExitStack() as self._tables:
+            yield self
+        self._tables, self._stored = None, ()
+
+    @contextmanager
     def storing(self, choice: Choice) -> Iterator[ReleasedRows]:
         """Return a context in which the rows that the release of one configuration keeps are masked
         only once. The context yields an object that counts these rows.
 
         The server of the table stores the kept rows in a temporary table, because otherwise each
-        query would mask them again. Nothing is stored if the table has more than `MOST_ROWS` rows,
-        if the engine runs in this process, or if a mask adds noise.
+        query would mask them again. Within `open`, it stores them until that context ends. Nothing
+        is stored if the table has more than `MOST_ROWS` rows, if the engine runs in this process,
+        or if a mask adds noise.
         """
         source, drawn = self.source, any(c.noise is not None for c in choice.values())
-        if source is None or source.engine.in_process or drawn or source.rows > MOST_ROWS:
+        none = source is None or source.engine.in_process or drawn or source.rows > MOST_ROWS
+        if source is None or none or self.stored(choice) is not None:
             yield self
-            return
-        with source.keep(self.table(choice)) as table:
-            yield ReleasedRows(
-                self.plan, source, self.policy, self.seed, self.known, (choice, table)
-            )
+        elif self._tables is not None:
+            stored = self._tables.enter_context(source.keep(self.table(choice)))
+            self._stored = (*self._stored, (choice, stored))
+            yield self
+        else:
+            with source.keep(self.table(choice)) as table:
+                pair = choice, table
+                yield ReleasedRows(self.plan, source, self.policy, self.seed, self.known, (pair,))
 
     def stored(self, choice: Choice) -> ir.Table | None:
         """Return the rows that the release of a configuration keeps, if a server has stored them;
         otherwise None.
         """
-        return self._stored[1] if self._stored is not None and self._stored[0] == choice else None
+        return next((table for known, table in self._stored if known == choice), None)
 
     def of(self, choice: Choice) -> KeptRows | KeptLabels | None:
         """Return the counts of the rows that the release of a configuration (`choice`) keeps; None
@@ -587,8 +612,12 @@ def with_utility(
         return advice
     told, measure = caveats_of(advice), MEASURES.get(advice.measure)
     with progress.step("Scoring the rows that are kept"):
-        kept_rows = _kept(released, best, scorer)
-        figure = released.measured(kept_rows, advice.stated_utility(best), measure, scorer)
+        figure, kept_rows = best.utility, None
+        if figure is None or advice.expected is not None:
+            choice = scorer.choose(best.configuration)
+            kept_rows = _kept(released, choice, best.suppressed_rows, scorer)
+        if figure is None:
+            figure = released.measured(kept_rows, advice.stated_utility(best), measure, scorer)
         if figure.rows is Rows.ALL:
             choice = scorer.choose(best.configuration)
             figure = replace(figure, columns=columns_of(scorer, choice, measure, scorer))
@@ -609,20 +638,43 @@ def with_utility(
     return with_caveats(measured, told=told)
 
 
-def _kept(released: ReleasedRows, best: Ranked, scorer: Scorer) -> KeptRows | KeptLabels | None:
-    """Return the counts of the rows that the best release keeps.
+def _kept(
+    released: ReleasedRows, choice: Choice, suppressed_rows: int | None, scorer: Scorer
+) -> KeptRows | KeptLabels | None:
+    """Return the counts of the rows that the release of a configuration (`choice`) keeps.
 
     If the release masks nothing and suppresses no rows, these are the counts of the summary.
     """
-    choice = scorer.choose(best.configuration)
     if (
         tasks_of(scorer)
         or released.counts_otherwise
-        or best.suppressed_rows
+        or suppressed_rows
         or choice != scorer.unmasked
     ):
         return released.of(choice)
     return KeptRows(scorer, choice, {})
+
+
+def release_figure(
+    released: ReleasedRows,
+    choice: Choice,
+    suppressed_rows: int,
+    scorer: Scorer,
+    measure: Measure,
+) -> UtilityFigure | None:
+    """Return the utility of the rows that the release of a configuration (`choice`) keeps, or that
+    of the same masks on all rows if only the lost label classes are known; None if neither is.
+
+    `released` counts the rows, of which the release suppresses `suppressed_rows`; `scorer` scores
+    the summary by `measure`.
+    """
+    value, unmasked = scorer.value(choice, measure), scorer.value(scorer.unmasked, measure)
+    on_all_rows = UtilityFigure.of(measure, value, unmasked, scorer.label_rows, rows=Rows.ALL)
+    with released.reading, released.storing(choice) as rows:
+        kept_rows = _kept(rows, choice, suppressed_rows, scorer)
+        if kept_rows is None:
+            return None
+        return released.measured(kept_rows, on_all_rows, measure, scorer)
 
 
 def _front(advice: Advice, front: Front, released: ReleasedRows, scorer: Scorer) -> Front:

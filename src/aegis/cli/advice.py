@@ -91,6 +91,8 @@ def _result(search: SearchFigures) -> str:
     if not search.tells_masks_apart:
         return "scores cannot distinguish masks on this table; nothing is proven"
     if search.optimal:
+        if search.by_release:
+            return "the highest score on all rows is proven; the first one has a better release"
         if search.preferred:
             return "the highest score of all combinations is proven; the first one counts as equal to it"
         return "proven best of all combinations"

@@ -333,7 +333,8 @@ class Bench:
         try:
             with self.lock if plan.in_engine else nullcontext():
                 prepared = known.prepared if shares and not plan.by_population else None
-                advice = study._searched(given, progress=watch, prepared=prepared)
+                rows = study._subject.released(self.lock)
+                advice = study._searched(given, progress=watch, prepared=prepared, rows=rows)
         finally:
             if shares:
                 known.searching.release()

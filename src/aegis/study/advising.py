@@ -31,6 +31,7 @@ from aegis.summary import Summary
 if TYPE_CHECKING:
     from aegis.advisor.figures import Front, MaskCost
     from aegis.advisor.ranked import Estimate
+    from aegis.advisor.released import ReleasedRows
     from aegis.advisor.search import Prepared
     from aegis.anonymizers import Recipe
     from aegis.summary import Information
@@ -239,11 +240,11 @@ class Advising(ABC):
             methods = ()
         check_estimate(given.estimate, methods)
         check_methods(self.policy, methods, own)
-        with (self._subject.counted_exactly() if exact else self._subject).holding() as subject:
-            advice = rank_configurations(
-                subject.summary, subject.plan, self.policy, listed, progress=self.progress
-            )
-            return complete_advice(subject, advice, methods, own)
+        chosen = self._subject.counted_exactly() if exact else self._subject
+        with chosen.holding() as subject, subject.released().open() as rows:
+            of, told = (subject.summary, subject.plan), self.progress
+            advice = rank_configurations(*of, self.policy, listed, progress=told, released=rows)
+            return complete_advice(subject, advice, methods, own, rows=rows)
 
     def search(
         self,
@@ -295,8 +296,8 @@ class Advising(ABC):
         if given.front is not None and self.source is None:
             rules = rules_of(given.front, self.policy.privacy)
             check_front_rules(self.summary, rules, override=self._subject.rule_override)
-        with self._subject.holding():
-            return self._completed(self._searched(given), given, methods)
+        with self._subject.holding(), self._subject.released().open() as rows:
+            return self._completed(self._searched(given, rows=rows), given, methods, rows)
 
     def _searched(
         self,
@@ -304,29 +305,44 @@ class Advising(ABC):
         *,
         progress: Progress | None = None,
         prepared: Prepared | None = None,
+        rows: ReleasedRows | None = None,
     ) -> Advice:
         """Search all combinations of candidate masks, scored from the summary's counts, and return
-        the advice. No rows are read, unless the summary cannot check the rule, so that the table's
-        engine must.
+        the advice. Rows are read only to measure the release of the best configuration, and if the
+        summary cannot check the rule, so that the table's engine must.
 
         `prepared` has the scores and bounds that several searches share; None to compute them.
+        `rows` counts the rows of releases, if an object for this purpose exists already.
         """
         from aegis.advisor.search import search_combinations
 
         told = self._subject.progress if progress is None else progress
         return search_combinations(
-            self.summary, self.plan, self.policy, given, progress=told, prepared=prepared
+            self.summary,
+            self.plan,
+            self.policy,
+            given,
+            progress=told,
+            prepared=prepared,
+            released=rows or self._subject.released(),
         )
 
     def _completed(
-        self, advice: Advice, given: SearchRequest, methods: Sequence[str | Recipe] | None = None
+        self,
+        advice: Advice,
+        given: SearchRequest,
+        methods: Sequence[str | Recipe] | None = None,
+        rows: ReleasedRows | None = None,
     ) -> Advice:
         """Return the advice of a search, completed with figures that need the rows, such as the
-        utility of the released rows. `methods` are record-level methods to rank, too.
+        utility of the released rows. `methods` are record-level methods to rank, too. `rows` counts
+        the rows of releases, if an object for this purpose exists already.
         """
         by_loss = given.objective is not None and given.objective not in MEASURES
         measured = given.explain_best or given.measure is not None or not by_loss
-        return complete_advice(self._subject, advice, methods, self.seed, measured=measured)
+        return complete_advice(
+            self._subject, advice, methods, self.seed, measured=measured, rows=rows
+        )
 
     def front(
         self,

@@ -249,6 +249,14 @@ class Subject:
                 self._plan = plan_of(self.summary, self.policy, self.source)
             return self._plan
 
+    def released(self, reading: AbstractContextManager[Any] | None = None) -> ReleasedRows:
+        """Return an object that counts the rows of releases. It enters the context `reading`, such
+        as a lock, before a search reads the table.
+        """
+        return ReleasedRows(
+            self.plan, self.source, self.policy, self.seed, self.known, reading=reading
+        )
+
     def under(self, policy: Policy, *, rule_override: bool = False) -> Subject:
         """Return a subject with the same table and another policy. It reuses the summary if the
         summary fits the new policy.
@@ -348,6 +356,7 @@ def complete_advice(
     seed: int,
     *,
     measured: bool = True,
+    rows: ReleasedRows | None = None,
 ) -> Advice:
     """Return the advice completed with record-level releases and with privacy figures. Warnings
     about the rule come first among its warnings, then risks to persons.
@@ -364,6 +373,8 @@ def complete_advice(
         Seed of random draws.
     measured
         Whether to measure the utility on the rows that the best release keeps.
+    rows
+        Counts the rows of releases, if an object for this purpose exists already.
     """
     policy, summary = subject.policy, subject.summary
     if methods or (methods is None and policy.anonymizers):
@@ -380,7 +391,7 @@ def complete_advice(
         )
     advice = with_privacy(advice, summary, subject.plan, policy)
     scorer, best = scorer_of(summary), advice.best
-    released = ReleasedRows(subject.plan, subject.source, policy, subject.seed, subject.known)
+    released = rows or subject.released()
     stored: AbstractContextManager[ReleasedRows] = nullcontext(released)
     if measured and best is not None and best.method is None:
         stored = released.storing(scorer.choose(best.configuration))

@@ -7,19 +7,21 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
 from aegis.advisor.advice import Advice, disagreement, with_caveats
 from aegis.advisor.advise import combinations, warnings_of
+from aegis.advisor.best_release import best_release
 from aegis.advisor.confidence import Prefer
 from aegis.advisor.encodings import aside_note
 from aegis.advisor.figures import SearchFigures
 from aegis.advisor.plan import PrivacyPlan, lost_alone
 from aegis.advisor.ranked import Ranked
-from aegis.advisor.released import expected_auc
+from aegis.advisor.released import ReleasedRows, expected_auc
 from aegis.advisor.scores import changed, later
+from aegis.advisor.scoring import Choice
 from aegis.advisor.search.branch import Found
 from aegis.advisor.search.front import FrontRange, check_span, explain, put_first, trace_front
 from aegis.advisor.search.objective import OBJECTIVES
@@ -27,13 +29,14 @@ from aegis.advisor.search.objectives import objective_type
 from aegis.advisor.search.problem import Box, Clock
 from aegis.advisor.search.searcher import Searcher, SearchFile
 from aegis.advisor.several import ServedLabel, notes_on_labels, tasks_of
-from aegis.advisor.utility import measure_for
+from aegis.advisor.utility import UtilityFigure, measure_for
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.files import SILENT, Progress, check_output
 from aegis.measures import MEASURES
 from aegis.options import asked
 from aegis.policy import Policy, policy_mapping
+from aegis.privacy.rule import rule_at
 from aegis.requests import SearchOptions, SearchRequest
 from aegis.summary import Summary
 
@@ -128,6 +131,7 @@ def search_combinations(
     *,
     progress: Progress = SILENT,
     prepared: Prepared | None = None,
+    released: ReleasedRows | None = None,
     **options: Unpack[SearchOptions],
 ) -> Advice:
     """Return the best configurations that meet the rule, out of all combinations of candidate
@@ -150,9 +154,10 @@ def search_combinations(
     progress
         Shows the best value so far, the bound and the gap between them.
     prepared
-        Scores and bounds of an earlier search with the same summary, masks and measure. The search
-        first tries the best configurations in this object, and replaces them by its best ones. Only
-        one search at a time may use this object.
+        Scores and bounds of an earlier search with the same summary, masks and measure, for one
+        search at a time. The search first tries its best configurations, and replaces them.
+    released
+        Counts the rows of releases, to compare them (`best_release`); None: compare no releases.
 
     Returns
     -------
@@ -172,11 +177,9 @@ def search_combinations(
         check_span(FrontRange.of(given.front), plan.rule, summary.rows, plan.values)
     if prepared is None:
         prepared = prepare(summary, plan, policy, given, progress=progress)
-    searched = _run(plan, given, prepared, progress)
-    advice = searched.advice(summary, plan, policy, prepared)
-    advice = _with_labels(advice, searched, given)
-    advice = _explained(advice, searched, given)
-    advice = with_caveats(advice)
+    searched = _run(plan, given, prepared, progress, released)
+    advice = _with_labels(searched.advice(summary, plan, policy, prepared), searched, given)
+    advice = with_caveats(_explained(advice, searched, given))
     total = time.perf_counter() - started + sum(summary.timings.values())
     timings = {**summary.timings, "search": searched.figures.work.seconds, "total": total}
     return changed(advice, timings=timings)
@@ -221,7 +224,7 @@ class _Searched:
             measure=shown.name,
             ranking=tuple(self.ranking),
             unmasked=later(prepared.searcher.unmasked),
-            optimal=self.figures.optimal,
+            optimal=self.figures.optimal and not self.figures.by_release,
             combinations=combinations(summary),
             summary=summary.to_dict(),
             policy=policy_mapping(policy),
@@ -236,10 +239,15 @@ class _Searched:
 
 
 def _run(
-    plan: PrivacyPlan, request: SearchRequest, prepared: Prepared, progress: Progress
+    plan: PrivacyPlan,
+    request: SearchRequest,
+    prepared: Prepared,
+    progress: Progress,
+    released: ReleasedRows | None,
 ) -> _Searched:
     """Search for the best configurations under the rule of a plan, with the scores and bounds in
-    `prepared`. Among those that score about the same, put the recommended one first.
+    `prepared`. Put the recommended one first: among those that score about the same, and compared
+    with releases that suppress fewer rows, which `released` counts.
     """
     searcher = prepared.searcher.under(plan, progress)
     clock, top = Clock.asked(request, searcher.problem.work), request.top
@@ -259,10 +267,54 @@ def _run(
     if not outcome.best:
         return _Searched(searcher, outcome, figures, (), searcher.rank(outcome, clock), clock)
     highest = outcome.best[:1]
-    why = put_first(searcher, outcome, preference(request), top, clock)
+    why, figure = put_first(searcher, outcome, preference(request), top, clock), None
+    if released is not None and searcher.by_measure:
+        figure, other = _put_release_first(searcher, outcome, released, request, clock)
+        why = other or why
     ranking, lacking = searcher.with_errors(searcher.rank(outcome, clock), outcome, clock)
     figures = searcher.told(figures, why, lacking)
+    if figures.by_release:  # scores on all rows do not say which release is the best
+        ranking = [changed(ranked, tied_with_best=None) for ranked in ranking]
+    if figure is not None:
+        ranking = [changed(ranking[0], utility=figure), *ranking[1:]]
     return _Searched(searcher, outcome, figures, highest, ranking, clock)
+
+
+def _put_release_first(
+    searcher: Searcher,
+    outcome: Found,
+    released: ReleasedRows,
+    request: SearchRequest,
+    clock: Clock,
+) -> tuple[UtilityFigure | None, str | None]:
+    """Move the configuration with the best release to the front of `outcome.best`, if suppression
+    makes the release of the first one worse than its score. Return the utility of the first release
+    (None if it was not measured), and why it comes first (None if it did so before).
+
+    The compared releases suppress fewer rows. They are those that a search under such a limit
+    recommends, so they do not depend on how many configurations are requested.
+    """
+    listed, boxes = [box for _, box in outcome.best], []
+
+    def sparing(rows: int) -> Choice | None:
+        rule = rule_at(searcher.plan.rule, "suppression", rows / searcher.summary.rows)
+        stricter = searcher.under(searcher.plan.under(rule), searcher.progress)
+        other, _ = stricter.run(rule, top=1, time_limit=clock.part(), start=tuple(listed))
+        if other.interrupted:
+            clock.stop()
+        if not other.best:
+            return None
+        put_first(stricter, other, preference(request), 1, clock)
+        boxes.append(other.best[0][1])
+        return searcher.problem.choice(boxes[-1])
+
+    first = searcher.problem.choice(listed[0])
+    best, figure, why = best_release(first, released, searcher.scorer, searcher.measure, sparing)
+    if why is not None:
+        box = next(box for box in boxes if searcher.problem.choice(box) == best)
+        others = [(value, other) for value, other in outcome.best if other != box]
+        outcome.best = [(searcher.objective.bound(box), box), *others][: request.top]
+    return figure, why
 
 
 def _with_labels(advice: Advice, searched: _Searched, request: SearchRequest) -> Advice:
@@ -301,6 +353,8 @@ def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> A
         scorer, shown = searcher.scorer, searcher.measure
         expected = expected_auc(scorer, shown, searched.ranking)
         binding = explain(searcher, outcome, searched.highest[0], clock)
+        if searched.figures.by_release:  # gains on all rows explain only masks that break the rule
+            binding = replace(binding, finer=tuple(m for m in binding.finer if m.violations))
         alone = lost_alone(scorer, shown, searched.ranking)
         advice = changed(advice, binding=binding, expected=expected, lost_alone=alone)
     if request.front is None:

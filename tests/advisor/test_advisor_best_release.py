@@ -1,0 +1,159 @@
+"""Suppression can remove what the best masks keep: releases that suppress fewer rows are compared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aegis import Advice, Policy, Study, load_policy
+from aegis.advisor.best_release import _fewer
+from aegis.advisor.confidence import AUC_MARGIN
+from aegis.present import Finding
+
+
+def table(rows: int = 400, ill: int = 12, seed: int = 0) -> pa.Table:
+    """A table in which only a rare cause gives the rare class away, and each cause is rare."""
+    random = np.random.default_rng(seed)
+    died = np.arange(rows) < ill
+    return pa.table(
+        {
+            "cause": [f"cause {i % 6}" if own else "none" for i, own in enumerate(died)],
+            "age": random.integers(0, 4, rows),
+            "height": np.round(random.normal(size=rows) + 1.5 * died, 1),
+            "died": np.where(died, "yes", "no"),
+        }
+    )
+
+
+def policy(suppression: float = 0.05, **more: Any) -> Policy:
+    masks = {"cause": ["identity", "suppress"], "age": ["identity", {"bucketize": {"width": 2}}]}
+    quasi = {name: {"role": "quasi-identifier", "masks": own} for name, own in masks.items()}
+    return load_policy(
+        {
+            "version": 1,
+            "label": "died",
+            "privacy": {"k": 5, "suppression": suppression},
+            "attributes": {**quasi, "height": {"role": "feature"}},
+            **more,
+        }
+    )
+
+
+def masks_of(advice: Advice) -> dict[str, str]:
+    assert advice.best is not None
+    return advice.best.shown
+
+
+def test_a_release_that_loses_its_class_is_not_recommended() -> None:
+    study = Study(table(), policy())
+    advice = study.search(top=2)
+    lost, best = advice.ranking[1], advice.best
+    assert best is not None
+    assert lost.score > 0.99
+    assert study.rank([lost.configuration]).utility.utility_kept == 0  # type: ignore[union-attr]
+    assert (best.suppressed_rows, lost.suppressed_rows) == (0, 12)
+    assert advice.utility.utility_kept > 50  # type: ignore[union-attr, operator]
+    assert not advice.utility.lost_classes  # type: ignore[union-attr]
+
+
+def test_the_proof_speaks_of_all_rows() -> None:
+    advice = Study(table(), policy()).search(explain_best=True)
+    search = advice.search
+    assert search is not None
+    assert search.by_release
+    assert search.optimal
+    assert not advice.optimal
+    assert advice.best is not None
+    assert search.best == advice.ranking[1].score > advice.best.score
+    proof = Finding.of(advice, advice.best).proof
+    assert "another one is proven to be the best on all rows, but not on the rows" in proof
+    assert all(ranked.tied_with_best is None for ranked in advice.ranking)
+    assert advice.binding is not None
+    assert all(mask.violations for mask in advice.binding.finer)
+    assert f"{advice.utility.value:.4f}, with 0 rows suppressed" in str(search.preferred)  # type: ignore[union-attr]
+
+
+def test_everybody_recommends_the_same(tmp_path: Path) -> None:
+    own, study = policy(), Study(table(), policy())
+    wanted = masks_of(study.search())
+    assert masks_of(study.search(top=1)) == masks_of(study.search(prefer="score")) == wanted
+    assert masks_of(study.advise()) == masks_of(study.rank(generate_count=50)) == wanted
+    assert masks_of(Study(study.summary, own).search()) == wanted
+    stopped = tmp_path / "stopped.json"
+    assert all(masks_of(study.search(resume=str(stopped))) == wanted for _ in range(2))
+    said = study.search().to_dict()
+    assert (said["optimal"], said["search"]["optimal"]) == (False, True)
+    assert said["utility"] == said["ranking"][0]["utility"]
+
+
+def test_a_class_of_several_counts_as_lost() -> None:
+    """The mean AUC of the classes that are left may rise if a class vanishes."""
+    own = table()
+    third = np.random.default_rng(1).permutation(["no", "perhaps"] * 200)
+    died = [a if a == "yes" else b for a, b in zip(own["died"].to_pylist(), third, strict=True)]
+    study = Study(own.set_column(3, "died", [died]), policy())
+    advice = study.search()
+    assert not advice.utility.lost_classes  # type: ignore[union-attr]
+    assert advice.search.by_release  # type: ignore[union-attr]
+
+
+def test_nothing_changes_where_a_release_keeps_its_value() -> None:
+    cause = ["one" if i < 60 else "none" for i in range(399)]
+    own = table(ill=60).set_column(0, "cause", [[*cause, "odd"]])
+    advice = Study(own, policy()).search()
+    assert advice.best is not None
+    assert advice.best.suppressed_rows == 1
+    assert not advice.search.by_release  # type: ignore[union-attr]
+    assert advice.optimal
+
+
+def test_limits_of_the_compared_releases() -> None:
+    plan = Study(table(), policy()).plan
+    assert _fewer(plan, 20) == [6, 0]
+    assert _fewer(plan, 6) == [0]
+    number = load_policy({**_number(), "label": "height"})
+    assert _fewer(Study(table(), number).plan, 20) == [0]
+
+
+def _number() -> dict[str, Any]:
+    attributes = {"age": {"role": "quasi-identifier", "masks": ["identity", "suppress"]}}
+    return {"version": 1, "privacy": {"k": 5, "suppression": 0.05}, "attributes": attributes}
+
+
+@pytest.mark.wings
+def test_record_level_releases_leave_the_order_of_masks() -> None:
+    study = Study(table(), policy())
+    advice = study.search(methods=["mondrian"])
+    masks = [ranked for ranked in advice.ranking if ranked.method is None]
+    assert masks[0].shown == masks_of(study.search())
+
+
+@given(
+    ill=st.integers(4, 14),
+    causes=st.integers(1, 6),
+    seed=st.integers(0, 5),
+    suppression=st.sampled_from([0.03, 0.05, 0.1]),
+)
+def test_no_release_without_suppression_is_much_better(
+    ill: int, causes: int, seed: int, suppression: float
+) -> None:
+    """The recommended release predicts at least as much as the one that `suppression: 0` would
+    recommend, up to twice the margin within which scores count as equal.
+    """
+    own = table(240, ill, seed)
+    cause = [text[: 6 + (i % causes > 0)] for i, text in enumerate(own["cause"].to_pylist())]
+    study = Study(own.set_column(0, "cause", [cause]), policy(suppression))
+    none = replace(study.policy.privacy, suppression=0.0)
+    advice, spared = study.search(), study.under(replace(study.policy, privacy=none)).search()
+    assert advice.utility is not None
+    assert advice.best is not None
+    if spared.utility is not None and spared.best is not None:
+        least = min(spared.utility.value, spared.best.score)
+        assert advice.utility.value >= least - 2 * AUC_MARGIN - 1e-9
