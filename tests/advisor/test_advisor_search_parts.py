@@ -118,7 +118,7 @@ def test_a_search_reports_each_class_count_that_was_checked(
 
 
 @pytest.mark.parametrize("rows", [0.0, 0.2])
-def test_earlier_answers_say_what_finer_and_coarser_masks_do(rows: float) -> None:
+def test_a_search_admits_what_a_check_of_each_configuration_admits(rows: float) -> None:
     rule = PrivacyRule.parse({"k": 3, "suppression": rows})
     searcher = fresh("plain", "nu-entropy", rule)
     problem, feasibility = searcher.problem, searcher.feasibility(rule)
@@ -127,7 +127,6 @@ def test_earlier_answers_say_what_finer_and_coarser_masks_do(rows: float) -> Non
     met = [searcher.plan.check(problem.choice(box)).admissible for box in boxes]
     assert [feasibility.admits(box) for box in boxes] == met
     assert 0 < sum(met) < len(boxes)
-    assert feasibility.checked < len(boxes) / 2
 
 
 def test_a_search_by_queries_reports_one_for_each_grouping_of_the_quasi_identifiers(

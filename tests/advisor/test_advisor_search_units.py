@@ -17,7 +17,6 @@ from aegis.advisor.search.branch import BranchAndBound, RowsRemoved, gap
 from aegis.advisor.search.feasibility import InEngine
 from aegis.advisor.search.neighbours import exchanges, others
 from aegis.advisor.search.problem import Box, Clock, Problem, members
-from aegis.advisor.search.rule_bounds import Worth
 from aegis.files import SILENT
 from aegis.privacy import PrivacyRule
 from aegis.summary.frequency import distinct_keys
@@ -78,41 +77,6 @@ def test_exchanges_are_all_pairs_of_two_attributes_that_gain_together(
     assert sorted(exchanged) == sorted((first, second) for _, first, second in wanted)
     falls = {(first, second): fall for fall, first, second in wanted}
     assert [falls[pair] for pair in exchanged] == sorted(falls.values())
-
-
-def test_a_check_that_never_pays_off_is_made_once_in_a_while() -> None:
-    never = Worth()
-    tried = []
-    for _ in range(100):
-        tried.append(never.worth())
-        if tried[-1]:
-            never.tell(refused=False)
-    assert all(tried[:16])
-    assert [place for place, made in enumerate(tried) if made][16:] == [39, 63, 87]
-
-
-def test_a_check_that_pays_off_once_is_made_twelve_times_more() -> None:
-    rare = Worth()
-    for _ in range(16):
-        assert rare.worth()
-        rare.tell(refused=False)
-    assert not rare.worth()
-    while not rare.worth():
-        pass
-    rare.tell(refused=True)
-    more = 0
-    while rare.worth():
-        rare.tell(refused=False)
-        more += 1
-    assert more == 13  # the one that is due, and twelve
-    often = Worth()
-    for _ in range(50):
-        often.tell(refused=True)
-    more = 0
-    while often.worth():
-        often.tell(refused=False)
-        more += 1
-    assert more == 16  # what paid off long ago is forgotten
 
 
 def test_queries_rule_out_only_boxes_without_an_admissible_configuration() -> None:

@@ -323,7 +323,9 @@ def _settled(
     several tied configurations comes first; `released` counts the rows of releases, to compare
     them.
     """
-    choices = _compared_choices(scored)
+    # Only admissible configurations can be recommended, so the others get errors only if none is.
+    admissible = [choice for ranked, choice in scored if ranked.admissible]
+    choices = admissible or [choice for _, choice in scored]
     ranking = [ranked for ranked, _ in scored]
     ranking = list(with_confidence(ranking, choices, scorer, measure, progress))
     certain = confidence_note(scorer, choices, measure)
@@ -440,17 +442,6 @@ def _by_estimate(
     told = [(replace(ranked, estimate=estimates[ranked.name]), choice) for ranked, choice in scored]
     # What the estimates do not distinguish stays in the order of the measure.
     return sorted(told, key=lambda s: s[0].ranking_key(0)[:2])
-
-
-def _compared_choices(scored: Sequence[tuple[Ranked, Choice]]) -> list[Choice]:
-    """Return the candidates of those configurations for which standard errors are computed, in the
-    order of the ranking. `scored` has the entries of the ranking, each with its candidates.
-
-    Only admissible configurations can be recommended. So the others get standard errors only if no
-    configuration is admissible.
-    """
-    admissible = [choice for ranked, choice in scored if ranked.admissible]
-    return admissible or [choice for _, choice in scored]
 
 
 def weight_notes(summary: Summary) -> list[str]:

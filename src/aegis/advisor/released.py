@@ -120,20 +120,16 @@ def codes_known(known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choi
     counts persons or depends on an earlier release, or if the classes of the label come from a
     mask.
     """
-    frequency = plan.summary.frequency
+    summary, frequency = plan.summary, plan.summary.frequency
     if known is None or frequency is None or frequency.earlier is not None:
         return False
     drawn = any(candidate.noise is not None for candidate in choice.values())
-    if drawn or policy.person is not None or _label_masked(plan.summary):
+    tasks = () if summary.several is None else summary.several.tasks
+    masked = any(own.label.mask is not None for own in (summary, *(t.summary for t in tasks)))
+    if drawn or masked or policy.person is not None:
         return False
     shown = (candidate.shown.type for candidate in choice.values())
     return all(Kind.of(ibis.dtype(own)) is not None for own in shown)
-
-
-def _label_masked(summary: Summary) -> bool:
-    """Return whether the classes of a label come from a mask, such as ranges of a number."""
-    tasks = () if summary.several is None else summary.several.tasks
-    return any(own.label.mask is not None for own in (summary, *(t.summary for t in tasks)))
 
 
 def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
@@ -394,7 +390,8 @@ class ReleasedRows:
         policy = as_released(self.policy)
         if isinstance(rest, CodedRows):
             column = policy.label.column
-            several = rest.tells_apart(column) if column else len(rest.label) > 0
+            shown = rest.rows(column)[rest.values[column].is_valid()] if column else rest.label
+            several = np.count_nonzero(shown) > 1 if column else len(shown) > 0
         else:
             several = tells_classes_apart(rest, policy)
         if not several:

@@ -447,10 +447,11 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
         (Column("rule"), lambda r: _verdict(r[1])),
     )
     yield from _shortfalls(advice, shown)
+    best_shown = ", from the best that any table shows of it" if advice.masked_tables else ""
     yield line(
         f"\n{objective_legend(advice)}"
         f"score: {measure_words(advice.measure)} of all rows, before any row is suppressed{_baseline(advice)}.\n"
-        f"{_pud(advice)}: mean change per attribute{_best_shown(advice)}. "
+        f"{_pud(advice)}: mean change per attribute{best_shown}. "
         f"k: smallest class once rows are suppressed{_no_classes(shown)}."
         + _estimate_legend(advice)
         + _certainty(advice)
@@ -482,13 +483,6 @@ def _baseline(advice: Advice) -> str:
     if advice.masked_tables:
         name = "best table's"
     return f" ({name} {fixed(advice.unmasked)})"
-
-
-def _best_shown(advice: Advice) -> str:
-    """Return words on the scores from which the deviations of masked tables are measured: for each
-    attribute, the best score of any table. Empty if configurations are ranked.
-    """
-    return ", from the best that any table shows of it" if advice.masked_tables else ""
 
 
 def _no_classes(shown: list[Ranked]) -> str:

@@ -168,13 +168,6 @@ class PanelGroup(TyperGroup):
         return _switch(super().get_help_option(ctx))
 
 
-def command_class(first: tuple[str, ...]) -> type[PanelCommand]:
-    """Return a class of commands whose help explains the options with the names `first` before all
-    others.
-    """
-    return type("PanelCommand", (PanelCommand,), {"first": first})
-
-
 def _place(parameter: Any, foremost: Sequence[str]) -> int:
     """Return a key that sorts the parameters of a command: arguments first, then the options in
     `foremost`, then all others.
@@ -368,12 +361,6 @@ def _whole_app() -> typer.Typer:
     return _app(all_commands())
 
 
-def _app_for(arguments: Sequence[str]) -> typer.Typer:
-    """Return an application for these arguments: with a single command, if they name one."""
-    verb = arguments[0] if arguments else ""
-    return _app(_commands(verb)) if verb in VERBS or verb in ADDED else _whole_app()
-
-
 def __getattr__(name: str) -> Any:
     """Return `app`, the whole command line, or `COMMANDS`, on first use."""
     if name == "app":
@@ -418,7 +405,7 @@ def _add(app: typer.Typer, verb: str, given: Command) -> None:
     text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
     shown = "\n".join(f"  {example}" for example in given.EXAMPLES)
     shown = f"{text}{EXAMPLES_HEAD}{shown}".replace("[", r"\[")
-    made = command_class(getattr(given, "FIRST", ()))
+    made = type("PanelCommand", (PanelCommand,), {"first": getattr(given, "FIRST", ())})
     panel = VERBS.get(verb, getattr(given, "PANEL", None))
     app.command(verb, cls=made, help=shown, rich_help_panel=panel)(
         with_help_all(with_numbers_checked(command))
@@ -492,7 +479,9 @@ def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
     try:
         first, rest = _foremost(arguments)
         rest[:1] = [ALIASES.get(word, word) for word in rest[:1]]
-        command: Any = typer.main.get_command(_whole_app() if has_defaults() else _app_for(rest))
+        verb = rest[0] if rest else ""
+        alone = not has_defaults() and (verb in VERBS or verb in ADDED)
+        command: Any = typer.main.get_command(_app(_commands(verb)) if alone else _whole_app())
         code = command.main(
             args=[*first, *rest],
             prog_name="aegis",

@@ -137,12 +137,6 @@ class CodedRows:
             self.classes,
         )
 
-    def tells_apart(self, name: str) -> bool:
-        """Return whether these rows have at least two different values in the column `name`, not
-        counting null.
-        """
-        return int(np.count_nonzero(self.rows(name)[self.values[name].is_valid()])) > 1
-
     def rows(self, name: str) -> Codes:
         """Return how many rows have each of the V values of the column `name`, shape (V,)."""
         counted = np.zeros(len(self.values[name]), dtype=np.int64)

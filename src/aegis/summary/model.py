@@ -143,13 +143,6 @@ class Candidate:
         """
         return self.levels if self.ranges is None else self.ranges
 
-    @property
-    def n_columns(self) -> int:
-        """The number of columns that stand for the attribute when the accuracy of models is
-        predicted.
-        """
-        return int(self.scored.max(initial=-1)) + 1
-
 
 @dataclass(frozen=True, eq=False)
 class AttributeSummary:

@@ -27,7 +27,7 @@ from typing import Protocol
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.corner_classes import Corners, RuleCells, dense, refine
 from aegis.advisor.search.problem import Box, Clock, Problem, Variable, is_leaf, members, replaced
-from aegis.advisor.search.rule_bounds import Implied, Judge, LeafBound
+from aegis.advisor.search.rule_bounds import Judge, LeafBound
 from aegis.arrays import Integers, Ints, remembered
 from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.summary import Candidate, FrequencyTable
@@ -98,7 +98,6 @@ class InMemory:
         self.rule = prunable(plan.rule)
         self.room = plan.rule.allowed_rows(frequency.rows)
         self._passed: dict[Hashable, bool] = {}
-        self._implied = Implied(problem)
         self._corner: tuple[Box, list[int]] = (), []
         self._places = {v.name: i for i, v in enumerate(problem.variables)}
         self._by_person = frequency.persons is not None
@@ -221,8 +220,6 @@ class InMemory:
             return True
         key = corner, self._tables.finest(inner)
         if key not in self._passed:
-            if not self._judge.parts_pay.worth():
-                return True
             self.count()
             ids, space = self._classes(box, instead)
             parts = self._tables.parts(inner)
@@ -236,8 +233,6 @@ class InMemory:
         instead: tuple[int, int] | None,
         masks: Sequence[Candidate | None] | None,
     ) -> bool:
-        if masks is None and rule is not None and rule.sizes_only and not self._by_person:
-            return self._meets_by_size(box, instead, rule.minimum_size)
         self.count()
         ids, space = self._classes(box, instead)
         if masks is not None:
@@ -251,19 +246,6 @@ class InMemory:
             return self.cells.rows_below(ids, space, rule.minimum_size) <= self.room
         table = self.cells.classes(ids, rule.sensitive, self._sensitive(box))
         return rule.check(table).admissible
-
-    def _meets_by_size(self, box: Box, instead: tuple[int, int] | None, k: int) -> bool:
-        """Return whether all rows in classes with fewer than `k` rows may be suppressed, under the
-        coarsest masks of a box (a set of candidate masks for each attribute). `instead` has the
-        index of an attribute, and a bit mask that replaces its set of candidates in the box.
-        """
-        node = self._node(box, instead)
-        met = self._implied.answer(node)
-        if met is None:
-            self.count()
-            met = self.cells.rows_below(*self._classes(box, instead), k) <= self.room
-            self._implied.add(node, met=met)
-        return met
 
     def _classes(self, box: Box, instead: tuple[int, int] | None) -> tuple[Ints, int]:
         """Return the equivalence class of each cell of the frequency table under the coarsest masks

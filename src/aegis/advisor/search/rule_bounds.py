@@ -9,11 +9,6 @@ In every configuration of a box, the class of a row is at most as large as at th
 and the masks hide at least as many bits as the finest masks. Models that depend on leaves
 (`ModelNeed.LEAVES`) are never easier to meet if a class is smaller or hides more bits. So a row
 that fails with the largest class size and the fewest hidden bits fails in the whole box.
-
-Answer questions about a monotone rule from earlier answers.
-
-If a configuration fails a monotone rule, each finer configuration fails it. If a configuration
-meets the rule, each coarser one meets it.
 """
 
 from __future__ import annotations
@@ -42,41 +37,8 @@ _PLACES = 1 << 21
 
 Larger tables are counted sparsely, or not at all.
 """
-_TRIES = 16
-"""Number of successive tests that exclude no box before the tests pause."""
-_PAYS = 12
-"""Number of further tests for which one excluded box pays."""
-_PAUSE = 24
-"""Number of boxes that are not tested during a pause."""
 _SPREAD = 4
 """Largest number of entries per cell with which all classes are counted before small ones are dropped."""
-
-
-class Worth:
-    """Decides whether to run a test that may exclude a box (a set of configurations), judging by
-    how often the test has excluded boxes so far.
-    """
-
-    def __init__(self) -> None:
-        self._balance = _TRIES
-
-    def worth(self) -> bool:
-        """Return whether the search should run the test now. A test that seldom excludes
-        configurations runs only now and then.
-        """
-        if self._balance > 0:
-            return True
-        self._balance -= 1
-        if self._balance > -_PAUSE:
-            return False
-        self._balance = 1
-        return True
-
-    def tell(self, *, refused: bool) -> None:
-        """Record the result of the test: `refused` says whether the test excluded the box (a set of
-        configurations) on which it was run.
-        """
-        self._balance = min(self._balance + (_PAYS if refused else -1), _TRIES)
 
 
 class Judge:
@@ -97,19 +59,11 @@ class Judge:
         self._rows = frequency.counts.astype(np.float64)
         self._room = plan.rule.allowed_rows(frequency.rows)
         self._least = plan.rule.implied_size
-        self._caps_pay, self.parts_pay = Worth(), Worth()
         self._last: tuple[Ints, tuple[str, Mask], Floats] | None = None
 
     @cached_property
     def _beyond_sizes(self) -> tuple[Criterion, ...]:
         return tuple(c for c in self._plan.rule.criteria if c.model.least_size is None)
-
-    @cached_property
-    def _decides_by_values(self) -> bool:
-        """Whether the rule has a criterion beyond class sizes that can be decided for many
-        configurations at once (`decides`).
-        """
-        return any(map(self.decides, self._beyond_sizes))
 
     @cached_property
     def _dense(self) -> bool:
@@ -163,8 +117,7 @@ class Judge:
         if room < 0 or not large.any():
             return False
         width = self._width(masks)
-        capped = self._caps_pay.worth()
-        if np.count_nonzero(large) * width > _PLACES or not (capped or self._decides_by_values):
+        if np.count_nonzero(large) * width > _PLACES:
             return True
         tables = self._histograms(ids, space, large, masks)
         left = sizes[large]
@@ -174,14 +127,12 @@ class Judge:
             if self.decides(criterion) and criterion.model.dense is not None:
                 fails = criterion.beyond(criterion.model.dense(tables[name], criterion))
                 most[fails] = 0.0
-            elif capped:
+            else:
                 caps = self._capped(criterion, self._mask_of(name, masks))
                 if caps is not None:
                     np.minimum(most, caps.most_rows(tables[name].counts), out=most)
         most[most < self._least] = 0.0
-        enough = bool(left.sum() - most.sum() <= room and most.any())
-        self._caps_pay.tell(refused=capped and not enough)
-        return enough
+        return bool(left.sum() - most.sum() <= room and most.any())
 
     def possible_in_parts(self, ids: Ints, space: int, parts: Parts, masks: Sequence[Mask]) -> bool:
         """Return whether a configuration between a coarser and a finer one may meet the rule; False
@@ -222,9 +173,7 @@ class Judge:
         if most is None:
             return True
         most[most < self._least] = 0.0
-        enough = bool(rows.sum() - most.sum() <= self._room and most.any())
-        self.parts_pay.tell(refused=not enough)
-        return enough
+        return bool(rows.sum() - most.sum() <= self._room and most.any())
 
     def _part_rows(self, parts: Parts) -> Floats:
         """Return how many rows each of the m classes in `parts` has, shape (m,)."""
@@ -497,90 +446,3 @@ class LeafBound:
         places = np.searchsorted(known, self._frequency.class_ids(groups))
         people = None if table.population is None else table.population[places]
         return table.sizes[places], people
-
-
-_WORD = 64
-_WORDS = 8
-"""Answers are stored for problems whose candidates fit into so many words of 64 bits."""
-_FIRST = 64
-"""Number of answers for which memory is reserved at first."""
-
-
-class Implied:
-    """Stores which configurations meet a monotone rule (one that coarser masks never break), and
-    which do not.
-
-    A configuration is stored as a set of candidates: those that are at least as coarse as its
-    masks. If the set of one configuration contains that of another, the first is at least as fine.
-    """
-
-    def __init__(self, problem: Problem) -> None:
-        self._above: list[tuple[int, list[int]]] = []
-        size = 0
-        for index, variable in enumerate(problem.variables):
-            if variable.quasi:
-                self._above.append((index, [coarser << size for coarser in variable.coarser]))
-                size += len(variable.candidates)
-        words = -(-size // _WORD)
-        self._words = words if words <= _WORDS else 0
-        self._met, self._failed = _Sets(self._words), _Sets(self._words)
-
-    def answer(self, node: Sequence[int]) -> bool | None:
-        """Return whether a configuration meets the rule, as far as earlier answers imply it; else
-        None.
-
-        `node` has the index of the candidate of each variable. With a negative number, which stands
-        for a grouping that is no candidate, the result is None.
-        """
-        if (own := self._set(node)) is None:
-            return None
-        if _one_is_empty(own & ~self._met.stored):
-            return True
-        return False if _one_is_empty(self._failed.stored & ~own) else None
-
-    def add(self, node: Sequence[int], *, met: bool) -> None:
-        """Store whether a configuration meets the rule (`met`). `node` has the index of the
-        candidate of each variable.
-        """
-        if (own := self._set(node)) is not None:
-            (self._met if met else self._failed).add(own)
-
-    def _set(self, node: Sequence[int]) -> Array | None:
-        """Return the set of candidates that are at least as coarse as the masks of a configuration,
-        as 64-bit words with one bit for each candidate, shape (words, 1). `node` has the index of
-        the candidate of each variable; if one is negative, the result is None.
-        """
-        if not self._words or min(node) < 0:
-            return None
-        own = 0
-        for index, above in self._above:
-            own |= above[node[index]]
-        return np.frombuffer(own.to_bytes(8 * self._words, "little"), dtype="<u8")[:, None]
-
-
-class _Sets:
-    """A growing array of n sets of candidates, each a column of 64-bit words with one bit for each
-    candidate, shape (words, n).
-    """
-
-    def __init__(self, words: int) -> None:
-        self._sets = np.zeros((words, _FIRST), dtype=np.uint64)
-        self._size = 0
-
-    @property
-    def stored(self) -> Array:
-        return self._sets[:, : self._size]
-
-    def add(self, own: Array) -> None:
-        if self._size == self._sets.shape[1]:
-            self._sets = np.hstack([self._sets, np.zeros_like(self._sets)])
-        self._sets[:, self._size : self._size + 1] = own
-        self._size += 1
-
-
-def _one_is_empty(sets: Array) -> bool:
-    """Return whether one of n sets is empty. Each set is a column of words, shape (words, n), whose
-    bits are its members.
-    """
-    used = sets[0] if len(sets) == 1 else np.bitwise_or.reduce(sets, axis=0)
-    return not used.all()
