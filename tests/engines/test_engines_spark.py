@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from engines_support import (
+    HOSTILE,
     assert_advised_alike,
     assert_same,
     awkward,
@@ -32,7 +33,8 @@ from aegis.sources import Source, open_table
 from aegis.sources.embedded import translate
 from aegis.sources.engines import Spark
 from aegis.sources.spark import SparkFolder, connect
-from aegis.summary import builder, summarize
+from aegis.summary import builder, coded_rows, summarize
+from aegis.summary.coded_rows import count_by
 from aegis.summary.pairs_in_engine import count_pairs_in_engine
 
 # PySpark and Ibis call old names of pandas, and sockets are closed late.
@@ -84,6 +86,28 @@ def test_pairs_counted_here_and_by_the_executors_are_the_same(
         assert np.array_equal(ours.index[pair], index)
         assert np.array_equal(ours.folds.fold[pair], theirs.folds.fold[pair])
         assert np.array_equal(ours.folds.count[pair], theirs.folds.count[pair])
+
+
+@pytest.mark.parametrize(("most", "read"), [(10**9, True), (0, False)])
+def test_values_are_counted_from_the_groups_that_were_read(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, read: bool
+) -> None:
+    rows = pa.concat_tables([awkward()] * 3)
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    source, queries = open_table(tmp_path / "rows.parquet", engine=spark), []
+
+    def counted(*given: Any) -> Any:
+        queries.append(next(iter(given[2].values())).get_name())
+        return count_by(*given)
+
+    monkeypatch.setattr(coded_rows, "TRIAL_ROWS", rows.num_rows)
+    monkeypatch.setattr(coded_rows, "MOST_ROWS", most)
+    theirs = summarize(rows, policy())
+    monkeypatch.setattr(coded_rows, "count_by", counted)
+    assert_same(summarize(source, policy()), theirs)
+    grouped = {HOSTILE, "age", "born", "ill", "y"}
+    assert set(queries) & grouped == (set() if read else grouped)
+    assert "pay" in queries
 
 
 @pytest.mark.parametrize(("most_rows", "most_cells"), [(119, 10**9), (10**9, 599)])

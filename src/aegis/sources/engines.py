@@ -54,8 +54,8 @@ class Engine:
     rows_stay
         Whether rows must not be transferred to this process, because there may be too many.
     sends_combinations
-        Whether this process may read how many of few rows have each combination of the values of
-        all attributes. Many of these combinations occur once, so they do not leave a database.
+        Whether this process may read how many rows have each combination of values of many columns,
+        if there are few combinations. Many occur only once, so they do not leave a database.
     ordered
         Whether tables have an order that a query can keep.
     """

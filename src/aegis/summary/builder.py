@@ -32,7 +32,7 @@ from aegis.summary.coded_rows import (
     MOST_CELLS,
     MOST_ROWS,
     CodedRows,
-    count_by,
+    counted_by,
     read_rows,
     stored_rows,
 )
@@ -357,7 +357,7 @@ class Builder:
     def _distinct(self, column: ir.Value) -> tuple[pa.Array, Ints]:
         """Return the distinct values of an expression, ascending, null last, and their counts."""
         table = self.source.table
-        counted = self.source.collect(count_by(self.source, table, {"v": column}))
+        counted = counted_by(self.source, table, {"v": column})
         values, order = sorted_values(counted["v"].combine_chunks())
         return values, counted["n"].to_numpy().astype(np.int64)[order]
 
@@ -480,11 +480,12 @@ class Builder:
                 joint = self.coded.joint(attribute.name, self._held_weights())
             return data, np.ascontiguousarray(joint[:, :-1])
         keys = {"v": column, "y": self._class(table)}
-        query = count_by(self.source, table, keys)
-        if self.weights is not None:
+        if self.weights is None:
+            counted = counted_by(self.source, table, keys)
+        else:
             total = self.weights.expression(table).sum().cast("int64")
             query = table.group_by(**keys).aggregate(n=table.count(), w=total)
-        counted = self.source.collect(query)
+            counted = self.source.collect(query)
         check_values(attribute.name, counted.num_rows // (len(classes) + 1), MAX_VALUES)
         codes, values = encode(counted["v"].combine_chunks())
         label = pc.index_in(settle(counted["y"].combine_chunks()), value_set=classes)
