@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from engines_support import (
+    HOSTILE,
     assert_advised_alike,
     assert_same,
     awkward,
@@ -30,8 +31,11 @@ from aegis.policy import Configuration, dump_configurations, dump_policy, load_p
 from aegis.release import applying
 from aegis.sources import Source, open_table
 from aegis.sources.embedded import translate
+from aegis.sources.engines import Spark
 from aegis.sources.spark import SparkFolder, connect
-from aegis.summary import summarize
+from aegis.summary import builder, coded_rows, summarize
+from aegis.summary.coded_rows import count_by
+from aegis.summary.pairs_in_engine import count_pairs_in_engine
 
 # PySpark and Ibis call old names of pandas, and sockets are closed late.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -59,6 +63,66 @@ def test_the_summary_equals_that_of_the_embedded_engine(people: Source) -> None:
     assert folds is not None
     assert folds.rows.sum() == awkward().num_rows
     assert np.count_nonzero(folds.rows) > CV_FOLDS
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_pairs_counted_here_and_by_the_executors_are_the_same(
+    people: Source, monkeypatch: pytest.MonkeyPatch, sent: bool
+) -> None:
+    counted_there: list[bool] = []
+
+    def there(*given: Any, **more: Any) -> Any:
+        counted_there.append(True)
+        return count_pairs_in_engine(*given, **more)
+
+    monkeypatch.setattr(builder, "count_pairs_in_engine", there)
+    monkeypatch.setattr(Spark, "sends_combinations", sent)
+    ours, theirs = summarize(people, policy()).pairs, summarize(awkward(), policy()).pairs
+    assert counted_there == [True] * (not sent)
+    assert ours.folds is not None
+    assert theirs.folds is not None
+    assert all(map(np.array_equal, ours.folds.joints, theirs.folds.joints))
+    for pair, index in theirs.index.items():
+        assert np.array_equal(ours.index[pair], index)
+        assert np.array_equal(ours.folds.fold[pair], theirs.folds.fold[pair])
+        assert np.array_equal(ours.folds.count[pair], theirs.folds.count[pair])
+
+
+@pytest.mark.parametrize(("most", "read"), [(10**9, True), (0, False)])
+def test_values_are_counted_from_the_groups_that_were_read(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, read: bool
+) -> None:
+    rows = pa.concat_tables([awkward()] * 3)
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    source, queries = open_table(tmp_path / "rows.parquet", engine=spark), []
+
+    def counted(*given: Any) -> Any:
+        queries.append(next(iter(given[2].values())).get_name())
+        return count_by(*given)
+
+    monkeypatch.setattr(coded_rows, "TRIAL_ROWS", rows.num_rows)
+    monkeypatch.setattr(coded_rows, "MOST_ROWS", most)
+    theirs = summarize(rows, policy())
+    monkeypatch.setattr(coded_rows, "count_by", counted)
+    assert_same(summarize(source, policy()), theirs)
+    grouped = {HOSTILE, "age", "born", "ill", "y"}
+    assert set(queries) & grouped == (set() if read else grouped)
+    assert "pay" in queries
+
+
+@pytest.mark.parametrize(("most_rows", "most_cells"), [(119, 10**9), (10**9, 599)])
+def test_pairs_of_many_rows_are_counted_by_the_executors(
+    people: Source, monkeypatch: pytest.MonkeyPatch, most_rows: int, most_cells: int
+) -> None:
+    def refuse(*_: Any) -> Any:
+        raise InternalError("they were sent")
+
+    monkeypatch.setattr(builder, "read_combinations", refuse)
+    with pytest.raises(InternalError, match="they were sent"):
+        summarize(people, policy())
+    monkeypatch.setattr(builder, "MOST_ROWS", most_rows)
+    monkeypatch.setattr(builder, "MOST_CELLS", most_cells)
+    assert summarize(people, policy()).pairs.rows == awkward().num_rows
 
 
 def test_advice_and_audit_equal_those_of_the_embedded_engine(people: Source) -> None:

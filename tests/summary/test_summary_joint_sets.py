@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import combinations_with_replacement
 from math import prod
 
@@ -12,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.sources import open_table
-from aegis.summary.pairs_in_engine import _count, joint_sets
+from aegis.summary import pairs_in_engine, summarize
+from aegis.summary.codes import code_values
+from aegis.summary.pairs_in_engine import _count, joint_sets, read_combinations
 
 
 @given(
@@ -59,3 +62,33 @@ def test_pairs_are_sums_of_the_counts_of_their_set(most: int, seed: int) -> None
             assert shown[0].tolist() == index.tolist()
             assert shown[1].tolist() == count.tolist()
     assert counted == set(combinations_with_replacement(range(len(sizes)), 2))
+
+
+@pytest.mark.parametrize("largest", [1, 30, 1 << 62])
+def test_combinations_are_those_of_the_labelled_rows(
+    monkeypatch: pytest.MonkeyPatch, largest: int
+) -> None:
+    monkeypatch.setattr(pairs_in_engine, "_LARGEST_KEY", largest)
+    draw = np.random.default_rng(1)
+    texts = [["a", "b", None][i] for i in draw.integers(0, 3, 200)]
+    table = pa.table(
+        {
+            "text": pa.array(texts),
+            "number": pa.array(draw.integers(-3, 4, 200)),
+            "half": pa.array([[0.5, float("nan"), None][i] for i in draw.integers(0, 3, 200)]),
+            "y": pa.array([["yes", "no", None][i] for i in draw.integers(0, 3, 200)]),
+        }
+    )
+    masks = {"role": "quasi-identifier", "masks": ["identity", "suppress"]}
+    rules = {"version": 1, "label": "y", "attributes": dict.fromkeys(table.column_names[:3], masks)}
+    attributes, source = summarize(table, rules).attributes, open_table(table)
+    classes = pa.array(["no", "yes"])
+    chunk = read_combinations(source, source.table, attributes, lambda t: t["y"], classes)
+    labelled = table.filter(table["y"].is_valid())
+    places = [
+        attribute.atoms[code_values(labelled[name].combine_chunks(), attribute.values)]
+        for name, attribute in attributes.items()
+    ]
+    expected = zip(*(p.tolist() for p in places), labelled["y"].to_pylist(), strict=True)
+    shown = zip(*(c.tolist() for c in chunk.codes), chunk.label.tolist(), strict=True)
+    assert Counter(shown) == Counter((*codes, int(y == "yes")) for *codes, y in expected)

@@ -53,12 +53,16 @@ class Engine:
         Whether queries run within this process, so that rows are not transferred.
     rows_stay
         Whether rows must not be transferred to this process, because there may be too many.
+    sends_combinations
+        Whether this process may read how many rows have each combination of values of many columns,
+        if there are few combinations. Many occur only once, so they do not leave a database.
     ordered
         Whether tables have an order that a query can keep.
     """
 
     in_process = False
     rows_stay = False
+    sends_combinations = False
     ordered = True
 
     def __init__(self, backend: Any) -> None:
@@ -325,6 +329,7 @@ class Spark(Engine):
     """
 
     rows_stay = True
+    sends_combinations = True
     ordered = False
 
     def batches(self, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:

@@ -28,7 +28,14 @@ from aegis.summary.attributes import (
     set_aside,
     with_identity,
 )
-from aegis.summary.coded_rows import MOST_ROWS, CodedRows, count_by, read_rows, stored_rows
+from aegis.summary.coded_rows import (
+    MOST_CELLS,
+    MOST_ROWS,
+    CodedRows,
+    counted_by,
+    read_rows,
+    stored_rows,
+)
 from aegis.summary.codes import (
     Dealer,
     check_classes,
@@ -51,7 +58,7 @@ from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
 from aegis.summary.count_cells import count_cells
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import AttributeSummary, LabelSummary, Summary
-from aegis.summary.pairs_in_engine import count_pairs_in_engine
+from aegis.summary.pairs_in_engine import count_pairs_in_engine, read_combinations
 from aegis.summary.responses import MOST_BITS, NumberUnit, check_number, rows_with_number
 from aegis.summary.row_pairs import WIDE, count_row_pairs
 from aegis.summary.weights import MOST_BITS as MOST_WEIGHT_BITS
@@ -350,7 +357,7 @@ class Builder:
     def _distinct(self, column: ir.Value) -> tuple[pa.Array, Ints]:
         """Return the distinct values of an expression, ascending, null last, and their counts."""
         table = self.source.table
-        counted = self.source.collect(count_by(self.source, table, {"v": column}))
+        counted = counted_by(self.source, table, {"v": column})
         values, order = sorted_values(counted["v"].combine_chunks())
         return values, counted["n"].to_numpy().astype(np.int64)[order]
 
@@ -473,11 +480,12 @@ class Builder:
                 joint = self.coded.joint(attribute.name, self._held_weights())
             return data, np.ascontiguousarray(joint[:, :-1])
         keys = {"v": column, "y": self._class(table)}
-        query = count_by(self.source, table, keys)
-        if self.weights is not None:
+        if self.weights is None:
+            counted = counted_by(self.source, table, keys)
+        else:
             total = self.weights.expression(table).sum().cast("int64")
             query = table.group_by(**keys).aggregate(n=table.count(), w=total)
-        counted = self.source.collect(query)
+            counted = self.source.collect(query)
         check_values(attribute.name, counted.num_rows // (len(classes) + 1), MAX_VALUES)
         codes, values = encode(counted["v"].combine_chunks())
         label = pc.index_in(settle(counted["y"].combine_chunks()), value_set=classes)
@@ -543,7 +551,8 @@ class Builder:
         sample_rows: int | None,
     ) -> PairCounts:
         with self.progress.step("Counting co-occurrences", self.rows) as step:
-            if self.coded is None and not self.source.engine.in_process:
+            rows_elsewhere = self.coded is None and not self.source.engine.in_process
+            if rows_elsewhere and not self._sends_combinations(sample_rows, len(attributes)):
                 rows = self._sample(sample_rows)
                 return count_pairs_in_engine(
                     self.source,
@@ -570,6 +579,18 @@ class Builder:
                 seed=self.seed,
                 divisor=self._divisor,
             )
+
+    def _sends_combinations(self, sample_rows: int | None, attributes: int) -> bool:
+        """Return whether the engine counts the combinations of all attributes' atoms in a sample of
+        `sample_rows` rows (None: no sample), and this process the pairs.
+
+        The engine counts the pairs if there are too many rows, or if rows have weights, a numeric
+        label or persons, by which many combinations would be those of a single row.
+        """
+        rows = self.rows if sample_rows is None else min(sample_rows, self.rows)
+        few = rows <= MOST_ROWS and rows * attributes <= MOST_CELLS
+        by_class = self.response is None and self.weights is None and self.policy.person is None
+        return few and by_class and self.source.engine.sends_combinations
 
     def _held(self, sample_rows: int | None) -> bool:
         """Return whether pairs of attributes are counted from all rows in memory when they are
@@ -668,6 +689,10 @@ class Builder:
             step.advance(self.rows)
             return
         rows = self._sample(sample_rows)
+        if not self.source.engine.in_process:
+            yield read_combinations(self.source, rows.table, attributes, self._class, classes)
+            step.advance(self.rows)
+            return
         columns = [rows.table[name].name(f"a{i}") for i, name in enumerate(attributes)]
         own = {} if self.policy.person is None else {"p": rows.table[self.policy.person]}
         persons = self._distinct(self.source.table[self.policy.person])[0] if own else None

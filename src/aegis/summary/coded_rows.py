@@ -9,7 +9,8 @@ computed from its result. A trial query on the first rows shows whether combinat
 do not, the keys are computed for each row.
 
 For several counts of the same columns, `grouping` makes a server group the rows by all these columns
-once and store the groups. The counts are then sums over the groups.
+once and store the groups. The counts are then sums over the groups. Spark also sends the groups to
+this process, if there are few of them.
 """
 
 from __future__ import annotations
@@ -396,8 +397,10 @@ Groups = tuple[ir.Table, list[str]]
 """A table with each combination of some columns, as `c0`, `c1`, ..., and its number of rows
 `aegis_n`; and the names of these columns.
 """
-_STORED: WeakKeyDictionary[Source, tuple[int, Groups | None]] = WeakKeyDictionary()
-"""The groups of the rows of tables, as long as `grouping` lasts, with the thread that uses them."""
+_STORED: WeakKeyDictionary[Source, tuple[int, Groups | None, pa.Table | None]] = WeakKeyDictionary()
+"""The groups of the rows of tables, as long as `grouping` lasts: the thread that uses them, the
+groups in the engine, and the same groups in memory if they were read.
+"""
 
 
 @contextmanager
@@ -418,16 +421,45 @@ def grouping(source: Source, names: Iterable[str]) -> Iterator[None]:
     if rows < TRIAL_ROWS or 2 * alone > rows:
         yield
         return
-    mine: tuple[int, Groups | None] = get_ident(), None
+    mine: tuple[int, Groups | None, pa.Table | None] = get_ident(), None, None
     if _STORED.setdefault(source, mine) is not mine:
         yield
         return
     try:
         with source.keep(_grouped(source.table, columns)) as stored:
-            _STORED[source] = mine[0], (stored, columns)
+            _STORED[source] = mine[0], (stored, columns), _read(source, stored)
             yield
     finally:
         del _STORED[source]
+
+
+def _read(source: Source, groups: ir.Table) -> pa.Table | None:
+    """Return stored groups as a table in memory; None if there are too many of them, or if they
+    must not leave the engine.
+    """
+    if not source.engine.sends_combinations:
+        return None
+    size = source.collect(groups.aggregate(n=groups.count()))["n"][0].as_py()
+    return source.collect(groups) if size <= MOST_ROWS else None
+
+
+def counted_by(source: Source, table: ir.Table, keys: Mapping[str, ir.Value]) -> pa.Table:
+    """Return how many rows of `table` have each combination of `keys`, in a column `n`, as a table
+    in memory. If the groups of the rows were read, keys that are columns need no query.
+
+    The parameters are those of `count_by`.
+    """
+    thread, known, groups = _STORED.get(source) or (0, None, None)
+    prepared = _columns(table, keys)
+    if groups is not None and known is not None and prepared and thread == get_ident():
+        base, expressions, _ = prepared
+        names = [key.name for key in expressions.values() if isinstance(key, ops.Field)]
+        if base.equals(source.table) and len(names) == len(keys) and set(names) <= set(known[1]):
+            columns = [groups[f"c{known[1].index(name)}"] for name in names]
+            table_of_keys = pa.table([*columns, groups["aegis_n"]], names=[*keys, "n"])
+            counted = table_of_keys.group_by(list(keys)).aggregate([("n", "sum")])
+            return counted.select([*keys, "n_sum"]).rename_columns([*keys, "n"])
+    return source.collect(count_by(source, table, keys))
 
 
 def count_by(source: Source, table: ir.Table, keys: Mapping[str, ir.Value]) -> ir.Table:
@@ -471,7 +503,7 @@ def _once(
     If the groups are stored, or if the table is stored as Parquet and can be read as codes, no
     trial query is needed.
     """
-    thread, known = _STORED.get(source) or (0, None)
+    thread, known, _ = _STORED.get(source) or (0, None, None)
     usable = thread == get_ident() and base.equals(source.table)
     if known is not None and usable and set(columns) <= set(known[1]):
         return known

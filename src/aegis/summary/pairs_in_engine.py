@@ -3,6 +3,9 @@
 The engine computes the atoms of each row and stores them in a temporary table of small integers.
 Each GROUP BY on this table counts a few attributes together; a query has several GROUP BYs. The
 counts of each pair of attributes are sums of these counts.
+
+If there are few rows, Spark counts the combinations of all atoms with one GROUP BY instead, and
+this process counts the pairs.
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ from aegis.arrays import Array, Ints
 from aegis.files import Step
 from aegis.masks.categories import mapped, text_of
 from aegis.sources import Source
-from aegis.summary.codes import Dealer
-from aegis.summary.cooccurrence import PairCounts, tally, with_folds
+from aegis.summary.codes import Dealer, narrow
+from aegis.summary.cooccurrence import Chunk, PairCounts, tally, with_folds
 from aegis.summary.model import AttributeSummary
 from aegis.summary.responses import ResponseSums
 from aegis.summary.weights import WeightSums
@@ -112,6 +115,59 @@ def count_pairs_in_engine(
     if added is None:
         return counts
     return replace(counts, rows=added[0], weights=replace(added[1], divisor=dealer.divisor))
+
+
+def read_combinations(
+    source: Source,
+    rows: ir.Table,
+    attributes: Mapping[str, AttributeSummary],
+    label: Callable[[ir.Table], ir.Value],
+    classes: pa.Array,
+) -> Chunk:
+    """Return the atoms (sets of values) and the class of each row with a class, in arbitrary order.
+
+    The engine of `source` counts how many of the `rows` have each combination of atoms and class,
+    and only these counts are read. They arrive as whole numbers whose digits are the atoms and the
+    class, several to a number.
+
+    Parameters
+    ----------
+    source, rows, attributes, label, classes
+        As in `count_pairs_in_engine`; there must be few rows.
+    """
+    small = _atoms(source, rows.mutate(aegis_y=label(rows)), attributes, classes)
+    names = [*(f"a{i}" for i in range(len(attributes))), "y"]
+    sizes = [*(a.n_atoms for a in attributes.values()), len(classes)]
+    blocks: list[list[int]] = []
+    space = 1
+    for i, size in enumerate(sizes):
+        space *= size
+        if not blocks or space > _LARGEST_KEY:
+            blocks.append([])
+            space = size
+        blocks[-1].append(i)
+    keys = {
+        f"k{place}": _key(small, [names[i] for i in block], [sizes[i] for i in block])
+        for place, block in enumerate(blocks)
+    }
+    counted = source.collect(small.group_by(**keys).aggregate(n=small.count()))
+    times = counted["n"].to_numpy()
+    codes = []
+    for place, block in enumerate(blocks):
+        key = counted[f"k{place}"].to_numpy()
+        digits = np.unravel_index(key, [sizes[i] for i in block])
+        codes += [np.repeat(narrow(d, sizes[i]), times) for i, d in zip(block, digits, strict=True)]
+    return Chunk(codes[:-1], codes[-1].astype(np.int64))
+
+
+def _key(table: ir.Table, columns: Sequence[str], sizes: Sequence[int]) -> ir.IntegerValue:
+    """Return an expression for one whole number whose digits are the values of these columns.
+    `sizes` has the number of possible values of each column, which are 0, 1, ...
+    """
+    key: ir.IntegerValue = ibis.literal(0, type="int64")
+    for name, size in zip(columns, sizes, strict=True):
+        key = key * size + table[name].cast("int64")
+    return key
 
 
 def _counted(table: ir.Table) -> ir.Value:
@@ -354,9 +410,7 @@ def _count(
     last = small_table["y"].cast("int64") * folds + small_table["f"]
     queries = []
     for place, members in enumerate(together):
-        key = ibis.literal(0, type="int64")
-        for i in members:
-            key = key * sizes[i] + small_table[f"a{i}"].cast("int64")
+        key = _key(small_table, [f"a{i}" for i in members], [sizes[i] for i in members])
         grouped = small_table.group_by(k=key * width + last).aggregate(n=_counted(small_table))
         queries.append(grouped.select(p=ibis.literal(place, type="int32"), k="k", n="n"))
     result = source.collect(ibis.union(*queries) if len(queries) > 1 else queries[0])
