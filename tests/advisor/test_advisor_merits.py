@@ -154,8 +154,9 @@ def test_utility_is_compared_with_the_unmasked_table_even_where_coarser_tells_mo
     advice = study.rank(generate_count=3, measure=f"held-out-{merit}")
     figure = advice.utility
     assert figure is not None
-    # Masks cut the column, so that the certificate counts the unmasked table as it is.
-    assert figure.reference == pytest.approx(advice.unmasked, abs=0.002)
+    # Masks cut the column, so that the certificate counts the unmasked table as it is; it states two
+    # digits of the score.
+    assert figure.reference == pytest.approx(advice.unmasked, rel=0.01)
     if merit == "auc":
         assert figure.exceeds
         assert figure.utility_kept == 100

@@ -457,7 +457,7 @@ def says_nothing(search: SearchFigures) -> bool:
     if search.bound is None or search.objective not in MEASURES:
         return False
     measure = MEASURES.get(search.objective)
-    most_one = measure.range in ("0 .. 1", "0 to 1", "-1 .. 1") or "at most 1;" in measure.range
+    most_one = measure.range.endswith((".. 1", "to 1")) or measure.range.startswith("at most 1;")
     return most_one and measure.direction.sign > 0 and search.bound > 1 - 5e-5
 
 
