@@ -387,9 +387,11 @@ def _proof(advice: Advice) -> str:
     if search is not None and advice.combinations == 1:
         return "The policy allows no other combination of masks."
     if search is not None and search.by_release:
-        highest = "is proven to be the best" if search.optimal else "is the best of those tried"
-        where = f"{_objective(advice)} on all rows, but not on the rows that its release keeps"
-        return f"Among {among}, another one {highest}{where}."
+        proven = " (proven)" if search.optimal else " of those tried"
+        return (
+            f"Another of the {among} scores best{proven}{_objective(advice)} on all rows, but its "
+            "release suppresses rows and keeps less."
+        )
     if search is not None and search.preferred:
         how = "most" if "masks most" in search.preferred else "least"  # as you prefer
         chosen = f"Of those found that are as good, it is the one that masks {how}"
