@@ -139,6 +139,30 @@ def alike(*values: float) -> tuple[str, ...]:
     return tuple(f"{value:,.{decimals}f}" for value in values)
 
 
+def with_rounded(value: float, rounded: float, digits: int) -> tuple[str, ...]:
+    """Return two measured numbers as texts, of which the second is rounded to so many significant
+    `digits`, unless the two are equal. The texts have as many decimals as with `alike`, but none
+    that rounding removed. If rounding removed a digit that `alike` shows, the second text begins
+    with "about".
+
+    Examples
+    --------
+    >>> from aegis.words import with_rounded
+    >>> with_rounded(208.97, 170.0, 2), with_rounded(0.7134, 0.6, 2), with_rounded(2093.4, 97.0, 2)
+    (('209', 'about 170'), ('0.71', 'about 0.60'), ('2,093', '97'))
+    >>> with_rounded(10.9612, 11.0, 4), with_rounded(2093.4, 1710.0, 3), with_rounded(12.5, 12.5, 2)
+    (('10.96', '11.00'), ('2,093', 'about 1,710'), ('12.50', '12.50'))
+    """
+    texts = alike(value, rounded)
+    if not rounded or math.isclose(value, rounded, rel_tol=1e-9):
+        return texts
+    decimals = digits - 1 - math.floor(math.log10(abs(rounded)))
+    if decimals >= len(texts[1].partition(".")[2]):
+        return texts
+    stated = round(rounded, decimals)  # a certificate of an earlier version has all digits
+    return f"{value:,.{max(decimals, 0)}f}", f"about {stated:,.{max(decimals, 0)}f}"
+
+
 def portion(share: float) -> str:
     """Return a share between 0 and 1 as a percentage for people, with one decimal, or with two
     decimals below 1 %.

@@ -274,3 +274,26 @@ def test_a_search_that_proved_nothing_says_so(study: aegis.Study, tmp_path: Path
 def _recommendation(study: aegis.Study, advice: aegis.Advice, folder: Path) -> str:
     study.report(advice, folder / "r.html", force=True)
     return (folder / "r.html").read_text().partition('id="attributes"')[0]
+
+
+def test_terminal_and_certificate_show_no_digit_that_rounding_removed(tmp_path: Path) -> None:
+    draws = np.random.default_rng(3)
+    age = draws.integers(20, 60, 600)
+    pay = 100 * age + draws.normal(0, 170, 600).round()
+    declared = {
+        "version": 1,
+        "label": {"column": "pay", "kind": "number"},
+        "privacy": {"k": 5},
+        "attributes": {"age": {"role": "quasi-identifier", "masks": [{"bucketize": {"width": 5}}]}},
+    }
+    study = aegis.Study(pa.table({"age": age, "pay": pay}), declared)
+    advice = study.rank()
+    study.apply(advice, tmp_path / "out.csv", certificate=tmp_path / "c.json")
+    document = json.loads((tmp_path / "c.json").read_text())
+    rmse, reference = (document["utility"][key] for key in ("rmse", "reference_rmse"))
+    assert reference == round(reference, -1)  # a table of 600 rows: two significant digits
+    said = f", error of a prediction {rmse:,.0f} instead of about {reference:,.0f}"
+    assert said in advice.headline
+    assert said in render_certificate(document)
+    without_rows = document | {"input": {}}
+    assert f" instead of {reference:,.1f}" in render_certificate(without_rows)

@@ -385,5 +385,9 @@ def coarse(score: float, rows: int, shown: float | None = None) -> float:
         return score
     if not math.isfinite(score) or score == 0:
         return score
-    digits = max(2, math.floor(math.log10(max(rows, 1) / 3)))
-    return round(score, digits - 1 - math.floor(math.log10(abs(score))))
+    return round(score, coarse_digits(rows) - 1 - math.floor(math.log10(abs(score))))
+
+
+def coarse_digits(rows: int) -> int:
+    """Return how many significant digits `coarse` leaves for a table of so many rows."""
+    return max(2, math.floor(math.log10(max(rows, 1) / 3)))

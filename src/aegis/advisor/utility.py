@@ -22,7 +22,7 @@ import numpy as np
 
 from aegis.advisor.fold_counts import MOST_CLASSES
 from aegis.advisor.label_leaks import label_leaks
-from aegis.advisor.scores import ColumnRole, coarse, utility_kept
+from aegis.advisor.scores import ColumnRole, coarse, coarse_digits, utility_kept
 from aegis.errors import PolicyError
 from aegis.measures import (
     ASSOCIATION_MEASURE,
@@ -38,7 +38,16 @@ from aegis.measures.cooccurrence import UNLABELLED_MEASURE
 from aegis.measures.several import in_words
 from aegis.policy.labels import MUCH_IN_ONE_ROW
 from aegis.summary import Summary
-from aegis.words import Quoting, alike, counted, json_fields, jsonable, percent, unquoted
+from aegis.words import (
+    Quoting,
+    alike,
+    counted,
+    json_fields,
+    jsonable,
+    percent,
+    unquoted,
+    with_rounded,
+)
 
 if TYPE_CHECKING:
     from aegis.advisor.scoring import Choice, Scorer
@@ -235,19 +244,32 @@ class NumberErrors:
     one_row
         The largest share of the label's variance that a single released row accounts for; None if
         it is not known.
+    table_rows
+        The number of rows of the unmasked table, by which `reference_rmse` is rounded (`coarse`);
+        None if it is not rounded, or if the number of rows is not known.
     """
 
     rmse: float
     reference_rmse: float
     one_row: float | None = None
+    table_rows: int | None = field(default=None, compare=False)
 
     @classmethod
-    def from_dict(cls, entries: Mapping[str, Any]) -> NumberErrors | None:
+    def from_dict(
+        cls, entries: Mapping[str, Any], table_rows: int | None = None
+    ) -> NumberErrors | None:
         """Rebuild the errors from the JSON values of a figure; None if the figure has no errors."""
         rmse, reference = entries.get("rmse"), entries.get("reference_rmse")
         if rmse is None or reference is None:
             return None
-        return cls(float(rmse), float(reference), entries.get("one_row"))
+        return cls(float(rmse), float(reference), entries.get("one_row"), table_rows)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Both errors for people, without digits that rounding removed."""
+        if self.table_rows is None:
+            return alike(self.rmse, self.reference_rmse)
+        return with_rounded(self.rmse, self.reference_rmse, coarse_digits(self.table_rows))
 
     def caveats(self) -> tuple[str, ...]:
         """Return a warning if a single row accounts for much of the label's variance."""
@@ -345,8 +367,10 @@ class UtilityFigure:
         return cls(measure.name, value, reference, utility_kept=percent, **more)
 
     @classmethod
-    def from_dict(cls, entries: Mapping[str, Any]) -> UtilityFigure:
-        """Rebuild a figure from the JSON values of `to_dict`."""
+    def from_dict(cls, entries: Mapping[str, Any], table_rows: int | None = None) -> UtilityFigure:
+        """Rebuild a figure from the JSON values of `to_dict`. `table_rows` is as in `of`; None if it
+        is not known.
+        """
         return cls(
             measure=str(entries["measure"]),
             value=float(entries["value"]),
@@ -356,8 +380,11 @@ class UtilityFigure:
             stderr=None if entries["stderr"] is None else float(entries["stderr"]),
             rows=Rows(entries["rows"]),
             lost_classes=_lost(entries["lost_classes"]),
-            number=NumberErrors.from_dict(entries),
-            labels={name: cls.from_dict(own) for name, own in entries.get("labels", {}).items()},
+            number=NumberErrors.from_dict(entries, table_rows),
+            labels={
+                name: cls.from_dict(own, table_rows)
+                for name, own in entries.get("labels", {}).items()
+            },
             columns={
                 name: ColumnFigure.from_dict(own)
                 for name, own in entries.get("columns", {}).items()
@@ -390,6 +417,7 @@ class UtilityFigure:
             rmse=rmse,
             reference_rmse=unmasked if table_rows is None else coarse(unmasked, table_rows, rmse),
             one_row=number.get("one_row"),
+            table_rows=table_rows,
         )
         return replace(self, number=errors)
 
@@ -434,9 +462,7 @@ class UtilityFigure:
         own = self.number
         if own is None:
             return ""
-        return ", error of a prediction {} instead of {}".format(
-            *alike(own.rmse, own.reference_rmse)
-        )
+        return ", error of a prediction {} instead of {}".format(*own.shown)
 
     @property
     def on(self) -> str:

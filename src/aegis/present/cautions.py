@@ -62,19 +62,21 @@ def figure_stated(document: Mapping[str, Any]) -> UtilityFigure | None:
     utility = document.get("utility")
     if isinstance(utility, Mapping) and "reference_name" not in utility:
         return None
-    return utility_stated(utility) if utility else None
+    return utility_stated(utility, document) if utility else None
 
 
-def utility_stated(utility: Mapping[str, Any]) -> UtilityFigure:
-    """Return the utility of a release from the values in its certificate.
+def utility_stated(utility: Mapping[str, Any], document: Mapping[str, Any]) -> UtilityFigure:
+    """Return the utility of a release from the values in its certificate (`document`).
 
     Raises
     ------
     DataError
         A value is missing or has another type.
     """
+    table = document.get("input")
+    rows = table.get("rows") if isinstance(table, Mapping) else None
     try:
-        return UtilityFigure.from_dict(utility)
+        return UtilityFigure.from_dict(utility, rows if isinstance(rows, int) else None)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DataError(
             "The certificate states a utility that cannot be read.",

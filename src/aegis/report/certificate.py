@@ -118,18 +118,18 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[KeyFigure]:
         yield alone
     utility = certificate.get("utility")
     if utility:
-        yield _utility(utility)
+        yield _utility(utility, certificate)
 
 
-def _utility(utility: Mapping[str, Any]) -> KeyFigure:
-    """Return the utility in a certificate as a key figure of the report. Older certificates state
+def _utility(utility: Mapping[str, Any], certificate: Mapping[str, Any]) -> KeyFigure:
+    """Return the utility that a certificate states as a key figure of the report. Older certificates state
     only the value of the measure, not the share of utility that is kept.
     """
     share = utility.get("kept")
     value = measured(utility.get("value", utility.get("released")))
     note = f"by {utility['measure']}"
     if "reference_name" in utility:
-        note = utility_stated(utility).detail
+        note = utility_stated(utility, certificate).detail
     return "Utility kept", value if share is None else percent(share), note
 
 
