@@ -388,8 +388,8 @@ def _proof(advice: Advice) -> str:
         return "The policy allows no other combination of masks."
     if search is not None and search.by_release:
         highest = "is proven to be the best" if search.optimal else "is the best of those tried"
-        where = f"{_objective(advice)} on all rows, but not on the rows that its release keeps"
-        return f"Among {among}, another one {highest}{where}."
+        why = "the rule suppresses some of them, so its release predicts less than this one"
+        return f"Among {among}, another one {highest}{_objective(advice)} on all rows. But {why}."
     if search is not None and search.preferred:
         how = "most" if "masks most" in search.preferred else "least"  # as you prefer
         chosen = f"Of those found that are as good, it is the one that masks {how}"
