@@ -185,6 +185,8 @@ def test_nulls_that_count_as_a_value_are_named() -> None:
     held = report(ClassTable.from_cells(*cells, {"job": ([0, 1, 0, 1], ("cook", "null"))}))
     assert held.attributes["job"].diversity.distinct == 2
     assert any("Null counts as a value of job (7 rows)" in note for note in held.notes)
+    single = report(ClassTable.from_cells([0, 0], [2, 1], {"job": ([0, 1], ("cook", "null"))}))
+    assert any("Null counts as a value of job (1 row)" in note for note in single.notes)
     none = report(ClassTable.from_cells(*cells, {"job": ([0, 1, 0, 1], ("cook", "maid", "null"))}))
     assert not any("Null" in note for note in none.notes)
 

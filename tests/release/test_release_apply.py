@@ -22,6 +22,7 @@ import pytest
 from aegis.advisor import Scorer
 from aegis.advisor.scores import coarse
 from aegis.errors import DataError, InternalError, NoAdmissibleConfiguration, PolicyError
+from aegis.masking.masked import refuse_unseen
 from aegis.masks import evaluate, parse_mask
 from aegis.measures import MEASURES
 from aegis.policy import Configuration, Policy, load_policy, policy_digest
@@ -278,6 +279,8 @@ def test_unseen_values(tmp_path: Path) -> None:
     policy, chosen = hierarchical()
     with pytest.raises(DataError, match=rf"do not cover: zip \({unknown} rows\)"):
         apply(table, policy, chosen, output=tmp_path / "out.csv")
+    with pytest.raises(DataError, match=r"do not cover: zip \(1 row\)"):
+        refuse_unseen({"zip": 1})
     assert list(tmp_path.iterdir()) == []
     policy, chosen = hierarchical(unseen="suppress")
     release = apply(table, policy, chosen)

@@ -221,6 +221,9 @@ def test_what_was_decided_is_told(tmp_path: Path) -> None:
     assert source.dialect.delimiter == ";"
     assert len(source.notes) == 1
     assert "x: numbers in several spellings" in source.notes[0]
+    file.write_text("a;x;y\n1;1.0;2\n2;1;2.0\n")
+    [note] = open_table(file).notes
+    assert note.startswith("x and y: numbers in several spellings")
 
 
 @pytest.mark.parametrize(

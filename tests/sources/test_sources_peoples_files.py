@@ -68,6 +68,11 @@ def test_tab_separated_files_may_end_in_tab(tmp_path: Path) -> None:
     assert read(tmp_path / "t.tab") == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
 
 
+def test_text_files_of_the_uci_repository_end_in_data(tmp_path: Path) -> None:
+    (tmp_path / "t.data").write_text("a;b\n1;x\n2;y\n")
+    assert read(tmp_path / "t.data") == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
+
+
 def database(path: Path, *statements: str) -> Path:
     with closing(sqlite3.connect(path)) as connection:
         for statement in statements:

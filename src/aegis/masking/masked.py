@@ -59,6 +59,7 @@ from aegis.summary.coded_rows import count_by, fetch_codes, fits, stored_rows
 from aegis.summary.codes import sorted_values
 from aegis.summary.leaves import ShownLeaves
 from aegis.summary.outside import comparable, people_of
+from aegis.words import counted
 
 MANY_ROWS = 1_000_000
 """Smallest number of rows for which Aegis first lists the values of a column."""
@@ -515,7 +516,7 @@ def refuse_unseen(unseen: Mapping[str, int]) -> None:
     values by column, as `count_unseen` returns it.
     """
     if unseen:
-        listed = ", ".join(f"{name} ({count:,} rows)" for name, count in unseen.items())
+        listed = ", ".join(f"{name} ({counted(count, 'row')})" for name, count in unseen.items())
         raise DataError(
             f"The table has values that its masks do not cover: {listed}.",
             hint="Add them to the hierarchy or groups, or write `unseen: suppress` in the policy to release them as '*'.",

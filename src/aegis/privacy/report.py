@@ -28,7 +28,7 @@ from aegis.privacy.diversity import (
     recursive_ratio,
     relative_gain,
 )
-from aegis.words import Quoting, finite, joined, json_fields, jsonable
+from aegis.words import Quoting, counted, finite, joined, json_fields, jsonable
 
 AT_RISK = (0.05, 0.075, 0.1, 0.2)
 """The thresholds tau for which the report counts the records at risk."""
@@ -515,7 +515,9 @@ def _notes(table: ClassTable) -> tuple[str, ...]:
         if held:
             then = "a class of nulls and one known value has two distinct values."
             counts_as = f"Null counts as a value of {name}"
-            notes.append(Quoting(f"{counts_as} ({held:,} rows): {then}", f"{counts_as}: {then}"))
+            notes.append(
+                Quoting(f"{counts_as} ({counted(held, 'row')}): {then}", f"{counts_as}: {then}")
+            )
     return tuple(notes)
 
 

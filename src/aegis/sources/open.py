@@ -41,13 +41,13 @@ from aegis.sources.sqlite_files import SQLITE, read_sqlite, sqlite_tables
 
 _PARQUET = {".parquet", ".pq"}
 _ARROW = {".arrow", ".feather", ".ipc"}
-_CSV = {".csv", ".tsv", ".tab", ".txt"}
+_CSV = {".csv", ".tsv", ".tab", ".txt", ".data"}
 _DOCUMENT = ".json"
 _JSON = {_DOCUMENT, ".jsonl", ".ndjson"}
 _OFFICE = {*WORKBOOKS, *STATISTICS}
 _KNOWN = _PARQUET | _ARROW | _CSV | _JSON | _OFFICE | SQLITE
 _FILE_ROW = "file_row_number"
-FORMATS = "CSV (.csv .tsv .tab .txt, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON (.json .jsonl .ndjson), workbooks (.xlsx .xls .xlsb .ods), SQLite (.sqlite .sqlite3 .db), SPSS (.sav .zsav .por), Stata (.dta), SAS (.sas7bdat .xpt)"
+FORMATS = "CSV (.csv .tsv .tab .txt .data, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON (.json .jsonl .ndjson), workbooks (.xlsx .xls .xlsb .ods), SQLite (.sqlite .sqlite3 .db), SPSS (.sav .zsav .por), Stata (.dta), SAS (.sas7bdat .xpt)"
 
 
 def open_table(

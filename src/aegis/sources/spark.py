@@ -34,7 +34,8 @@ from aegis.sources.source import Source, refuse_duplicates
 from aegis.sources.urls import without_secrets
 
 INSTALL = "pip install 'aegis-advisor[spark]'"
-_OTHER = {".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson", ".arrow", ".feather", ".gz"}
+_OTHER = {".csv", ".tsv", ".tab", ".txt", ".data", ".gz"}
+_OTHER |= {".json", ".jsonl", ".ndjson", ".arrow", ".feather"}
 _PATIENCE = 5.0
 """Number of seconds in which a master must answer."""
 

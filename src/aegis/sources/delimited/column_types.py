@@ -9,7 +9,6 @@ missing number.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -66,7 +65,7 @@ class CsvColumn:
     guard
         SQL condition that each text must meet, if only the first rows were examined; else empty.
     note
-        Message to the user about the column; empty if there is none.
+        Message to the user about the column, without its name; empty if there is none.
     by_context
         Whether other values decide how each value is read: the order of day and month, or the marks
         and units of numbers.
@@ -409,8 +408,8 @@ def _settled(name: str, met: Sequence[_Form], dialect: TextDialect) -> CsvColumn
         return CsvColumn(name, form.type, form.value, by_context=_by_context(form, dialect))
     return CsvColumn.text(
         name,
-        f"{name}: dates that may begin with the day or with the month are read as text; say which "
-        "with --dates day-first or --dates month-first.",
+        "dates that may begin with the day or with the month are read as text; say which with "
+        "--dates day-first or --dates month-first.",
     )
 
 
@@ -427,9 +426,9 @@ def _by_context(form: _Form, dialect: TextDialect) -> bool:
 def _merged(name: str) -> CsvColumn:
     return CsvColumn.text(
         name,
-        f"{name}: numbers in several spellings (such as 1 and 1.0), or of more digits than a "
-        "number keeps, are read as text, so that no two of them merge; --numbers "
-        f"{shlex.quote(name)} reads them as numbers.",
+        "numbers in several spellings (such as 1 and 1.0), or of more digits than a number keeps, "
+        "are read as text, so that no two of them merge; name the column after --numbers to read "
+        "them as numbers.",
     )
 
 

@@ -34,6 +34,7 @@ from aegis.sources.dialect import Reading, TextDialect, csv_options, decide, dec
 from aegis.sources.embedded import embedded, limits, literal, quoted, stored
 from aegis.sources.records import count_records, opened, rewrite, text_of, unify_line_ends
 from aegis.sources.source import Source
+from aegis.words import joined
 
 _COUNTING = frozenset(
     ("id", "no", "no.", "nr", "nr.", "number", "index", "row", "#", "obs", "case")
@@ -311,14 +312,17 @@ def read_delimited(given: str, files: tuple[Path, ...], reading: Reading) -> Sou
             _count_lines(parts, dialect, len(names))  # names the line that is wrong
             _refuse_mixed(parts)
             raise
-    told = [column.note for column in columns if column.note]
+    told: dict[str, list[str]] = {}
+    for column in columns:
+        told.setdefault(column.note, []).append(column.name)
+    told.pop("", None)
     by_context = tuple(column.name for column in columns if column.by_context)
     return Source(
         table,
         given,
         files,
         dialect=dialect,
-        notes=(*notes, *told),
+        notes=(*notes, *(f"{joined(those, 4)}: {note}" for note, those in told.items())),
         reading=reading.stated(),
         by_context=by_context,
     )
