@@ -5,7 +5,7 @@ import pytest
 from argon2 import PasswordHasher
 from service_support import Furnished, House, house
 
-from aegis.service import agent, client, worker
+from aegis.service import agent, agent_book, agent_settings, client, worker
 from aegis.service.api import work
 from aegis.service.catalog import limited, passwords
 
@@ -30,11 +30,12 @@ def patience() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def short_pauses() -> Iterator[None]:
-    """Look again soon where the service looks again after half a second or more."""
+    """Look again soon where the service and the agent look again after a fifth of a second or more."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (client, limited, work, worker):
+        for module in (agent_book, client, limited, work, worker):
             patch.setattr(module, "_PAUSE", 0.05)
         patch.setattr(agent, "_WAIT_MOST", 0.05)
+        patch.setattr(agent_settings, "_SAVING", 0.05)
         yield
 
 

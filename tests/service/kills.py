@@ -44,6 +44,7 @@ from sqlalchemy import select
 
 from aegis.errors import AegisError, EngineError
 from aegis.service import agent as agents
+from aegis.service import worker as workers
 from aegis.service.agent import Agent
 from aegis.service.agent_settings import AgentSettings
 from aegis.service.app import create_app
@@ -283,7 +284,7 @@ def campaign(
     """Run it; return what was counted and what does not hold."""
     jobs.LEASE = type(jobs.LEASE)(seconds=LEASE)
     jobs.MOST_ATTEMPTS = MOST_ATTEMPTS
-    agents._SIGN_OF_LIFE, agents._WAIT_MOST = 1.0, 0.5
+    agents._SIGN_OF_LIFE, agents._WAIT_MOST, workers._PAUSE = 1.0, 0.1, 0.1
     draw = random.Random(seed)
     scene = Scene(folder, database, objects)
     forkable()

@@ -17,6 +17,7 @@ from service_support import running, write_table
 from aegis.errors import DataError
 from aegis.service.catalog.errors import NotThere
 from aegis.service.opening import BenchOpening, Openings, give_back
+from aegis.service.pages import local
 from aegis.service.settings import ServiceSettings
 from aegis.service.workbench import Benches
 
@@ -103,6 +104,7 @@ def test_the_page_of_an_opening_tells_the_step_and_leads_to_the_bench(
         return opened(self, name, label, part, progress)
 
     monkeypatch.setattr(Benches, "open", slow)
+    monkeypatch.setattr(local, "AT_ONCE", 0.05)
     settings = ServiceSettings(local=True, folder=folder, worker=False)
     with running(settings) as url, httpx.Client(base_url=url, timeout=LONG) as caller:
         asked = caller.get("/table", params={"name": "adult.csv"}).text

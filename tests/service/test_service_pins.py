@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,8 +21,10 @@ from service_support import CANARY, POLICY, new_key, write_table
 from aegis.errors import AegisError, EngineError, PolicyError
 from aegis.policy import policy_digest
 from aegis.safe.ledger import Ledger
+from aegis.service import agent_book, agent_settings
 from aegis.service.agent import Agent
 from aegis.service.agent_settings import AgentSettings
+from aegis.service.catalog import limited
 from aegis.service.catalog.flow import policy_of
 from aegis.service.catalog.limited import WorkLimits
 from aegis.service.catalog.statements import digest, sign_statement, statement_of
@@ -421,7 +425,11 @@ def test_two_agents_with_one_ledger_take_turns(scene, monkeypatch):
         given = scene.approved(configuration, request=request)
         scene.fake.serve("release", request=request, configuration=configuration, approvals=[given])
     masked = Agent._masked
-    monkeypatch.setattr(Agent, "_masked", lambda *a: (time.sleep(1), masked(*a))[1])
+    # The first works on until the other one had to wait; if none waits, both get as far as this.
+    waits = threading.Event()
+    monkeypatch.setattr(Agent, "_masked", lambda *a: (waits.wait(1), masked(*a))[1])
+    paused = SimpleNamespace(sleep=lambda pause: (waits.set(), time.sleep(pause)))
+    monkeypatch.setattr(agent_book, "time", paused)
     agents = [threading.Thread(target=scene.work) for _ in range(2)]
     for thread in agents:
         thread.start()
@@ -500,6 +508,24 @@ def test_limits_of_a_job_keep_the_pins(scene):
     assert "its k is 1, below 3" in scene.fake.reasons()
 
 
+@pytest.fixture
+def short_saving(tmp_path, monkeypatch):
+    """Have the process of a job, too, look again soon at a file that may be in the middle of a save."""
+    start = tmp_path / "start"
+    start.write_text(
+        f"#!{sys.executable}\n"
+        "import sys\n"
+        "from aegis.service import agent_settings\n"
+        "from aegis.service.catalog import limited\n"
+        f"agent_settings._SAVING = {agent_settings._SAVING}\n"
+        "del sys.argv[1:3]\n"  # -m and the module
+        "limited.main()\n"
+    )
+    start.chmod(0o700)
+    monkeypatch.setattr(limited, "sys", SimpleNamespace(executable=str(start)))
+
+
+@pytest.mark.usefixtures("short_saving")
 @pytest.mark.parametrize("apart", [False, True])
 def test_a_running_agent_reads_its_file_and_policies_when_a_job_starts(scene, apart):
     limits = WorkLimits(300, None) if apart else None
