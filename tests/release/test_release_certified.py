@@ -99,6 +99,7 @@ def test_a_true_certificate_is_told_to_be_true(released: tuple[Path, dict[str, A
         (("configuration", "masks", "shoes"), "suppress", "configuration.masks.shoes"),
         (("dropped_columns",), ["name", "age"], "dropped_columns: age"),
         (("privacy", "quasi_identifiers"), ["age", "shoes"], "privacy"),
+        (("privacy", "quasi_identifiers"), 7, "privacy.quasi_identifiers"),
     ],
 )
 def test_whatever_is_changed_in_the_certificate_is_named(
@@ -119,6 +120,15 @@ def test_a_count_below_zero_is_named_once(released: tuple[Path, dict[str, Any]])
     changed = {**certificate, "suppressed_rows": -1}
     changed["digest"] = sealed_digest(changed)
     assert whats(file, changed) == ["suppressed_rows"]
+
+
+def test_a_number_that_no_float_can_hold_is_a_difference(tmp_path, released) -> None:
+    file, certificate = released
+    changed = copy.deepcopy(certificate)
+    changed["privacy"]["k"] = 10**400
+    (tmp_path / "c.json").write_text(json.dumps(changed))
+    check = check_certificate(file, tmp_path / "c.json")
+    assert any(one.what.startswith("privacy.k") for one in check.mismatches)
 
 
 def test_ranges_of_equal_width_are_held_against_their_edges(tmp_path: Path) -> None:

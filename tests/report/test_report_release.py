@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import aegis
 from aegis.advisor.owner_preview import show_release
 from aegis.advisor.utility import UtilityFigure
 from aegis.cli.audit import print_audit
+from aegis.cli.main import run
 from aegis.cli.output import Output
 from aegis.cli.parameters import Format
 from aegis.errors import DataError, PolicyError
@@ -137,6 +139,44 @@ def test_a_certificate_becomes_a_page_to_sign(study: aegis.Study, tmp_path: Path
         render_certificate(damaged)
     with pytest.raises(DataError, match="lacks output"):
         render_certificate({name: document[name] for name in document if name != "output"})
+
+
+ABSENT = object()
+WRONG = (ABSENT, None, True, -1, 10**400, float("nan"), "x", [], [["x"]], {}, {"x": 1}, {"": None})
+
+
+def damaged(document: Any) -> Iterator[Any]:
+    """Yield copies of a JSON document, each with one value missing or replaced by a wrong one."""
+    for key in document if isinstance(document, dict) else range(len(document)):
+        for value in WRONG:
+            copy = document.copy()
+            if value is not ABSENT:
+                copy[key] = value
+            else:
+                del copy[key]
+            yield copy
+        if isinstance(document[key], dict | list):
+            for inner in damaged(document[key]):
+                copy = document.copy()
+                copy[key] = inner
+                yield copy
+
+
+def test_each_damage_to_a_certificate_is_an_error_of_the_file(study, tmp_path, capsys) -> None:
+    path = tmp_path / "c.json"
+    study.apply(study.rank(), tmp_path / "masked.csv", certificate=path)
+    refused = 0
+    for copy in damaged(json.loads(path.read_text())):
+        path.write_text(json.dumps(copy))
+        try:
+            assert "<main>" in render_certificate(path)
+        except (DataError, PolicyError):
+            refused += 1
+    assert refused > 100
+    for text in ("[" * 100_000, '{"input": 1' + "0" * 5000 + "}", "null"):
+        path.write_text(text)
+        assert run(["report", str(path), "-o", str(tmp_path / "r.html")]) == 2
+        assert "a bug" not in capsys.readouterr().err
 
 
 def test_the_page_names_the_release_its_table_and_its_persons(tmp_path: Path) -> None:

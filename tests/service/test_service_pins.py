@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from shutil import rmtree
 from types import SimpleNamespace
 from typing import Any
 
@@ -282,6 +283,67 @@ def test_earlier_releases_are_remembered_by_the_agent(scene):
     assert len(scene.fake.answered("/uploads/")) == 1
     assert "together with all its earlier releases" in scene.fake.reasons()
     scene.checked("configurations:\n  c: {age: suppress, sex: identity}\n")
+    answer = json.loads(scene.fake.answered("/checked")[-1])["answer"]
+    assert "joint_smallest_class" in answer
+
+
+def few_men(scene: Scene) -> None:
+    """Write a table with 3 men in their twenties, 4 in their thirties, and 40 women in each."""
+    rows = [
+        f"{age},{sex},n{number},{'high' if number % 2 else 'low'}"
+        for age, sex, count in ((25, "m", 3), (35, "m", 4), (25, "f", 40), (35, "f", 40))
+        for number in range(count)
+    ]
+    (scene.folder / "adult.csv").write_text("\n".join(["age,sex,canary,income", *rows, ""]))
+    scene.write(url=scene.file.read_text().split()[1], floor=", releases_a_day: 9")
+
+
+FINE = "configurations:\n  fine: {age: {bucketize: {width: 10}}, sex: identity}\n"
+
+
+def release_fine(scene: Scene, policy: str) -> str:
+    """Have the agent release fine masks under a policy; return the certificate."""
+    (scene.folder / "policy.yaml").write_text(policy)
+    asked = {"certificates": [], "may_search": False, "policy": policy}
+    scene.fake.serve("check", configurations=[FINE], **asked)
+    scene.work()
+    fine = json.loads(scene.fake.answered("/checked")[-1])["answer"]["configuration"]
+    given = scene.approved(fine, policy=policy_digest(policy_of(policy)))
+    scene.fake.serve("release", policy=policy, configuration=fine, approvals=[given])
+    scene.work()
+    [upload] = scene.fake.answered("/uploads/")
+    return upload.decode("latin-1").split('name="certificate"')[1].split("\r\n")[2]
+
+
+@pytest.mark.parametrize("remembers", ["agent", "catalog"])
+def test_a_release_under_a_smaller_k_is_not_taken_for_one_under_this_k(scene, remembers):
+    """With k = 5, the first release would lack all 7 men, so that the second hides them among each
+    other. But it was made with k = 3, and shows 3 and 4 men.
+    """
+    few_men(scene)
+    certificate = release_fine(scene, POLICY)
+    strict = POLICY.replace("k: 3", "k: 5")
+    (scene.folder / "policy.yaml").write_text(strict)
+    listed = []
+    if remembers == "catalog":  # and an agent with the same key has another ledger
+        rmtree(scene.folder / "agent-ledger")
+        listed = [certificate]
+    asked = {"certificates": listed, "may_search": True, "policy": strict}
+    scene.fake.serve("check", configurations=[GOOD], **asked)
+    said = []
+    agent = Agent(AgentSettings.load(scene.file, "t"), say=said.append)
+    with agent.client:
+        assert agent.once()
+    assert len(scene.fake.answered("/checked")) == 1, scene.fake.answered("/checked")[-1]
+    assert any("made under another rule" in line for line in said), said
+
+
+def test_a_release_under_a_larger_k_does_not_stop_later_ones(scene):
+    few_men(scene)
+    release_fine(scene, POLICY.replace("k: 3", "k: 5"))
+    (scene.folder / "policy.yaml").write_text(POLICY)
+    scene.fake.serve("check", configurations=[GOOD], certificates=[], may_search=False)
+    scene.work()
     answer = json.loads(scene.fake.answered("/checked")[-1])["answer"]
     assert "joint_smallest_class" in answer
 

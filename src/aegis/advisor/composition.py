@@ -188,10 +188,7 @@ def _certificate(
         masks = dict(document["configuration"]["masks"])
         elsewhere = list(document["configuration"].get("learnt_elsewhere", ()))
         after = tuple(map(dict, document.get("after", ())))
-        rows, lost = dict(document.get("input", {})).get("rows"), document.get("suppressed_rows")
-        if not (isinstance(rows, int | None) and isinstance(lost, int | None)):
-            raise TypeError(f"{rows!r} or {lost!r} is no number of rows")
-        rule = rule_of(dict(document.get("policy", {})).get("privacy"))
+        certified = certified_rows(document)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(
             f"{file} is not a certificate of a masking configuration.",
@@ -210,7 +207,25 @@ def _certificate(
             "learnt them from another table, and the release does not show all of them.",
             hint="Give the configuration that you applied (YAML) instead of the certificate.",
         )
-    return masks, digest, after, {"rows": rows, "suppressed_rows": lost, "rule": rule}
+    return masks, digest, after, certified
+
+
+def certified_rows(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rows of the table, the suppressed rows and the rule that a certificate states; each
+    is None, or a rule without requirements, if the certificate does not state it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The document is not a certificate.
+    PolicyError
+        The rule is not valid.
+    """
+    rows, lost = dict(document.get("input", {})).get("rows"), document.get("suppressed_rows")
+    if not (isinstance(rows, int | None) and isinstance(lost, int | None)):
+        raise TypeError(f"{rows!r} or {lost!r} is no number of rows")
+    rule = rule_of(dict(document.get("policy", {})).get("privacy"))
+    return {"rows": rows, "suppressed_rows": lost, "rule": rule}
 
 
 def widened(policy: Policy, releases: Sequence[Configuration]) -> Policy:
@@ -400,7 +415,7 @@ def compose(
     joint = _Joint(summary, rule, hierarchies or {})
     each = [joint.check([release]) for release in releases]
     if released_only:
-        releases = [replace(release, after=(), certified={}) for release in releases]
+        releases = [replace(release, after=()) for release in releases]
     verdict, sizes = joint.judged(releases)
     without = [
         AttributeShare(name, joint.judged(releases, leave_out=name)[0].suppressed_rows)

@@ -66,6 +66,7 @@ from aegis.release.possible import (
     lost_like,
     names_in,
     stated_fields,
+    whole_number,
     without,
 )
 from aegis.release.released import CERTIFICATE_VERSION, texts_of, with_hidden
@@ -170,15 +171,14 @@ def check_certificate(
 
 def read_certificate(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the content of a certificate; raise `DataError` if it is not a certificate."""
-    origin = "The document"
+    origin = "The document" if isinstance(given, Mapping) else str(given)
     if not isinstance(given, Mapping):
-        origin = str(given)
         try:
-            given = json.loads(Path(given).read_text(encoding="utf-8"))
+            given = json.loads(Path(given).read_text(encoding="utf-8"), parse_int=whole_number)
         except (OSError, TypeError) as error:
             why = getattr(error, "strerror", None) or error
             raise DataError(f"{origin} cannot be read: {why}.", hint="Check the path.") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(
                 f"{origin} is not JSON: {error}.",
                 hint="Give what `aegis apply --certificate` wrote.",
@@ -508,11 +508,11 @@ class _Check:
 
     def _privacy(self) -> Audit | None:
         said = self.document["privacy"]
-        named = [*(said.get("quasi_identifiers") or ()), *(said.get("sensitive") or ())]
         if self._roles(said):
             return None
         if said.get("person") is not None:
             return self._of_persons(said)
+        named = [*said["quasi_identifiers"], *said["sensitive"]]
         lacking = [name for name in named if name not in self.source.columns]
         if lacking:
             self._differs("privacy", named, f"no column {', '.join(lacking)}")

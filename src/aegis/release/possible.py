@@ -155,6 +155,7 @@ def names_in(given: Any) -> list[str] | None:
 
 
 Path = tuple[str, ...]
+_MOST_DIGITS = 300
 _SLACK = 1e-9
 """Tolerated rounding of a figure at the end of its range."""
 
@@ -193,6 +194,11 @@ def impossible(document: Mapping[str, Any], released: int) -> Iterator[Mismatch]
 def is_count(given: Any) -> TypeGuard[int]:
     """Return whether a value can be a number of rows of a table."""
     return isinstance(given, int) and not isinstance(given, bool) and given >= 0
+
+
+def whole_number(digits: str) -> float:
+    """Return an integer of a JSON document; infinity if it is too large for a float."""
+    return int(digits) if len(digits) < _MOST_DIGITS else float(digits)
 
 
 def is_number(given: Any) -> TypeGuard[float]:

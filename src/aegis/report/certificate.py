@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from aegis._version import __version__
+from aegis.errors import DataError
 from aegis.policy import rule_of
 from aegis.present.cautions import cautions_of, outside_stated, utility_stated
 from aegis.release.certified import read_certificate
@@ -37,9 +38,23 @@ def render_certificate(document: str | Path | Mapping[str, Any]) -> str:
         The document cannot be read, or is not a certificate.
     """
     certificate = read_certificate(document)
+    try:
+        context = _context(certificate)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        named = "The document" if isinstance(document, Mapping) else document
+        raise DataError(
+            f"{named} is not a certificate: a field is missing, or its value is of the wrong type.",
+            hint="Give what `aegis apply --certificate` wrote. `aegis audit --certificate` lists the "
+            "fields that differ from the release.",
+        ) from error
+    return environment().get_template("certificate.html.j2").render(context)
+
+
+def _context(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    """Return everything that the page on a release shows."""
     policy, audit = certificate["policy"], certificate["privacy"]
     rule = rule_of(policy.get("privacy"))
-    context = {
+    return {
         "title": "Release",
         "made": _made(certificate),
         "release": release_facts(policy),
@@ -53,7 +68,6 @@ def render_certificate(document: str | Path | Mapping[str, Any]) -> str:
         "digests": list(_digests(certificate)),
         "version": clean(certificate.get("aegis", __version__), limit=40),
     }
-    return environment().get_template("certificate.html.j2").render(context)
 
 
 def _made(certificate: Mapping[str, Any]) -> str:

@@ -280,7 +280,7 @@ class Agent:
             job.source.require_masks(configuration_of(text, job.policy), job.policy, seen)
         own = self.book.releases(job.name)
         # The service may forget a release; this agent does not.
-        earlier = [{"configuration": {"masks": r["masks"]}} for r in own]
+        earlier = [{"configuration": {"masks": r["masks"]}, **r.get("certified", {})} for r in own]
         earlier = [*self.settings.made_elsewhere(task["certificates"], earlier), *earlier]
         answer = checking.check(
             job.source.table,
@@ -329,7 +329,15 @@ class Agent:
         output = book.spend(
             job.name, key, floor, epsilon, lambda: self._masked(job, configuration, life)
         )
-        detail = {"request": job.given["request"], "masks": configuration.spec()}
+        document = json.loads(output.fields["certificate"])
+        detail = {
+            "request": job.given["request"],
+            "masks": configuration.spec(),
+            "certified": {
+                "suppressed_rows": document["suppressed_rows"],
+                "policy": {"privacy": document["policy"].get("privacy")},
+            },
+        }
         book.list_release(job.name, key, floor, detail, output)
         self._hand_in(job, "release", key, output, ("file", "masked.parquet"))
 

@@ -157,9 +157,9 @@ class AgentSettings:
             it.
         """
         keys = (self.key.public, *self.former_keys)
-        listed = [release["configuration"]["masks"] for release in recorded]
+        listed = [_shown(release) for release in recorded]
         read = [certificate_of(text) for text in certificates]
-        others = [each for each in read if each["configuration"]["masks"] not in listed]
+        others = [each for each in read if _shown(each) not in listed]
         for document in others:
             require_signed(document, keys)
         return others
@@ -197,6 +197,12 @@ class AgentSettings:
         assert self.file is not None
         read = AgentSettings._of(self.file, text, self.token, self.work)
         return replace(self, sources=read.sources, approvers=read.approvers, text=text)
+
+
+def _shown(certificate: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what decides which rows a release shows: its masks, its suppressed rows and its rule."""
+    rule = certificate.get("policy", {}).get("privacy")
+    return certificate["configuration"]["masks"], certificate.get("suppressed_rows"), rule
 
 
 def _former_keys(held: Path, given: object, folder: Path) -> tuple[PublicKey, ...]:

@@ -182,8 +182,13 @@ async def _visit(request: Request) -> Visit:
     return Visit(request)
 
 
+async def _call(request: Request) -> Call:
+    """Return the call, whose caller the route has identified."""
+    return cast(Call, request.state.call)
+
+
 async def _form(
-    call: Annotated[Call, Depends(identified)], form_key: Annotated[str, Form(max_length=64)]
+    call: Annotated[Call, Depends(_call)], form_key: Annotated[str, Form(max_length=64)]
 ) -> Call:
     """Return the call that sends a form, after checking that the form has the form key of the
     caller's session.
@@ -193,5 +198,5 @@ async def _form(
 
 
 VisitOf = Annotated[Visit, Depends(_visit)]
-CallOf = Annotated[Call, Depends(identified)]
+CallOf = Annotated[Call, Depends(_call)]
 FormCallOf = Annotated[Call, Depends(_form)]

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from aegis.advisor.composition import certified_rows
 from aegis.errors import DataError, PolicyError, choices
 from aegis.masks import Mask, parse_mask
 from aegis.policy import Configuration, Policy, load_policy, policy_digest
@@ -313,14 +314,15 @@ def certificate_of(text: str) -> dict[str, Any]:
     Raises
     ------
     RefusedError
-        The text has no masks.
+        The text has no masks, or is no certificate.
     """
     try:
-        document = json.loads(text)
+        document = dict(json.loads(text))
         dict(document["configuration"]["masks"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        certified_rows(document)
+    except (ValueError, KeyError, TypeError, RecursionError, PolicyError) as error:
         raise _malformed("a certificate without masks") from error
-    return dict(document)
+    return document
 
 
 def require_signed(document: Mapping[str, Any], keys: Sequence[PublicKey]) -> None:

@@ -8,10 +8,11 @@ configuration and verdicts on it. It contains the size of the smallest class, an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from aegis.advisor import Scorer, measure_for
-from aegis.advisor.composition import compose
+from aegis.advisor.composition import certified_rows, compose
 from aegis.advisor.plan import rank_choice
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.files import SILENT, Progress
@@ -47,7 +48,8 @@ def check(
     listed
         Configurations as YAML, best first.
     certificates
-        Certificates of earlier releases of this table.
+        Certificates of earlier releases of this table, or their masks, suppressed rows and rules in
+        the form of a certificate.
     measure
         The measure of utility in the answer; by default the policy's measure.
     may_search
@@ -59,6 +61,8 @@ def check(
     ------
     NoAdmissibleConfiguration
         No configuration meets the rule.
+    PolicyError
+        An earlier release was made under a weaker rule, or from another table.
     """
     study = Study(table, policy, progress=progress)
     earlier = [_of_certificate(document, policy) for document in certificates]
@@ -144,4 +148,5 @@ def _together(
 
 def _of_certificate(document: Mapping[str, Any], policy: Policy) -> Configuration:
     masks = dict(document["configuration"]["masks"])
-    return configuration_of(write_mapping({"configurations": {"earlier": masks}}), policy)
+    chosen = configuration_of(write_mapping({"configurations": {"earlier": masks}}), policy)
+    return replace(chosen, certified=certified_rows(document))
