@@ -165,7 +165,7 @@ def test_unseen_values_are_refused_or_shown_as_a_star() -> None:
     masks = {"job": {"group": {"groups": {"x": ["a"], "y": ["b", "c"]}}}}
     seen, unseen = TRAIN[["job"]], pd.DataFrame({"job": ["a", "zzz"]})
     strict = aegis.MaskingTransformer(masks).fit(seen)
-    with pytest.raises(DataError, match="job \\(1 rows\\)"):
+    with pytest.raises(DataError, match="job \\(1 row\\)"):
         strict.transform(unseen)
     lenient = aegis.MaskingTransformer(masks, unseen="suppress").fit(seen)
     assert lenient.transform(unseen)["job"].tolist() == ["x", "*"]

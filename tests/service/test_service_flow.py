@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from datetime import timedelta
+from typing import Any
 
 import httpx
 import pandas as pd
@@ -21,6 +22,7 @@ from aegis.service.catalog import (
     NotThere,
     WrongState,
     deliveries,
+    jobs,
     requests,
 )
 from aegis.service.catalog.records import Job, ReleaseRecord, Version, now
@@ -372,3 +374,22 @@ def test_a_job_is_followed_by_events_until_it_is_cancelled(place):
         assert otto.retry(job)["state"] == "queued"
         place.work()
         assert otto.shown(number)["answer"]["holds"]
+
+
+def test_a_job_that_ends_while_a_request_is_read_has_its_answer(place, monkeypatch):
+    """Whoever waits for the job never sees that it ended, but no answer."""
+    with place.client("clara") as clara, place.client("otto") as otto:
+        number = clara.request("census", "to learn", terms_accepted=True)["id"]
+        otto.step(number, "review")
+        otto.step(number, "choose")
+        latest = jobs.latest
+
+        def work_first(*asked: Any, **of: str) -> Job | None:
+            monkeypatch.setattr(jobs, "latest", latest)
+            place.work()
+            return latest(*asked, **of)
+
+        monkeypatch.setattr(jobs, "latest", work_first)
+        shown = otto.shown(number)
+        assert shown["job"]["ended"] is not None
+        assert shown["answer"]["holds"]

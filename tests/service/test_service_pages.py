@@ -355,6 +355,7 @@ def test_a_table_is_opened_searched_and_released_in_a_browser(bench, browser):
     page.click("text=Release it")
     page.wait_for_selector("#released .note")
     page.click("text=Close the table")
+    page.wait_for_selector("a[href^='/table'] >> text=adult.csv")  # closing must not cut it off
     page.close()
     assert not wrong
     made = next((folder / "aegis-releases").iterdir())

@@ -49,6 +49,7 @@ def show(request_id: str, call: CallOf) -> dict[str, Any]:
     with call.reading() as session:
         request = requests.seen(session, call.actor, Action.SEE_REQUEST, request_id)
         job = jobs.latest(session, "search", "check", "release", request_id=request_id)
+        session.refresh(request)  # the job may have ended after the request was read
         return _shown(call, request) | {"job": None if job is None else shapes.shown(job)}
 
 
