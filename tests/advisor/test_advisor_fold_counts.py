@@ -135,11 +135,14 @@ def test_common_levels_are_eliminated_once(monkeypatch):
     assert all(counts.common is None for counts in counted())
 
 
-@given(
+of_masked_tables = given(
     seed=st.integers(0, 10**6),
     classes=st.integers(2, 4),
     pick=st.tuples(*(st.integers(0, 3) for _ in "abc")),
 )
+
+
+@of_masked_tables
 @settings(max_examples=10, deadline=None)
 def test_one_fold_has_the_rows_of_all(seed, classes, pick):
     summary = summarised(seed, classes)
@@ -157,11 +160,7 @@ def test_one_fold_has_the_rows_of_all(seed, classes, pick):
         np.testing.assert_allclose(ones[0], others.sum(axis=0), atol=1e-10)
 
 
-@given(
-    seed=st.integers(0, 10**6),
-    classes=st.integers(2, 4),
-    pick=st.tuples(*(st.integers(0, 3) for _ in "abc")),
-)
+@of_masked_tables
 @settings(max_examples=15, deadline=None)
 def test_counts_from_dense_arrays_are_those_of_the_cells_that_occur(seed, classes, pick):
     found, listed = [], []

@@ -30,13 +30,7 @@ from aegis.advisor.encodings import aside_note
 from aegis.advisor.label_leaks import MissingLeak, Uncovered, label_leaks, leak_sentences
 from aegis.advisor.plan import PrivacyPlan, lost_alone, rank_choice
 from aegis.advisor.ranked import ESTIMATES, EstimateCase, PrivacyChange, Ranked
-from aegis.advisor.released import (
-    KeptCodes,
-    ReleasedRows,
-    codes_known,
-    expected_auc,
-    kept_codes,
-)
+from aegis.advisor.released import KeptCodes, ReleasedRows, codes_known, expected_auc, kept_codes
 from aegis.advisor.scores import Later, changed, later
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import notes_on_labels, scorer_of, served_by_ranking, tasks_of

@@ -23,13 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.advisor.advice import Advice, caveats_of, with_caveats
-from aegis.advisor.confidence import (
-    compared,
-    jackknife,
-    sampling_error,
-    shrink_of,
-    standard_errors,
-)
+from aegis.advisor.confidence import compared, jackknife, sampling_error, shrink_of, standard_errors
 from aegis.advisor.encodings import sets_aside
 from aegis.advisor.figures import Front
 from aegis.advisor.label_leaks import label_leaks

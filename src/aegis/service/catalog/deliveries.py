@@ -28,7 +28,7 @@ from aegis.present.chosen import chosen_words
 from aegis.service.catalog import budget, data_sets, flow, jobs, limited, requests
 from aegis.service.catalog.access import Action, Actor
 from aegis.service.catalog.catalog import Catalog, UploadLimits
-from aegis.service.catalog.errors import CatalogError, NotThere, TooLarge
+from aegis.service.catalog.errors import CatalogError, TooLarge
 from aegis.service.catalog.flow import configuration_of, policy_of
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import DataSet, Job, ReleaseRecord, Request, Version, now
@@ -226,16 +226,8 @@ def failed(
 
 def require_agent(session: Session, by: Actor, job_id: str) -> DataSet:
     """Return the data set of a job; raise an error unless the actor's agent may work on the job."""
-    job, unknown = (
-        session.get(Job, job_id),
-        NotThere("There is no such job.", hint="Ask for work again."),
-    )
-    if job is None:
-        raise unknown
-    try:
+    with jobs.known(session, job_id, "Ask for work again.") as job:
         return data_sets.seen(session, by, Action.WORK, job.data_set_id)
-    except NotThere as hidden:  # whose message names the data set
-        raise unknown from hidden
 
 
 def key_of(release_made: ReleaseRecord, data_set: DataSet) -> str:

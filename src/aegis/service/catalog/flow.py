@@ -13,7 +13,7 @@ from aegis.policy import Configuration, Policy, dump_policy, load_configurations
 from aegis.policy.lines import read_yaml
 from aegis.service.catalog import budget, data_sets, jobs, requests
 from aegis.service.catalog.access import Action, Actor
-from aegis.service.catalog.errors import CatalogError, NotThere, WrongState
+from aegis.service.catalog.errors import CatalogError, WrongState
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import Job, Request
 from aegis.service.catalog.states import RequestState
@@ -261,19 +261,11 @@ def seen_job(session: Session, by: Actor, job_id: str, of_request: Action, other
     NotThere
         There is no such job that the actor may see.
     """
-    job, unknown = (
-        session.get(Job, job_id),
-        NotThere("There is no such job.", hint="See the request."),
-    )
-    if job is None:
-        raise unknown
-    try:
+    with jobs.known(session, job_id, "See the request.") as job:
         if job.request_id is None:
             data_sets.seen(session, by, other, job.data_set_id)
         else:
             requests.seen(session, by, of_request, job.request_id)
-    except NotThere as hidden:  # whose message names the data set
-        raise unknown from hidden
     return job
 
 

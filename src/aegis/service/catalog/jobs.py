@@ -7,7 +7,8 @@ attempts are refused, so no job is answered twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +16,7 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from aegis.service.catalog import signs
-from aegis.service.catalog.errors import TooOften, WrongState
+from aegis.service.catalog.errors import NotThere, TooOften, WrongState
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import DataSet, Job, Request, now
 
@@ -185,6 +186,22 @@ def held(session: Session, job_id: str, attempt: int) -> Job:
 def request_of(session: Session, job: Job) -> Request:
     """Return the request of a job that has one: of a search, a check or a release."""
     return session.get_one(Request, job.request_id)
+
+
+@contextmanager
+def known(session: Session, job_id: str, hint: str) -> Iterator[Job]:
+    """Yield a job to code that checks whether an actor may see it. Raise `NotThere`, with this
+    `hint`, if there is no such job, or if that code raises `NotThere`, whose message would name the
+    job's data set.
+    """
+    job = session.get(Job, job_id)
+    unknown = NotThere("There is no such job.", hint=hint)
+    if job is None:
+        raise unknown
+    try:
+        yield job
+    except NotThere as hidden:
+        raise unknown from hidden
 
 
 def latest(session: Session, *kinds: str, **of: str) -> Job | None:
