@@ -207,7 +207,7 @@ def test_a_changed_role_brings_its_masks_and_its_rule():
     assert bench.policy.attributes["age"].masks == proposed["age"]
 
     assert change("race", "sensitive")
-    assert [name for name, _, _ in rule_of(bench.policy).sensitive] == ["race"]
+    assert [name for name, _, _ in rule_of(bench.policy)["sensitive"]] == ["race"]
     diverse = PrivacyRule.parse({"k": 5, "l_diversity": {"attribute": "race", "l": 2}})
     bench.take(replace(bench.policy, privacy=diverse))
     assert change("race", "quasi-identifier")

@@ -183,7 +183,12 @@ class Agent:
         try:
             self._work(job)
         except KeyboardInterrupt:
-            self._give_back(job)
+            try:
+                self.client.give_back(job["id"], job["attempt"])
+            except AegisError as error:  # it is another's, or its lease ends in a few seconds
+                self.say(f"not given back: {error.message}")
+            else:
+                self.say("given back")
             raise
         return True
 
@@ -204,15 +209,6 @@ class Agent:
             )
         except CatalogError as error:
             self._give_up(job, error)
-
-    def _give_back(self, job: Mapping[str, Any]) -> None:
-        """Return a job to the queue when this agent shuts down, so that another agent can do it."""
-        try:
-            self.client.give_back(job["id"], job["attempt"])
-        except AegisError as error:  # it is another's, or its lease ends in a few seconds
-            self.say(f"not given back: {error.message}")
-        else:
-            self.say("given back")
 
     def do(self, job: dict[str, Any]) -> None:
         """Do a job in this process. Upload the result, or report why there is none."""
@@ -374,18 +370,12 @@ class Agent:
                 key=self.settings.key,
                 progress=life,
             )
-            text = certificate.read_text(encoding="utf-8")
+            document = json.loads(certificate.read_text(encoding="utf-8"))
             job.source.require_columns(pq.read_schema(masked).names)
             content = masked.read_bytes()
-        return MadeOutput({"certificate": self._certified(text, job.given["data_set"])}, content)
-
-    def _certified(self, certificate: str, name: str) -> str:
-        """Return a certificate with the name `name` for the table instead of its local path, and
-        with the provider's signature.
-        """
-        document = json.loads(certificate)
-        document["input"]["origin"] = name
-        return json.dumps(seal(document, self.settings.key), indent=2, ensure_ascii=False)
+        document["input"]["origin"] = job.given["data_set"]  # instead of its local path
+        sealed = json.dumps(seal(document, self.settings.key), indent=2, ensure_ascii=False)
+        return MadeOutput({"certificate": sealed}, content)
 
     def _hand_in(
         self, job: PinnedJob, kind: str, key: str, output: MadeOutput, file: tuple[str, str]

@@ -120,6 +120,13 @@ class AgentSettings:
         folder = path.parent
         more = {"name": str(document["name"])} if "name" in document else {}
         pinned, held = document.get("certificate"), folder / str(document["key"])
+        given = document.get("former_keys")
+        if given is not None and not isinstance(given, list):
+            raise PolicyError(
+                "`former_keys` of the agent's file is not a list.", hint="Write [FILE.pub, ...]."
+            )
+        rotated = sorted(held.parent.glob(f"{glob.escape(held.name)}{_FORMER}*"))
+        listed = [load_public_key(folder / str(file)) for file in given or ()]
         return cls(
             str(document["url"]),
             token,
@@ -131,7 +138,7 @@ class AgentSettings:
             work=work,
             file=path.absolute(),
             text=text,
-            former_keys=_former_keys(held, document.get("former_keys"), folder),
+            former_keys=(*listed, *(load_private_key(file).public for file in rotated)),
             **more,
         )
 
@@ -180,17 +187,13 @@ class AgentSettings:
         for _ in range(_TRIES):
             try:
                 text = read_text(self.file, "agent", PolicyError)
-                if text == self.text or text == self._later(self.file):
+                if text != self.text:
+                    time.sleep(_SAVING)
+                if text == self.text or text == read_text(self.file, "agent", PolicyError):
                     return self._with(text)
             except PolicyError:
                 time.sleep(_SAVING)
         return self._with(read_text(self.file, "agent", PolicyError))
-
-    @staticmethod
-    def _later(file: Path) -> str:
-        """Return the content of a file that was changed, after the time that saving takes."""
-        time.sleep(_SAVING)
-        return read_text(file, "agent", PolicyError)
 
     def _with(self, text: str) -> AgentSettings:
         """Return a copy with the tables and approvers in `text`, the content of the settings file."""
@@ -203,30 +206,6 @@ def _shown(certificate: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what decides which rows a release shows: its masks, its suppressed rows and its rule."""
     rule = certificate.get("policy", {}).get("privacy")
     return certificate["configuration"]["masks"], certificate.get("suppressed_rows"), rule
-
-
-def _former_keys(held: Path, given: object, folder: Path) -> tuple[PublicKey, ...]:
-    """Return the public keys of earlier agents: of the file's key `former_keys` (`given`), and those
-    that a rotation of the key `held` left next to it.
-    """
-    if given is not None and not isinstance(given, list):
-        raise PolicyError(
-            "`former_keys` of the agent's file is not a list.", hint="Write [FILE.pub, ...]."
-        )
-    rotated = sorted(held.parent.glob(f"{glob.escape(held.name)}{_FORMER}*"))
-    listed = [load_public_key(folder / str(file)) for file in given or ()]
-    return (*listed, *(load_private_key(file).public for file in rotated))
-
-
-def read_settings(path: Path) -> dict[str, Any]:
-    """Return the content of an agent's file.
-
-    Raises
-    ------
-    PolicyError
-        The file is not a mapping, or a key is missing or unknown.
-    """
-    return _settings_in(read_text(path, "agent", PolicyError), path)
 
 
 def _settings_in(text: str, path: Path) -> dict[str, Any]:
@@ -261,7 +240,7 @@ def rotate_key(path: Path, token: str) -> int:
     """
     settings = AgentSettings.load(path, token)
     AgentBook(settings.ledger).secret(settings.key)  # before its key goes
-    held = path.parent / str(read_settings(path)["key"])
+    held = path.parent / str(_settings_in(read_text(path, "agent", PolicyError), path)["key"])
     fresh = held.with_name(f"{held.name}.new")
     if not fresh.exists():
         write_private(fresh, make_keys()[0])

@@ -27,7 +27,7 @@ from aegis.service.metrics import CallMetrics
 from aegis.service.notifying import Notifier
 from aegis.service.opening import Openings
 from aegis.service.pages import error_page, page_routers
-from aegis.service.problems import problem, status_of, wants_page
+from aegis.service.problems import problem, status_of
 from aegis.service.recording import AccessLog, Recorder
 from aegis.service.settings import ServiceSettings
 from aegis.service.workbench import Benches, warm
@@ -182,10 +182,11 @@ def _handle_errors(app: FastAPI) -> None:
 
     def answer(request: Request, error: Exception) -> Response:
         status, title, message, hint = _told(error)
-        if wants_page(request):
-            told = error_page(request, status, message, hint)
-        else:
+        told: Response
+        if request.scope["path"].startswith("/api/"):
             told = problem(status, title, message, hint)
+        else:
+            told = error_page(request, status, message, hint)
         # The answer to an unexpected error does not pass the guard.
         seal(told.headers, request.scope["path"], request.app.state.settings)
         return told

@@ -29,20 +29,14 @@ from aegis.sources import open_table
 
 _MOST_ROWS = 100_000
 """Largest number of rows of the measured table; more rows would not change the proposal."""
-_PARSERS: Mapping[Kind, Callable[[str], Any]] = {
-    Kind.INTEGER: int,
-    Kind.NUMBER: float,
-    Kind.TEXT: str,
-    Kind.DATE: lambda text: datetime.fromisoformat(text).date(),
-    Kind.BOOLEAN: lambda text: {"true": True, "false": False}[text.lower()],
+_TYPES: Mapping[Kind, tuple[pa.DataType, Callable[[str], Any]]] = {
+    Kind.INTEGER: (pa.int64(), int),
+    Kind.NUMBER: (pa.float64(), float),
+    Kind.TEXT: (pa.string(), str),
+    Kind.DATE: (pa.date32(), lambda text: datetime.fromisoformat(text).date()),
+    Kind.BOOLEAN: (pa.bool_(), lambda text: {"true": True, "false": False}[text.lower()]),
 }
-_TYPES = {
-    Kind.INTEGER: pa.int64(),
-    Kind.NUMBER: pa.float64(),
-    Kind.TEXT: pa.string(),
-    Kind.DATE: pa.date32(),
-    Kind.BOOLEAN: pa.bool_(),
-}
+"""For each kind of values their type, and the function that parses the text of one."""
 
 
 def proposed_masks(summary: ProtectedSummary, name: str, role: Role) -> tuple[Mask, ...]:
@@ -74,7 +68,7 @@ def facts_of(attribute: ProtectedAttribute) -> ColumnFacts | None:
         return None
     rows = sum(count for _, count in named)
     scale = min(1.0, _MOST_ROWS / rows)
-    values = pa.array([value for value, _ in named], _TYPES[attribute.kind])
+    values = pa.array([value for value, _ in named], _TYPES[attribute.kind][0])
     times = [max(1, round(count * scale)) for _, count in named]
     places = np.repeat(np.arange(len(named)), times)
     table = pa.table({attribute.name: values.take(pa.array(places))})
@@ -87,6 +81,6 @@ def _value(text: str, kind: Kind) -> Any:
     if text in (UNNAMED_SHOWN, NULL_LABEL):
         return None
     try:
-        return _PARSERS[kind](text)
+        return _TYPES[kind][1](text)
     except (ValueError, KeyError):
         return None

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from fastapi import Request
 from fastapi.responses import JSONResponse
 
 from aegis.errors import AegisError, EngineError, InternalError
@@ -22,14 +19,9 @@ def status_of(error: AegisError) -> int:
     return 500 if isinstance(error, InternalError) else 422
 
 
-def problem(status: int, title: str, detail: str, hint: str = "", **more: Any) -> JSONResponse:
+def problem(status: int, title: str, detail: str, hint: str = "") -> JSONResponse:
     """Return an error response for programs: status, title, detail, and a hint on what to do."""
-    body = {"type": "about:blank", "status": status, "title": title, "detail": detail, **more}
+    body = {"type": "about:blank", "status": status, "title": title, "detail": detail}
     if hint:
         body["hint"] = hint
     return JSONResponse(body, status_code=status, media_type=PROBLEM)
-
-
-def wants_page(request: Request) -> bool:
-    """Return whether the request is a browser's request for a page, not a call of the API."""
-    return not request.scope["path"].startswith("/api/")

@@ -8,8 +8,6 @@ import pickle
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from socket import socket
 from time import monotonic
@@ -48,7 +46,12 @@ def serve(settings: ServiceSettings, host: str, port: int) -> None:
     if settings.processes == 1:
         uvicorn.run(_Application(settings)(), **_options(settings), host=host, port=port)
         return
-    with shared_files() as shared, _working(settings), _counting():
+    limits = UploadLimits(work=settings.work)
+    # Before the other processes start, so that one of them alone updates the database's tables.
+    catalog = Catalog.open(settings.database, settings.objects, limits=limits, connections=2)
+    folder = tempfile.TemporaryDirectory(prefix="aegis-metrics-")
+    with shared_files() as shared, working(settings, catalog), folder as metrics:
+        os.environ[FOLDER] = metrics
         quiet = replace(settings.operation, channels=())
         each = replace(settings, shared=shared, worker=False, operation=quiet)
         config = uvicorn.Config(
@@ -90,26 +93,6 @@ def _options(settings: ServiceSettings) -> dict[str, Any]:
         # Longer than proxies keep idle connections: one that closes as a call comes looks like a failure.
         "timeout_keep_alive": 75,
     }
-
-
-@contextmanager
-def _working(settings: ServiceSettings) -> Iterator[None]:
-    """Run background jobs next to the processes that answer calls, while the context lasts. Update
-    the database's tables before.
-    """
-    catalog = Catalog.open(
-        settings.database, settings.objects, limits=UploadLimits(work=settings.work), connections=2
-    )
-    with working(settings, catalog):
-        yield
-
-
-@contextmanager
-def _counting() -> Iterator[None]:
-    """Set up Prometheus so that the processes of this service add up their metrics."""
-    with tempfile.TemporaryDirectory(prefix="aegis-metrics-") as folder:
-        os.environ[FOLDER] = folder
-        yield
 
 
 def _end_with_parent() -> None:

@@ -382,7 +382,9 @@ class Bench:
         """
         with self.lock:
             chosen = configuration_of(configuration, self.policy)
-            advice = self._advice_on(chosen)
+            advice = self._found
+            if not advice or not advice.best or advice.best.configuration.spec() != chosen.spec():
+                advice = self.study.rank([chosen], methods=())
             folder.mkdir(parents=True, exist_ok=True)
             made = self.study.apply(
                 chosen,
@@ -394,15 +396,6 @@ class Bench:
             write_text(folder / "configuration.yaml", configuration)
             write_text(folder / "policy.yaml", self.yaml())
             return made
-
-    def _advice_on(self, chosen: Configuration) -> Advice:
-        """Return the result of the last search if it found this configuration to be the best;
-        otherwise a ranking of this configuration alone.
-        """
-        advice = self._found
-        if advice and advice.best and advice.best.configuration.spec() == chosen.spec():
-            return advice
-        return self.study.rank([chosen], methods=())
 
     def yaml(self) -> str:
         """Return the policy as YAML."""

@@ -31,7 +31,7 @@ Head = Annotated[str | None, Query(pattern="^[0-9a-f]{64}$")]
 
 
 def _filter(
-    by: Annotated[str, Query(max_length=120)] = "",
+    by: Word = "",
     action: Word = "",
     data_set: Word = "",
     since: Moment | None = None,

@@ -346,23 +346,14 @@ def main() -> None:
         _confine(task, int(sys.argv[1]))
         answer = work(progress=lines, **given)
     except AegisError as error:
-        lines.write({"error": _sent(error)})
+        kinds = [name for name, kind in _ERRORS.items() if isinstance(error, kind)]
+        sent = {"kind": next(iter(kinds), CatalogError.__name__), "noise_drawn": error.noise_drawn}
+        lines.write({"error": sent | {"message": error.message, "hint": error.hint}})
     except MemoryError:
         os._exit(NO_MEMORY)  # to end in order takes memory, too
     else:
         lines.write({"answer": answer})
     os._exit(0)  # without waiting for a library's threads: the parent has the answer
-
-
-def _sent(error: AegisError) -> dict[str, Any]:
-    """Return an error as JSON values."""
-    kinds = [name for name, kind in _ERRORS.items() if isinstance(error, kind)]
-    return {
-        "kind": next(iter(kinds), CatalogError.__name__),
-        "message": error.message,
-        "hint": error.hint,
-        "noise_drawn": error.noise_drawn,
-    }
 
 
 if __name__ == "__main__":

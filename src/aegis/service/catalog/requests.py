@@ -605,23 +605,6 @@ def visible(by: Actor) -> ColumnElement[bool]:
     return or_(*ties, Request.data_set_id.in_(data_sets.assigned_to(by)))
 
 
-def _require_possible(
-    version: Version, predicted: str | None, label: str | None, measure: str | None
-) -> None:
-    """Raise an error unless the label and the measure that a request names (None: it names none)
-    fit the data set. `predicted` is the label of the data set.
-    """
-    if label is not None and label != predicted:
-        raise CatalogError(
-            f"The data set predicts {predicted or 'each column from the others'}, not {label!r}.",
-            hint="Leave the label out, or ask the provider for a data set with this label.",
-        )
-    if measure is not None:
-        fitting = [each.name for each in measures_of(_label_kind(version.policy))]
-        if measure not in fitting:
-            raise PolicyError.unknown("measure", measure, fitting)
-
-
 @lru_cache(maxsize=64)
 def _label_kind(policy: str) -> LabelKind:
     """Return the kind of label of a policy in YAML. A long policy is not parsed for each request."""
@@ -642,7 +625,15 @@ def _fill(
     """Set the fields of a request for a version of a data set. `predicted` is the label of the data
     set.
     """
-    _require_possible(version, predicted, label, measure)
+    if label is not None and label != predicted:
+        raise CatalogError(
+            f"The data set predicts {predicted or 'each column from the others'}, not {label!r}.",
+            hint="Leave the label out, or ask the provider for a data set with this label.",
+        )
+    if measure is not None:
+        fitting = [each.name for each in measures_of(_label_kind(version.policy))]
+        if measure not in fitting:
+            raise PolicyError.unknown("measure", measure, fitting)
     if not purpose.strip():
         raise CatalogError("The request has no purpose.", hint="Say what the data is for.")
     if len(purpose) > 4000:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from datetime import timedelta
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,7 +25,6 @@ from aegis.service.commands.service_options import (
     JobSeconds,
     KeepDays,
     Objects,
-    kept_for,
     work_limits,
 )
 
@@ -141,10 +141,18 @@ class OperationOptions:
         from aegis.service.notifying import load_channels
         from aegis.service.settings import Operation
 
+        for proxy in self.proxies or ():
+            try:
+                ip_network(proxy)
+            except ValueError as error:
+                raise PolicyError(
+                    f"{proxy!r} is not an address of a proxy: {error}.",
+                    hint="Give an address such as 10.1.0.4, or a network such as 10.1.0.0/16.",
+                ) from error
         return Operation(
-            proxies=_proxies(self.proxies),
+            proxies=tuple(self.proxies) if self.proxies else None,
             access_log=self.access_log,
-            keep=kept_for(self.keep_days),
+            keep=None if self.keep_days is None else timedelta(days=self.keep_days),
             channels=() if self.notify is None else load_channels(self.notify),
         )
 
@@ -243,19 +251,6 @@ def _require_several(processes: int, local: Path | None, port: int) -> None:
         )
     if port == 0:
         raise PolicyError("Several processes need one port.", hint="Give --port above 0.")
-
-
-def _proxies(given: list[str] | None) -> tuple[str, ...] | None:
-    """Return the trusted proxies; raise an error if one is not an address or a network."""
-    for proxy in given or ():
-        try:
-            ip_network(proxy)
-        except ValueError as error:
-            raise PolicyError(
-                f"{proxy!r} is not an address of a proxy: {error}.",
-                hint="Give an address such as 10.1.0.4, or a network such as 10.1.0.0/16.",
-            ) from error
-    return tuple(given) if given else None
 
 
 def _roles(text: str) -> dict[str, str]:

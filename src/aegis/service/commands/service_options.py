@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,13 +68,6 @@ def require_catalog(database: str) -> None:
             f"There is no catalog {database}.",
             hint="Name its file with --database. `aegis serve` and `aegis catalog account` make a new one.",
         )
-
-
-def kept_for(days: float | None) -> timedelta | None:
-    """Return how long the service keeps the files of ended releases, as a time span; None for
-    `days` = None.
-    """
-    return None if days is None else timedelta(days=days)
 
 
 def work_limits(seconds: float | None, gib: float | None) -> WorkLimits | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -17,7 +18,6 @@ from aegis.service.commands.service_options import (
     JobSeconds,
     KeepDays,
     Objects,
-    kept_for,
     require_catalog,
     work_limits,
 )
@@ -52,7 +52,8 @@ def command(
     shell = Output(quiet=quiet)
     require_catalog(database)
     limits = UploadLimits(work=work_limits(job_seconds, job_memory))
-    own = Worker(Catalog.open(database, objects, limits=limits), keep=kept_for(keep_days))
+    keep = None if keep_days is None else timedelta(days=keep_days)
+    own = Worker(Catalog.open(database, objects, limits=limits), keep=keep)
     shell.say(f"Working as {own.name} (Ctrl-C ends it)")
     if once:
         while own.once():

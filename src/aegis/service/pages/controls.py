@@ -43,26 +43,6 @@ class AttributeControl:
         )
 
 
-@dataclass(frozen=True)
-class RuleControl:
-    """The form controls of the privacy rule; criteria without a control stay as in the policy.
-
-    Attributes
-    ----------
-    k
-        Smallest class size.
-    suppression
-        Largest percentage of rows that may be suppressed.
-    sensitive
-        Sensitive attributes, each with the l of l-diversity and the t of t-closeness that the rule
-        requires; None where it requires none.
-    """
-
-    k: int
-    suppression: float
-    sensitive: tuple[tuple[str, float | None, float | None], ...]
-
-
 def attributes_of(policy: Policy) -> tuple[AttributeControl, ...]:
     """Return the attributes of a policy for the form."""
     return tuple(
@@ -71,17 +51,20 @@ def attributes_of(policy: Policy) -> tuple[AttributeControl, ...]:
     )
 
 
-def rule_of(policy: Policy) -> RuleControl:
-    """Return the rule of a policy for the form."""
+def rule_of(policy: Policy) -> dict[str, Any]:
+    """Return the rule of a policy for the form: the smallest class size `k`, the percentage of rows
+    that may be suppressed and, for each sensitive attribute, the l of l-diversity and the t of
+    t-closeness (None where the rule requires none). Criteria without a control stay as in the policy.
+    """
     mapping = policy.privacy.to_mapping()
     diverse = _per_attribute(mapping.get("l_diversity"), "l")
     close = _per_attribute(mapping.get("t_closeness"), "t")
     names = dict.fromkeys([*policy.sensitive, *diverse, *close])
-    return RuleControl(
-        int(mapping.get("k", 1)),
-        100 * float(mapping.get("suppression", 0)),
-        tuple((name, diverse.get(name), close.get(name)) for name in names),
-    )
+    return {
+        "k": int(mapping.get("k", 1)),
+        "suppression": 100 * float(mapping.get("suppression", 0)),
+        "sensitive": [(name, diverse.get(name), close.get(name)) for name in names],
+    }
 
 
 def privacy_of(policy: Policy, form: FormData) -> dict[str, Any]:

@@ -12,8 +12,10 @@ from urllib.parse import urlencode
 from fastapi import Depends, Query
 from starlette.responses import Response, StreamingResponse
 
+from aegis.service.api.log import Word
 from aegis.service.api.shapes import shown
 from aegis.service.catalog import Action, logbook
+from aegis.service.catalog.errors import CatalogError
 from aegis.service.catalog.logbook import LogFilter
 from aegis.service.identity import Call, CallOf
 from aegis.service.pages.people import Offset
@@ -22,7 +24,6 @@ from aegis.service.routes import Routes
 
 routes = Routes(include_in_schema=False)
 _PIECE = 1000
-Word = Annotated[str, Query(max_length=120)]
 Day = Annotated[str, Query(pattern=r"^(\d{4}-\d{2}-\d{2})?$")]
 
 
@@ -90,8 +91,6 @@ def _lines(call: Call, chosen: LogFilter) -> Iterator[str]:
 
 def _moment(day: str) -> datetime | None:
     """Return the start of a day in UTC; raise `CatalogError` if the text is not a date."""
-    from aegis.service.catalog.errors import CatalogError
-
     if not day:
         return None
     try:

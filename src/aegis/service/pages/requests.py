@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import Form, Query
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from aegis.measures import measures_of
+from aegis.measures.catalog import LEARNERS
 from aegis.service.api import shapes
 from aegis.service.api.requests import file_of, verified
 from aegis.service.catalog import Action, data_sets, flow, jobs, requests
@@ -21,9 +23,6 @@ from aegis.service.pages.data_sets import Long
 from aegis.service.pages.people import Offset, Text
 from aegis.service.pages.render import PAGE, page, see
 from aegis.service.routes import Routes
-
-if TYPE_CHECKING:
-    from aegis.measures import LabelKind
 
 routes = Routes(include_in_schema=False)
 
@@ -70,14 +69,7 @@ def listed(
     """Show the requests that you may see."""
     chosen = state if state in list(RequestState) else None
     asked, count = call.read(requests.listed, state=chosen, offset=offset, limit=PAGE)
-    return page(
-        call,
-        "requests.html",
-        requests=asked,
-        count=count,
-        state=state,
-        offset=offset,
-    )
+    return page(call, "requests.html", requests=asked, count=count, state=state, offset=offset)
 
 
 @routes.get("/data-sets/{identifier}/request", Action.REQUEST)
@@ -86,12 +78,15 @@ def asking(identifier: str, call: CallOf) -> Response:
     with call.reading() as session:
         data_set = data_sets.seen(session, call.actor, Action.REQUEST, identifier)
         last = data_sets.newest(session, identifier)
+    kind = None if last is None else flow.policy_of(last.policy).label.kind
+    fitting = [] if kind is None else measures_of(kind)
+    fitting = sorted(fitting, key=lambda m: kind is None or m.name != kind.default_measure)
     return page(
         call,
         "request_form.html",
         data_set=data_set,
-        models=_models(),
-        measures=[] if last is None else _measures(flow.policy_of(last.policy).label.kind),
+        models=[(str(model), words) for model, words in LEARNERS.items()],
+        measures=[(measure.name, measure.title) for measure in fitting],
     )
 
 
@@ -215,18 +210,3 @@ def certificate(request_id: str, call: CallOf) -> Response:
 def verification(request_id: str, call: CallOf) -> Response:
     """Show whether the stored file, its certificate and its signature match."""
     return page(call, "verification.html", **verified(call, request_id))
-
-
-def _models() -> list[tuple[str, str]]:
-    """Return the name and the title of each model that a request can ask for."""
-    from aegis.measures.catalog import LEARNERS
-
-    return [(str(model), words) for model, words in LEARNERS.items()]
-
-
-def _measures(label: LabelKind) -> list[tuple[str, str]]:
-    """Return the names and titles of the measures that fit this kind of label, the default first."""
-    from aegis.measures import measures_of
-
-    fitting = sorted(measures_of(label), key=lambda measure: measure.name != label.default_measure)
-    return [(measure.name, measure.title) for measure in fitting]

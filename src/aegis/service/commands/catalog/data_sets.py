@@ -376,17 +376,6 @@ def admit(
     Output().say(f"{account} {joins} the budget of the population of {data_set}")
 
 
-def _check_head(head: str | None, *, check: bool) -> None:
-    """Raise `PolicyError` if a log entry's hash (`head`) is malformed, or given without `check`."""
-    if head is not None and not check:
-        raise PolicyError("--head works only with --verify.", hint="Give both.")
-    if head is not None and not _HEAD.fullmatch(head):
-        raise PolicyError(
-            f"--head is {brief(head)}.",
-            hint="A head has 64 digits, 0 to 9 and a to f: copy it from --verify.",
-        )
-
-
 @dataclass(frozen=True, kw_only=True)
 class AskedEntries:
     """Options that choose the log entries to show."""
@@ -418,7 +407,13 @@ def log(client: Client, asked: LogCommand) -> Rows | None:
     Aegis prints the entries that concern you, the newest first. You can also name an
     account. With `--verify` the exit code is 1 if the chain of entries is broken.
     """
-    _check_head(asked.head, check=asked.check)
+    if asked.head is not None and not asked.check:
+        raise PolicyError("--head works only with --verify.", hint="Give both.")
+    if asked.head is not None and not _HEAD.fullmatch(asked.head):
+        raise PolicyError(
+            f"--head is {brief(asked.head)}.",
+            hint="A head has 64 digits, 0 to 9 and a to f: copy it from --verify.",
+        )
     given = {name: value for name, value in vars(asked.wanted).items() if value}
     if asked.export is not None:
         check_output(asked.export, force=False, formats=None)
