@@ -175,7 +175,10 @@ def anonymize_records(
     options = recipe.resolve(read.policy, records)
     grouped = method.group(records, options, seed=drawn, progress=progress)
     if method.sampled:
-        grouped = _with_masks(grouped, read)
+        masks = {name: read.shown.get(name, "identity") for name in read.quasi}
+        note = "masks before the method: " + ", ".join(f"{n}: {mask}" for n, mask in masks.items())
+        details = {**grouped.details, "masks": masks}
+        grouped = replace(grouped, details=details, notes=(note, *grouped.notes))
     if read.persons is not None and not by_cell:
         grouped = rows_of_persons(grouped, read.records, read.persons)
     style = None if recipe.style is None else Style(recipe.style)
@@ -183,16 +186,6 @@ def anonymize_records(
     repeats = recipe.seed if recipe.by_chance else drawn
     full = replace(recipe, options=json_fields(options), seed=repeats)
     return Anonymized(full, grouped, data, read.table.num_rows, read.persons, read.shown)
-
-
-def _with_masks(grouped: Grouped, read: RecordTable) -> Grouped:
-    """Return the result of a method, with the masks that were applied to quasi-identifiers before
-    the method added to its notes and details.
-    """
-    masks = {name: read.shown.get(name, "identity") for name in read.quasi}
-    note = "masks before the method: " + ", ".join(f"{n}: {mask}" for n, mask in masks.items())
-    details = {**grouped.details, "masks": masks}
-    return replace(grouped, details=details, notes=(note, *grouped.notes))
 
 
 def _masks_given(read: RecordTable, recipe: Recipe, seed: int, progress: Progress) -> Any:

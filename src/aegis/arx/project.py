@@ -141,7 +141,11 @@ class _Project:
             if content is not None:
                 hierarchies[written["hierarchy"]] = content
             if entry.findtext("response") == "true":
-                self._respond(policy, name)
+                if "label" in policy:
+                    self._notes.append(
+                        f"The project predicts {name!r} as well: a policy has one label, {policy['label']!r}."
+                    )
+                policy.setdefault("label", name)
         policy["privacy"] = self._rule(config, people)
         weighted = self._weigh(config, attributes)
         policy["attributes"] = attributes
@@ -172,16 +176,6 @@ class _Project:
             self._optimum(),
             self._sampled,
         )
-
-    def _respond(self, policy: dict[str, Any], name: str) -> None:
-        """Make the column `name`, a response variable of the project, the label of the policy. If
-        the policy already has a label, add a note instead.
-        """
-        if "label" in policy:
-            self._notes.append(
-                f"The project predicts {name!r} as well: a policy has one label, {policy['label']!r}."
-            )
-        policy.setdefault("label", name)
 
     def _weigh(self, config: ElementTree.Element, attributes: dict[str, dict[str, Any]]) -> bool:
         """Write the project's weights of the quasi-identifiers into `attributes`, scaled to a
@@ -302,7 +296,16 @@ class _Project:
         that is not in the project's files.
         """
         if metric.lower().startswith("publisherbenefit"):
-            return self._payout(metric, rule)
+            stakes = rule.get("profitability")
+            if not isinstance(stakes, dict):
+                self._notes.append(
+                    f"The quality model {metric!r} does not say what is won and lost by an attack: give "
+                    "--objective 'publisher-payout(benefit=..., loss=..., gain=..., cost=...)'."
+                )
+                return None
+            amounts = ", ".join(f"{k}={stakes[k]:g}" for k in ("benefit", "loss", "gain", "cost"))
+            attacker = "journalist" if "journalist" in metric.lower() else "prosecutor"
+            return f"publisher-payout({amounts}, attacker={attacker})"
         model = quality_model(metric)
         if self._sampled is not None:
             self._draw(metric, None if model is None else model.score)
@@ -343,23 +346,6 @@ class _Project:
                 "The project fixes levels, and which is not read: here they are drawn. Name them with "
                 "--option search=0 --option 'masks={ATTRIBUTE: {level: N}}'."
             )
-
-    def _payout(self, metric: str, rule: Mapping[str, Any]) -> str | None:
-        """Return the objective `publisher-payout` with the amounts of money that a criterion of the
-        rule names. If no criterion names them, add a note and return None.
-
-        `metric` is the quality model in ARX's notation.
-        """
-        stakes = rule.get("profitability")
-        if not isinstance(stakes, dict):
-            self._notes.append(
-                f"The quality model {metric!r} does not say what is won and lost by an attack: give "
-                "--objective 'publisher-payout(benefit=..., loss=..., gain=..., cost=...)'."
-            )
-            return None
-        amounts = ", ".join(f"{k}={stakes[k]:g}" for k in ("benefit", "loss", "gain", "cost"))
-        attacker = "journalist" if "journalist" in metric.lower() else "prosecutor"
-        return f"publisher-payout({amounts}, attacker={attacker})"
 
     def _optimum(self) -> tuple[float, tuple[int, ...]] | None:
         """Return the loss and the hierarchy levels of the best solution that the project stores;

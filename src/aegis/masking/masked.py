@@ -465,17 +465,13 @@ def fit_masks(
             )
         mask.check(kind, name)
         if not mask.fitted:
-            mask = mask.fit(_value_counts(source, column, kind, shared_rows))
+            table = source.table
+            counted = source.collect(table.group_by(v=column).aggregate(n=table.count()))
+            values, order = sorted_values(counted["v"].combine_chunks())
+            counts = counted["n"].to_numpy().astype(np.int64)[order]
+            mask = mask.fit(ValueCounts(kind, values, counts, shared_rows))
         fitted[name] = mask
     return fitted
-
-
-def _value_counts(source: Source, column: ir.Column, kind: Kind, shared_rows: int) -> ValueCounts:
-    table = source.table
-    counted = source.collect(table.group_by(v=column).aggregate(n=table.count()))
-    values, order = sorted_values(counted["v"].combine_chunks())
-    counts = counted["n"].to_numpy().astype(np.int64)[order]
-    return ValueCounts(kind, values, counts, shared_rows)
 
 
 def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, int]:
@@ -486,7 +482,10 @@ def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, 
     unseen = {}
     for name, mask in masks.items():
         if lookup_of(mask, table[name].type()) is not None:
-            rows = _not_found(source, name, mask)
+            joined = join_lookups(source, source.table, {name: mask})
+            absent = joined.table[name].notnull() & joined.looked_up[name].isnull()
+            counted = source.collect(joined.table.aggregate(n=absent.sum().cast("int64")))
+            rows = int(counted["n"][0].as_py() or 0)
             if rows:
                 unseen[name] = rows
             continue
@@ -499,16 +498,6 @@ def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, 
         if rows:
             unseen[name] = int(rows)
     return unseen
-
-
-def _not_found(source: Source, name: str, mask: Mask | None) -> int:
-    """Return how many rows have a value (not null) that the lookup table of a mask does not
-    contain. `name` is the column.
-    """
-    joined = join_lookups(source, source.table, {name: mask})
-    absent = joined.table[name].notnull() & joined.looked_up[name].isnull()
-    counted = source.collect(joined.table.aggregate(n=absent.sum().cast("int64")))
-    return int(counted["n"][0].as_py() or 0)
 
 
 def refuse_unseen(unseen: Mapping[str, int]) -> None:

@@ -300,7 +300,16 @@ def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], w
         spacing=4,
     )
     data = {
-        "cells": _tiles(cells),
+        "cells": [
+            {
+                "row": row,
+                "column": column,
+                "text": cell["kept"] or "–",
+                "step": HEAT_STEPS if cell["step"] is None else cell["step"],
+            }
+            for column, attributes in enumerate(cells)
+            for row, cell in enumerate(attributes)
+        ],
         "columns": [{"column": i, **with_status(c)} for i, c in enumerate(columns)],
     }
     return Plot(with_names(chart, row_names=names, column_names=titles), data)
@@ -431,18 +440,11 @@ def symbols() -> dict[str, Any]:
         return alt.Scale(domain=list(_STATUS), range=values)
 
     return {
-        "color": _by_status([accent, accent, caution]),
+        "color": alt.Color("status:N", legend=None, scale=scale([accent, accent, caution])),
         "fill": alt.Fill("status:N", legend=None, scale=scale([accent, accent, variable("card")])),
         "shape": alt.Shape("status:N", legend=None, scale=scale(["circle", "circle", "diamond"])),
         "size": alt.Size("status:N", legend=None, scale=scale([170, 55, 70])),
     }
-
-
-def _by_status(colours: list[str]) -> Any:
-    import altair as alt
-
-    scale = alt.Scale(domain=list(_STATUS), range=colours)
-    return alt.Color("status:N", legend=None, scale=scale)
 
 
 def _by_step(family: str, undefined: str) -> Any:
@@ -482,19 +484,6 @@ def heat_body(axis: Any, size: int) -> Any:
         text="text:N", color=_by_step("heat-text", "muted")
     )
     return (tiles + figures).resolve_scale(color="independent")
-
-
-def _tiles(cells: Sequence[Points]) -> list[dict[str, Any]]:
-    return [
-        {
-            "row": row,
-            "column": column,
-            "text": cell["kept"] or "–",
-            "step": HEAT_STEPS if cell["step"] is None else cell["step"],
-        }
-        for column, attributes in enumerate(cells)
-        for row, cell in enumerate(attributes)
-    ]
 
 
 def _room(width: int) -> int:
