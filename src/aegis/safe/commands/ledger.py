@@ -109,7 +109,7 @@ def command(asked: LedgerCommand) -> None:
     result; `cancel` refunds a reservation that you never used. `list` adds an entry for a
     release without differential privacy. `verify` finds entries that somebody changed.
     Each action prints the budgets and their entries."""
-    from aegis.safe.ledger import Ledger
+    from aegis.safe.ledger import Ledger, Spend
 
     action, subject = asked.action, asked.subject
     if action not in ACTIONS:
@@ -135,22 +135,13 @@ def command(asked: LedgerCommand) -> None:
     elif action == "list":
         book.list_release(subject, asked.note, asked.digest)
     else:
-        _spend(book, subject, asked)
+        cost, delta = asked.cost.spent, asked.cost.delta
+        if action == "open":
+            at = 1e-6 if delta is None else delta
+            book.open_population(subject, ceiling=cost, delta=at, unit=asked.unit)
+        else:
+            book.reserve(subject, Spend("declared", cost, asked.unit), note=asked.note)
     _show(shell, book, None if action in ("commit", "cancel") else subject)
-
-
-def _spend(book: Any, name: str, asked: LedgerCommand) -> None:
-    """Carry out the action `open` or `reserve` of the command for the population `name`: set its
-    budget in the ledger `book`, or reserve a cost from it.
-    """
-    from aegis.safe.ledger import Spend
-
-    cost, delta = asked.cost.spent, asked.cost.delta
-    if asked.action == "open":
-        at = 1e-6 if delta is None else delta
-        book.open_population(name, ceiling=cost, delta=at, unit=asked.unit)
-    else:
-        book.reserve(name, Spend("declared", cost, asked.unit), note=asked.note)
 
 
 def _number(text: str) -> int:

@@ -371,16 +371,15 @@ def _drawn(
     """
     classes = plan.classes(budget)
     every = plan.cells(plan.columns(budget), classes, budget)
-    decisions = _decisions(summary, asked, policy.privacy, plan)
-    for_rule = DECIDING * budget.total if decisions is not None else 0.0
+    exact = _rows_in_small_classes(summary, asked, policy.privacy, plan)
+    for_rule = DECIDING * budget.total if exact else 0.0
     for_both = budget.left - for_rule
     table = ExactTable(summary, source, classes, progress)
     bare, cells = _label_tables(table, every, plan, budget, TABLES * for_both)
     protected = _with_moments(table, asked, bare, cells, budget, (1 - TABLES) * for_both)
-    verdicts: tuple[StatedVerdict, ...] = ()
-    if decisions is not None:
-        verdicts = decisions.state(budget, for_rule, protected.rows)
-    return protected, verdicts
+    if not exact:
+        return protected, ()
+    return protected, _verdicts(exact, policy.privacy, budget, for_rule, protected.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -643,43 +642,41 @@ def _pooled(
     return pooled, 1 / math.sqrt(1 / sigma**2 + 1 / second**2)
 
 
-@dataclass(frozen=True, eq=False)
-class _Decisions:
-    """The exact figures from which, with noise, the file states whether configurations meet the
-    rule.
-
-    `choices` has the index of each attribute's candidate mask for each configuration, and `below`
-    its number of rows in equivalence classes of fewer than `k` rows. `suppression` is the largest
-    share of such rows that the rule allows.
+def _verdicts(
+    exact: Sequence[tuple[tuple[int, ...], int]],
+    rule: PrivacyRule,
+    budget: Budget,
+    rho: float,
+    rows: float,
+) -> tuple[StatedVerdict, ...]:
+    """Return, with noise of cost `rho`, whether configurations meet the rule on a table of about
+    `rows` rows. `exact` is the result of `_rows_in_small_classes`.
     """
-
-    choices: tuple[tuple[int, ...], ...]
-    below: Ints
-    k: int
-    suppression: float
-
-    def state(self, budget: Budget, rho: float, rows: float) -> tuple[StatedVerdict, ...]:
-        sensitivity = max(self.k - 1, 1) * math.sqrt(len(self.choices))
-        noisy, sigma = budget.spend("rows in small classes", [self.below], sensitivity, rho)
-        limit = self.suppression * rows
-        stated = []
-        for choice, below in zip(self.choices, noisy[0].tolist(), strict=True):
-            away = (limit - below) / sigma
-            sure = None if abs(away) < SURE else away > 0
-            stated.append(StatedVerdict(choice, sure))
-        return tuple(stated)
+    below = np.array([count for _, count in exact], dtype=np.int64)
+    sensitivity = max(rule.minimum_size - 1, 1) * math.sqrt(len(exact))
+    [noisy], sigma = budget.spend("rows in small classes", [below], sensitivity, rho)
+    away = ((rule.suppression * rows - noisy) / sigma).tolist()
+    return tuple(
+        StatedVerdict(choice, None if abs(distance) < SURE else distance > 0)
+        for (choice, _), distance in zip(exact, away, strict=True)
+    )
 
 
-def _decisions(summary: Summary, asked: Noise, rule: PrivacyRule, plan: Plan) -> _Decisions | None:
+def _rows_in_small_classes(
+    summary: Summary, asked: Noise, rule: PrivacyRule, plan: Plan
+) -> list[tuple[tuple[int, ...], int]]:
+    """Return, for each configuration whose verdict is requested, the index of each attribute's
+    candidate mask, and the exact number of rows in equivalence classes that are too small.
+    """
     if not asked.verdicts:
-        return None
+        return []
     if not (rule.sizes_only and rule.criteria) or summary.frequency is None:
         raise PolicyError(
             "With noise, Aegis can state verdicts only under a rule on class sizes, and only from a "
             "summary with the frequency table.",
             hint="Leave out --verdicts, or protect by counts.",
         )
-    scorer, choices, below = Scorer(summary), [], []
+    scorer, exact = Scorer(summary), []
     for configuration in asked.verdicts:
         chosen = scorer.choose(configuration)
         for name, candidate in chosen.items():
@@ -692,9 +689,6 @@ def _decisions(summary: Summary, asked: Noise, rule: PrivacyRule, plan: Plan) ->
         sizes = summary.frequency.roll_up(
             {q: chosen[q].groups for q in summary.frequency.quasi}
         ).sizes
-        attributes = summary.attributes.items()
-        choices.append(tuple(a.candidates.index(chosen[name]) for name, a in attributes))
-        below.append(int(sizes[sizes < rule.minimum_size].sum()))
-    return _Decisions(
-        tuple(choices), np.array(below, dtype=np.int64), rule.minimum_size, rule.suppression
-    )
+        choice = tuple(a.candidates.index(chosen[name]) for name, a in summary.attributes.items())
+        exact.append((choice, int(sizes[sizes < rule.minimum_size].sum())))
+    return exact

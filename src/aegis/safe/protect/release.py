@@ -131,14 +131,8 @@ def _with_noise(
     """
     noise, counts = request.noise, request.counts
     _refuse_given(ProtectionLevel.NOISE, key=counts.key, step=counts.step, variance=counts.variance)
-    if noise.epsilon is None or noise.delta is None:
-        raise PolicyError(
-            "Protection by noise needs an epsilon and a delta.",
-            hint="Give both, for example epsilon 1 and delta 1e-6.",
-        )
     promise = Noise(
-        noise.epsilon,
-        noise.delta,
+        *_epsilon_and_delta(noise),
         member(Unit, noise.unit, "unit"),
         noise.rows_per_person,
         public_names(noise.public, summary),
@@ -465,14 +459,18 @@ def _cost(noise: NoiseRequest) -> Spend:
     """Return the privacy cost to charge for noise: the whole epsilon of the request, even if the
     noise that is drawn costs less.
     """
-    if noise.epsilon is None or noise.delta is None:
-        raise PolicyError(
-            "Protection by noise needs an epsilon and a delta.",
-            hint="Give both, for example --epsilon 1 --delta 1e-6.",
-        )
     return Spend(
         mechanism="discrete Gaussian: label tables and moments of codes",
-        rho=budget_of(noise.epsilon, noise.delta),
+        rho=budget_of(*_epsilon_and_delta(noise)),
         unit=str(noise.unit),
         rows_per_person=int(noise.rows_per_person),
     )
+
+
+def _epsilon_and_delta(noise: NoiseRequest) -> tuple[float, float]:
+    if noise.epsilon is None or noise.delta is None:
+        raise PolicyError(
+            "Protection by noise needs an epsilon and a delta.",
+            hint="Give both, for example epsilon 1 and delta 1e-6.",
+        )
+    return noise.epsilon, noise.delta
