@@ -52,11 +52,8 @@ def estimate_tables(
     """
     from rich.cells import cell_len
 
-    name, labels, label_classes = (
-        clean(name),
-        list(map(clean, labels)),
-        list(map(clean, label_classes)),
-    )
+    name, labels = clean(name), list(map(clean, labels))
+    label_classes = list(map(clean, label_classes))
     heads = [[f"{c}: {titles[0]}", *titles[1:]] for c in label_classes]
     figures = [
         [

@@ -187,13 +187,8 @@ def estimate_pud(
         The measure does not score single attributes, or the summary lacks counts that the method
         needs.
     """
-    chosen = MEASURES.get(measure)
+    chosen = measure_of_attributes(measure)
     setting = summary.information if know is None else Information.of(know)
-    if chosen.scope is not Scope.ATTRIBUTE:
-        raise PolicyError(
-            f"Measure {measure!r} scores whole configurations, but a deviation is computed per attribute.",
-            hint="For example: mi, chi2, g3.",
-        )
     scorer = Scorer(summary)
     raw = {}
     with progress.step("Reconstructing attributes", len(summary.attributes)) as step:

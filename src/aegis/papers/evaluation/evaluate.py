@@ -341,10 +341,8 @@ def _train_all(
     total = (len(choices) + len(releases)) * len(models) * len(splits)
     known: list[Training] = []
     done: list[Training] = []
-    store, wanted = (
-        Store(request.store),
-        tasks(rows, choices, models, splits, request.seed, releases),
-    )
+    store = Store(request.store)
+    wanted = tasks(rows, choices, models, splits, request.seed, releases)
     with progress.step("Training models", total) as step:
         waiting = _unknown(wanted, store, known, step)
         try:
