@@ -277,18 +277,17 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
 
     def describe(self, **common: Any) -> AnonymizedRelease:
         """Return the release object; `common` has the fields that all kinds of releases share."""
-        grouped = self.made.grouped
-        return AnonymizedRelease(
-            recipe=self.made.recipe,
-            grouped=grouped,
-            notes=(
-                *grouped.notes,
-                *_repeatable(self.made.recipe),
-                *self.read.notes,
-                *_order(self.source.rows),
-            ),
-            **common,
-        )
+        grouped, recipe = self.made.grouped, self.made.recipe
+        notes = [*grouped.notes]
+        if recipe.seed is not None and recipe.by_chance:
+            notes.append(f"a seed was given: {SEEDED}")
+        notes += self.read.notes
+        if self.source.rows <= ORDERED_ROWS:  # a larger table loses its order
+            notes.append(
+                "rows stay in the order of the table: where another table of the same people may "
+                "have that order, sort the release by all its columns"
+            )
+        return AnonymizedRelease(recipe=recipe, grouped=grouped, notes=tuple(notes), **common)
 
     def how(self, release: AnonymizedRelease, made: Source) -> Mapping[str, Any]:  # noqa: ARG002
         """Return the recipe and its information loss, for the certificate; its masks list no values
@@ -310,23 +309,6 @@ def _unlisted(policy: Policy, name: str, spec: Any) -> Any:
     mask = parse_mask(spec, hierarchy=None if attribute is None else attribute.hierarchy)
     declared = attribute is not None and mask in attribute.masks
     return mask.spec() if declared else mask.unlisted().spec()
-
-
-def _repeatable(recipe: Recipe) -> tuple[str, ...]:
-    """Return a note that a seed makes the random draws repeatable; empty without seed or draws."""
-    if recipe.seed is None or not recipe.by_chance:
-        return ()
-    return (f"a seed was given: {SEEDED}",)
-
-
-def _order(rows: int) -> tuple[str, ...]:
-    """Return a note that the rows keep their order; empty for large tables, which lose the order."""
-    if rows > ORDERED_ROWS:
-        return ()
-    return (
-        "rows stay in the order of the table: where another table of the same people may have that "
-        "order, sort the release by all its columns",
-    )
 
 
 def _refused(made: Anonymized, violations: Sequence[str]) -> NoAdmissibleConfiguration:

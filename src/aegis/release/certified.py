@@ -314,14 +314,10 @@ class _Check:
         else:
             self._differs("output.sha256", said.get("sha256"), self.source.digest())
         self._differs("output.rows", said.get("rows"), self.source.rows)
-        if self.source.dialect is not None:
-            self._texts(said.get("text"))
-
-    def _texts(self, stated: Any) -> None:
-        if stated is None:
+        if self.source.dialect is not None and said.get("text") is None:
             self.unchecked.append("output.text: earlier certificates do not state it")
-        else:
-            self._differs("output.text", stated, texts_of(self.source))
+        elif self.source.dialect is not None:
+            self._differs("output.text", said["text"], texts_of(self.source))
 
     def _policy(self) -> None:
         """Record differences from the user's policy or, without it, from the policy's digest."""
@@ -396,16 +392,11 @@ class _Check:
             if name in self.source.columns:
                 masked[name] = mask
         self._shown(specs, masked)
-        for name in self._scored():
-            if name not in specs:
-                self._differs(f"configuration.masks.{name}", NOTHING, "a column with a mask")
+        for attribute in () if self.declared is None else self.declared.released():
+            if attribute.role is not Role.IDENTIFIER and attribute.name not in specs:
+                what = f"configuration.masks.{attribute.name}"
+                self._differs(what, NOTHING, "a column with a mask")
         self._made_of_masks()
-
-    def _scored(self) -> list[str]:
-        """Return the attributes that every configuration masks."""
-        if self.declared is None:
-            return []
-        return [a.name for a in self.declared.released() if a.role is not Role.IDENTIFIER]
 
     def _mask(self, name: str, spec: Any) -> Mask | None:
         """Return the mask that is written as `spec`; None if it is not valid or lacks its hierarchy."""
@@ -487,11 +478,10 @@ class _Check:
             return
         if not (is_count(rows) and is_count(suppressed)):
             self._differs(what, suppressed, "a number")
-        elif suppressed > self.declared.privacy.allowed_rows(rows) and self._criteria():
+        elif self.declared.privacy.criteria and suppressed > self.declared.privacy.allowed_rows(
+            rows
+        ):
             self._differs(what, suppressed, f"at most {self.declared.privacy.allowed_rows(rows)}")
-
-    def _criteria(self) -> bool:
-        return self.declared is not None and bool(self.declared.privacy.criteria)
 
     def _persons(self) -> None:
         persons, suppressed = self.document.get("persons"), self.document.get("suppressed_persons")
@@ -628,7 +618,9 @@ class _Check:
             sensitive=list(said.get("sensitive") or ()),
             policy=self.policy,
             rule=PrivacyRule(rule.criteria, rule.suppression),
-            configuration=self._drawn(said),
+            configuration=None
+            if said.get("differential_privacy") is None
+            else self._certified_masks(),
             population=self._population,
         )
         # What the certificate states of a release that a policy without a rule allows.
@@ -644,10 +636,6 @@ class _Check:
             for criterion in asked
         ]
         return replace(rule, criteria=tuple(c for c in rule.criteria if c not in asked))
-
-    def _drawn(self, said: Mapping[str, Any]) -> Configuration | None:
-        """Return the masks if the certificate (`said`) states differential privacy, else None."""
-        return None if said.get("differential_privacy") is None else self._certified_masks()
 
     def _certified_masks(self) -> Configuration:
         """Return the valid masks of the certificate, without those whose hierarchy is missing."""

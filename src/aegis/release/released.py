@@ -333,7 +333,7 @@ def certify(
         A file of the input or of the output was changed after it was opened.
     """
     source.require_unchanged()
-    written = _digest(output)
+    digest = output.digest()
     return {
         "certificate": CERTIFICATE_VERSION,
         "aegis": __version__,
@@ -341,13 +341,15 @@ def certify(
         "input": {
             "origin": source.origin,
             "rows": source.rows,
-            **({} if key is None else _keyed(source, written["sha256"], key)),
+            **({} if key is None else {"hmac_sha256": keyed_digest(source.digest(), digest, key)}),
+            **({} if key is None else _digest_of(source)),
             **({} if source.dialect is None else {"dialect": jsonable(source.dialect)}),
         },
         "output": {
             "file": None if release.path is None else Path(release.path).name,
             "rows": release.released_rows,
-            **written,
+            "sha256": digest,
+            **_digest_of(output),
             **({} if output.dialect is None else {"text": texts_of(output)}),
         },
         "policy": {"sha256": policy_digest(policy), **policy_mapping(shown_policy(policy))},
@@ -383,19 +385,8 @@ def texts_of(source: Source) -> list[str]:
     return [name for name, dtype in source.table.schema().items() if dtype.is_string()]
 
 
-def _digest(source: Source) -> dict[str, str]:
-    """Return the digest of a table and, unless it is of files, what it was computed from."""
-    return {"sha256": source.digest(), **_digest_of(source)}
-
-
-def _keyed(source: Source, release: str, key: PrivateKey) -> dict[str, str]:
-    """Return the keyed digest of a table from which the release with the digest `release` was made,
-    and what it was computed from.
-    """
-    return {"hmac_sha256": keyed_digest(source.digest(), release, key), **_digest_of(source)}
-
-
 def _digest_of(source: Source) -> dict[str, str]:
+    """Return what the digest of a table is computed from, unless it is of files."""
     return {} if source.files else {"sha256_of": source.digest_of}
 
 

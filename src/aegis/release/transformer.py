@@ -278,8 +278,20 @@ class MaskingTransformer:
         return hasattr(self, "masks_")
 
     def _require_fitted(self, asked: str) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise _not_fitted(asked)
+        """Raise an error for the method `asked` unless `fit` was called. If scikit-learn is
+        imported, the error is also one of scikit-learn's `NotFittedError`.
+        """
+        if self.__sklearn_is_fitted__():
+            return
+        message, hint = "The transformer is not fitted.", f"Call fit before {asked}."
+        if "sklearn" not in sys.modules:
+            raise DataError(message, hint=hint)
+        from sklearn.exceptions import NotFittedError
+
+        class NotFitted(DataError, NotFittedError):  # type: ignore[misc]  # noqa: N818 - as its bases
+            """The transformer is not fitted: an error of both Aegis and scikit-learn."""
+
+        raise NotFitted(message, hint=hint)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - the protocol's signature
         """Return the constructor's parameters.
@@ -291,14 +303,8 @@ class MaskingTransformer:
         >>> masking.get_params()["keep_others"]
         False
         """
-        return {
-            "configuration": self.configuration,
-            "policy": self.policy,
-            "keep_others": self.keep_others,
-            "unseen": self.unseen,
-            "seed": self.seed,
-            "breach": self.breach,
-        }
+        names = ("configuration", "policy", "keep_others", "unseen", "seed", "breach")
+        return {name: getattr(self, name) for name in names}
 
     def set_params(self, **parameters: Any) -> Self:
         """Set constructor parameters; raise `PolicyError` for unknown ones.
@@ -373,22 +379,6 @@ def _plain(given: Any) -> Any:
 _ROW = "__aegis_row__"
 _BREACHES = ("warn", "error")
 _OUTPUTS = ("default", "pandas", "polars", "arrow")
-
-
-def _not_fitted(asked: str) -> DataError:
-    """Return the error for the method `asked` of a transformer that was not fitted.
-
-    If scikit-learn is imported, the error is also one of scikit-learn's `NotFittedError`.
-    """
-    message, hint = "The transformer is not fitted.", f"Call fit before {asked}."
-    if "sklearn" not in sys.modules:
-        return DataError(message, hint=hint)
-    from sklearn.exceptions import NotFittedError
-
-    class NotFitted(DataError, NotFittedError):  # type: ignore[misc]  # noqa: N818 - as its bases
-        """The transformer is not fitted: an error of both Aegis and scikit-learn."""
-
-    return NotFitted(message, hint=hint)
 
 
 def _named(given: Any) -> Any:

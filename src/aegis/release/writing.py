@@ -312,15 +312,12 @@ def _release_file(plan: ReleasePlan[R], output: str | Path, request: ReleaseRequ
             stack.enter_context(holding(made))
         plan.timings["write"] = time.perf_counter() - started
         with plan.progress.step(f"Verifying {name}"):
-            release = plan.verified(made, path=_path(plan.engine, output))
+            on_engine = plan.engine.engine.rows_stay
+            release = plan.verified(made, path=str(output) if on_engine else Path(output))
             release = replace(release, reading=made.reading)
             if is_text(output) and not request.safe_csv:
                 release = replace(release, formulas=tuple(formulas_in(made)))
         return release if draft is None else _certified(plan, release, made, draft, request)
-
-
-def _path(source: Source, output: str | Path) -> str | Path:
-    return str(output) if source.engine.rows_stay else Path(output)
 
 
 def _certified(
@@ -468,8 +465,9 @@ class StatedMasks:
         stated, elsewhere = dict(masks), []
         for name, mask in masks.items():
             unlisted = mask.unlisted()
-            if unlisted == mask or mask in _candidates(policy, name):
-                continue
+            attribute = policy.attributes.get(name)
+            if unlisted == mask or (attribute is not None and mask in attribute.masks):
+                continue  # a mask that the policy declares shows nothing of the column's values
             learnt = fit_masks(source, {name: unlisted}, policy.shared_rows)[name]
             here = learnt is not None and _same_groups(learnt, mask)
             if _shows_list(output, name, mask) or (whole and here):
@@ -484,12 +482,6 @@ class StatedMasks:
         masks = {name: mask.spec() for name, mask in self.masks.items()}
         elsewhere = list(self.learnt_elsewhere)
         return {"masks": masks} | ({"learnt_elsewhere": elsewhere} if elsewhere else {})
-
-
-def _candidates(policy: Policy, name: str) -> tuple[Mask, ...]:
-    """Return the masks that the policy declares for a column, which show nothing of its values."""
-    attribute = policy.attributes.get(name)
-    return () if attribute is None else attribute.masks
 
 
 def _shows_list(output: Source, name: str, mask: Mask) -> bool:

@@ -150,7 +150,12 @@ def _check_columns(columns: Sequence[str], dialect: Dialect) -> None:
                 f"Column {column!r} starts with {RESERVED!r}, which names the columns of the query.",
                 hint="Rename it.",
             )
-        _check_lines(column, dialect)
+        if _BREAK.search(column) and dialect not in (Dialect.DUCKDB, Dialect.POSTGRES):
+            raise DataError(
+                f"Column {' '.join(column.split())!r} has a line break in its name, which {dialect} may "
+                "not read.",
+                hint="Write a space there.",
+            )
 
 
 def _choice(
@@ -292,16 +297,6 @@ def create_statements(
     )
     drop = f"DROP {shape.upper()} {made}"
     return [drop, query.sql] if there else [query.sql]
-
-
-def _check_lines(column: str, dialect: Dialect) -> None:
-    """Raise an error if a column name has several lines and the dialect may not accept that."""
-    if _BREAK.search(column) and dialect not in (Dialect.DUCKDB, Dialect.POSTGRES):
-        raise DataError(
-            f"Column {' '.join(column.split())!r} has a line break in its name, which {dialect} may "
-            "not read.",
-            hint="Write a space there.",
-        )
 
 
 def _target(
