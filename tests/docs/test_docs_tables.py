@@ -28,6 +28,7 @@ TABLES = [
     ("numbers_tables", "experiments", "stated_table", (), 9),
     ("numbers_tables", "experiments", "rank_table", (), 6),
     ("numbers_tables", "experiments", "lost_table", (), 6),
+    ("numbers_tables", "experiments", "new_table", (), 11),
     ("protected_tables", "experiments", "rank_table", (), 10),
     ("public_tables", "experiments", "again_table", (), 8),
     ("public_tables", "experiments", "chooser_table", ("lr gbdt-60 rf-50",), 13),
