@@ -87,8 +87,8 @@ def sampled(table: pd.DataFrame, rows: int, seed: int) -> pd.DataFrame:
     return table.sample(min(rows, len(table)), random_state=seed).reset_index(drop=True)
 
 
-def summarised(table: pd.DataFrame, label: Any = "y") -> aegis.Summary:
-    """Return the summary under a policy that offers masks of every kind."""
+def studied(table: pd.DataFrame, label: Any = "y") -> aegis.Study:
+    """Return the table under a policy that offers masks of every kind."""
     attributes = {
         name: {
             "role": "feature",
@@ -98,7 +98,7 @@ def summarised(table: pd.DataFrame, label: Any = "y") -> aegis.Summary:
         if own.nunique() > 1
     }
     policy = load_policy({"version": 1, "label": label, "attributes": attributes})
-    return aegis.summarize(pa.Table.from_pandas(table, preserve_index=False), policy)
+    return aegis.Study(pa.Table.from_pandas(table, preserve_index=False), policy)
 
 
 def drawn(scorer: Scorer, configurations: int, seed: int) -> Iterator[tuple[int, Choice]]:
@@ -172,7 +172,7 @@ def compared(
     name: str, table: pd.DataFrame, configurations: int, seed: int
 ) -> list[dict[str, Any]]:
     """Return both scores and both models, of the unmasked table first."""
-    scorer = Scorer(summarised(table))
+    scorer = Scorer(studied(table).summary)
     rows = []
     for place, choice in drawn(scorer, configurations, seed):
         lr, gbdt = trained(table, scorer, choice, seed)

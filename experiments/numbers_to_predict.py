@@ -32,10 +32,11 @@ from sklearn.preprocessing import StandardScaler
 import aegis
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.measures import MEASURES
+from aegis.papers.evaluation.coding import CodedTable, code_table
 from aegis.policy.suggest import init_policy
 from aegis.summary.codes import natural_order
 from common import add_csv
-from measured_numbers import asked, columns, drawn, parser_of, sampled, summarised
+from measured_numbers import asked, columns, drawn, parser_of, sampled, studied
 
 Floats = npt.NDArray[np.float64]
 MODELS = ("ridge", "boosting", "forest")
@@ -130,9 +131,15 @@ def released(table: pd.DataFrame, seed: int) -> dict[str, float]:
     return {"stated": advice.utility.value, "of": advice.utility.reference, **reached}
 
 
-def reached(table: pd.DataFrame, scorer: Scorer, choice: Choice, seed: int) -> dict[str, float]:
-    """Return R2 of each model under two random divisions into folds, and on each of two halves of the rows."""
-    y, (linear, trees) = table["y"].to_numpy(dtype=float), columns(table, scorer, choice)
+def reached(
+    table: pd.DataFrame, scorer: Scorer, rows: CodedTable, choice: Choice, seed: int
+) -> dict[str, float]:
+    """Return R2 of each model under two random divisions into folds, and on each of two halves of the rows.
+
+    Ridge regression sees what that of `aegis evaluate` sees.
+    """
+    y, (_, trees) = table["y"].to_numpy(dtype=float), columns(table, scorer, choice)
+    linear = rows.design(choice).linear(np.arange(len(y)))
     own = {
         f"{model} folds {n}": r2
         for n in range(HALVES)
@@ -152,10 +159,11 @@ def compared(
 
     Models are not trained where `known` has their R2, by table and configuration.
     """
-    scorer = Scorer(summarised(table, {"column": "y", "kind": "number"}))
-    rows = []
+    study = studied(table, {"column": "y", "kind": "number"})
+    scorer = Scorer(study.summary)
+    coded, rows = code_table(study.source, study.summary, study.policy), []
     for place, choice in drawn(scorer, configurations, seed):
-        own = known.get((name, str(place))) or reached(table, scorer, choice, seed)
+        own = known.get((name, str(place))) or reached(table, scorer, coded, choice, seed)
         own |= {m: float(np.mean([own[f"{m} folds {n}"] for n in range(HALVES)])) for m in MODELS}
         stated = {
             by or "stated": scorer.value(choice, MEASURES.get(f"held-out-r2{by}"))

@@ -155,6 +155,10 @@ RUNS: Mapping[str, Run] = {
         },
     ),
     "mo_obam_truncated": Run("", {**_FEW, "KS": (5,)}),
+    "new_tables": Run(
+        "{folder} Stranger --configurations 2",
+        {"TABLES": {"Stranger": ("bought", [])}, "SPLITS": 2},
+    ),
     "numbers_to_predict": Run("{folder} Wage --rows 100 --configurations 1"),
     "optima_public": Run(
         "--data attrition --stores {folder}",

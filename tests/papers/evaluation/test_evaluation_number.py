@@ -54,6 +54,25 @@ def test_models_of_a_number_reach_what_is_expected() -> None:
     assert max(means.values()) - min(means.values()) > 0.3
 
 
+def test_ridge_regression_reads_a_range_as_the_score_for_linear_models_does() -> None:
+    draw = np.random.default_rng(3)
+    age = draw.integers(20, 60, 400)
+    wage = (age - 40.0) ** 2 + draw.normal(0, 20, 400)
+    masks = [{"bucketize": {"width": 5}}, {"bucketize": {"width": 10}}]
+    policy = {
+        "version": 1,
+        "label": {"column": "wage", "kind": "number"},
+        "attributes": {"age": {"role": "quasi-identifier", "masks": masks}},
+    }
+    of_ages = aegis.Study(pa.table({"age": age, "wage": wage}), policy)
+    trained = of_ages.evaluate(generate_count=2, models=("lr",)).means("lr")
+    assert max(trained.values()) < 0.1  # no line fits a curve, also not through ranges
+    stated = of_ages.rank(generate_count=2, measure="held-out-r2(lr)").ranking
+    assert max(ranked.score for ranked in stated) < 0.1
+    curve = of_ages.rank(generate_count=2, measure="held-out-r2(gbdt)").ranking
+    assert min(ranked.score for ranked in curve) > 0.6
+
+
 def test_metrics_of_a_number_are_those_of_scikit_learn() -> None:
     from sklearn import metrics
 

@@ -28,8 +28,8 @@ from aegis.summary.codes import code_values, encode, numbers_of
 Codes = npt.NDArray[np.int32]
 Labels = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
-MOST_NAMED = 32
-"""Most values of a number that a linear model treats as categories."""
+MOST_NAMED = 64
+"""Most values of an attribute without an order that a linear model treats as categories."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,15 +80,16 @@ class Design:
     def linear(self, rows: Rows) -> Floats:
         """Return the features of `rows` for a linear model that predicts a number.
 
-        An attribute with an order and more than 32 values becomes a standardised number and, if
-        numbers are missing, a column that says where. All other attributes are one-hot encoded,
-        with columns for at most 64 values, the most frequent ones.
+        `held-out-r2` for linear models reads the same: an attribute with an order becomes a
+        standardised number, also if a mask shows ranges, and, if numbers are missing, a column that
+        says where. All other attributes are one-hot encoded, with columns for at most 64 values,
+        the most frequent ones.
         """
         columns: list[Floats] = []
         for place, size in enumerate(self.sizes):
             own = self.codes[:, place]
             numbers = self.numbers[place] if self.numbers else None
-            if numbers is not None and size > MOST_NAMED:
+            if numbers is not None:
                 shown = numbers[own]
                 missing = np.isnan(shown)
                 away = np.where(missing, 0.0, shown - shown[~missing].mean())
@@ -96,7 +97,7 @@ class Design:
                 if missing.any():
                     columns.append(missing[rows].astype(np.float64))
                 continue
-            often = np.argsort(-np.bincount(own, minlength=size), kind="stable")[: 2 * MOST_NAMED]
+            often = np.argsort(-np.bincount(own, minlength=size), kind="stable")[:MOST_NAMED]
             columns += [(own[rows] == code).astype(np.float64) for code in often]
         return np.stack(columns, axis=1)
 

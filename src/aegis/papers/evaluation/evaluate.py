@@ -3,7 +3,9 @@
 Each configuration masks all rows. No row is suppressed, because the measures also score masks
 before suppression. Every split has the same rows for all configurations, and is stratified by
 class. Models with one-hot encoding get one 0/1 column per masked value, also for numbers, and no
-values are pooled. Gradient boosting gets the rank of the masked value. Models predict the unmasked
+values are pooled. To predict a number, ridge regression gets one number per masked value of an
+ordered attribute, as the scores for linear models do: the mean of the original numbers that the
+value represents. Gradient boosting gets the rank of the masked value. Models predict the unmasked
 label (or the label cut into the policy's bins), even if a configuration masks it. Each training
 runs on one thread.
 

@@ -48,8 +48,8 @@ class Features(StrEnum):
     """One 0/1 column per masked value that occurs in the training rows; sparse."""
     ORDINAL = "ordinal"
     """One column per attribute: the rank of the masked value in the order of the values."""
-    NUMBERS = "numbers"
-    """The number itself for attributes with an order and many values; one-hot for all others."""
+    NUMBERS = "numbers, also of ranges"
+    """The number itself for attributes with an order, the mean of a range; one-hot for all others."""
 
 
 @dataclass(frozen=True)
