@@ -486,7 +486,10 @@ def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, 
     unseen = {}
     for name, mask in masks.items():
         if lookup_of(mask, table[name].type()) is not None:
-            rows = _not_found(source, name, mask)
+            joined = join_lookups(source, source.table, {name: mask})
+            absent = joined.table[name].notnull() & joined.looked_up[name].isnull()
+            counted = source.collect(joined.table.aggregate(n=absent.sum().cast("int64")))
+            rows = int(counted["n"][0].as_py() or 0)
             if rows:
                 unseen[name] = rows
             continue
@@ -499,16 +502,6 @@ def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, 
         if rows:
             unseen[name] = int(rows)
     return unseen
-
-
-def _not_found(source: Source, name: str, mask: Mask | None) -> int:
-    """Return how many rows have a value (not null) that the lookup table of a mask does not
-    contain. `name` is the column.
-    """
-    joined = join_lookups(source, source.table, {name: mask})
-    absent = joined.table[name].notnull() & joined.looked_up[name].isnull()
-    counted = source.collect(joined.table.aggregate(n=absent.sum().cast("int64")))
-    return int(counted["n"][0].as_py() or 0)
 
 
 def refuse_unseen(unseen: Mapping[str, int]) -> None:
