@@ -230,7 +230,12 @@ def _fits(value: object, hint: Any) -> bool:
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, part) for part in parts)
     kind = origin or hint
-    if not isinstance(kind, type) or kind in (Any, object) or _is_opaque(kind):
+    of_protocol = getattr(kind, "_is_protocol", False)  # which often cannot be checked
+    if (
+        not isinstance(kind, type)
+        or kind in (Any, object)
+        or (of_protocol and not getattr(kind, "_is_runtime_protocol", False))
+    ):
         return True
     if isinstance(value, bool):
         return kind is bool
@@ -243,13 +248,11 @@ def _fits(value: object, hint: Any) -> bool:
     if issubclass(kind, Mapping):
         return isinstance(value, Mapping)
     single = isinstance(value, str | bytes | Mapping)
-    return isinstance(value, Collection) and not single and _each_fits(value, parts)
-
-
-def _is_opaque(kind: type[Any]) -> bool:
-    """Return whether a type is a protocol that cannot be checked at run time."""
-    of_protocol = getattr(kind, "_is_protocol", False)
-    return of_protocol and not getattr(kind, "_is_runtime_protocol", False)
+    return (
+        isinstance(value, Collection)
+        and not single
+        and (not parts or all(_fits(each, parts[0]) for each in value))
+    )
 
 
 def _is_text(value: str | os.PathLike[str]) -> bool:
@@ -261,13 +264,6 @@ def _is_text(value: str | os.PathLike[str]) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _each_fits(values: Collection[object], parts: tuple[Any, ...]) -> bool:
-    """Return whether all values of a collection have the first of the types in `parts`. Without
-    types, any values are allowed.
-    """
-    return not parts or all(_fits(value, parts[0]) for value in values)
 
 
 def _changed(request: Any, keywords: Mapping[str, Any]) -> Any:

@@ -591,7 +591,8 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
             f"by {advice.measure} the attributes do not predict {subject} even unmasked, so the "
             "ranking cannot show how much is kept",
         )
-    if _hides_all(best):
+    masks = best.configuration.masks
+    if best.method is None and all(isinstance(masks[name], Suppress) for name in best.attributes):
         return (
             f"the recommended {best.name} suppresses every scored attribute, so nothing is "
             f"left{use}. Allow more suppressed rows, a weaker rule, or masks between identity and "
@@ -634,13 +635,6 @@ def with_first(advice: Advice, first: Callable[[], Sequence[str]]) -> Advice:
     called when somebody first reads the warnings.
     """
     return changed(advice, warnings=later(lambda: (*first(), *advice.warnings)))
-
-
-def _hides_all(ranked: Ranked) -> bool:
-    masks = ranked.configuration.masks
-    return ranked.method is None and all(
-        isinstance(masks[name], Suppress) for name in ranked.attributes
-    )
 
 
 def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Protocol, Unpack
 
 import numpy as np
@@ -30,7 +31,7 @@ from aegis.advisor.encodings import aside_note
 from aegis.advisor.label_leaks import MissingLeak, Uncovered, label_leaks, leak_sentences
 from aegis.advisor.plan import PrivacyPlan, lost_alone, rank_choice
 from aegis.advisor.ranked import ESTIMATES, EstimateCase, PrivacyChange, Ranked
-from aegis.advisor.released import KeptCodes, ReleasedRows, codes_known, expected_auc, kept_codes
+from aegis.advisor.released import ReleasedRows, codes_known, expected_auc, kept_codes
 from aegis.advisor.scores import Later, changed, later
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import notes_on_labels, scorer_of, served_by_ranking, tasks_of
@@ -175,11 +176,16 @@ def generate(summary: WithCandidates, count: int, *, seed: int = 0) -> list[Conf
     total = combinations(summary)
     random = np.random.default_rng(seed)
     ladder = _ladder(attributes, max(1, int(count * LADDER_SHARE)))
+    sizes = [len(a.candidates) for a in attributes]
     if total <= 4 * count:
-        drawn = [_decode(number, attributes) for number in random.permutation(total).tolist()]
+        every = list(product(*map(range, sizes)))
+        drawn = [every[number] for number in random.permutation(total).tolist()]
         choices = list(dict.fromkeys([*ladder, *drawn]))[:count]
     else:
-        choices = _distinct(attributes, count, random, ladder)
+        different = dict.fromkeys(ladder)
+        while len(different) < count:
+            different[tuple(int(random.integers(size)) for size in sizes)] = None
+        choices = list(different)
     width = len(str(len(choices)))
     return [
         Configuration(
@@ -211,32 +217,6 @@ def _ladder(attributes: Sequence[AttributeWithMasks], most: int) -> list[tuple[i
             for step in range(steps)
         )
     )
-
-
-def _decode(number: int, attributes: Sequence[AttributeWithMasks]) -> tuple[int, ...]:
-    """Return the combination with this number, as one candidate index per attribute.
-
-    Combinations are numbered in mixed radix: each attribute is one digit, whose radix is its number
-    of candidates.
-    """
-    digits = []
-    for attribute in reversed(attributes):
-        number, digit = divmod(number, len(attribute.candidates))
-        digits.append(digit)
-    return tuple(reversed(digits))
-
-
-def _distinct(
-    attributes: Sequence[AttributeWithMasks],
-    count: int,
-    random: np.random.Generator,
-    ladder: Sequence[tuple[int, ...]],
-) -> list[tuple[int, ...]]:
-    sizes = [len(a.candidates) for a in attributes]
-    chosen = dict.fromkeys(ladder)
-    while len(chosen) < count:
-        chosen[tuple(int(random.integers(size)) for size in sizes)] = None
-    return list(chosen)
 
 
 @one_blas_thread
@@ -553,7 +533,20 @@ def _uncovered(advice: Advice, released: ReleasedRows) -> tuple[Uncovered, tuple
     """
     summary = released.plan.summary
     label = summary.label.column or None
-    missing = _missing_leaks(summary)
+    missing = {}  # the columns whose nulls alone reveal a class of the label
+    for name, attribute in summary.attributes.items():
+        if not attribute.nulls or not len(attribute.values) or attribute.values[-1].is_valid:
+            continue
+        rows = attribute.joint.sum(axis=0)
+        null = attribute.joint[-1]
+        varying = np.flatnonzero((rows > 0) & (rows < rows.sum()))
+        within = null[varying] / rows[varying]
+        besides = (null.sum() - null[varying]) / (rows.sum() - rows[varying])
+        if not len(varying) or np.abs(within - besides).max() < MISSING_LEAK:
+            continue
+        place = int(np.abs(within - besides).argmax())
+        label_class = summary.label.classes[varying[place]]
+        missing[name] = MissingLeak(label_class, float(within[place]), float(besides[place]))
     nothing = Outside(rows=None, unique_rows=None, label=label)
     best = advice.best
     if best is None or best.method is not None:
@@ -619,7 +612,21 @@ def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None
         return None
     codes = kept_codes(released.known, released.plan, policy, choice)
     if codes is not None:
-        return _outside_of_codes(codes, released.plan.summary, policy, choice)
+        summary = released.plan.summary
+        names = dict.fromkeys((*summary.attributes, *policy.label.columns))
+        shown = {name: codes.masked.codes[name] for name in names}
+        values = {
+            name: len(codes.masked.values[name]) - codes.masked.values[name].null_count
+            for name in shown
+        }
+        hidden = {
+            name: (codes.original.codes[name], shown[name])
+            for name, candidate in choice.items()
+            if str(candidate.mask) != "identity"
+        }
+        quasi = [attribute.name for attribute in policy.quasi_identifiers]
+        by_codes = outside_of_codes(shown, values, quasi, summary.label.column or None)
+        return replace(by_codes, implied=find_implications(hidden, shown))
     drawn = any(candidate.noise is not None for candidate in choice.values())
     if source is None or drawn or source.rows > MOST_ROWS:
         return None
@@ -637,50 +644,6 @@ def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None
     )
     implied = None if originals is None else originals.implied(table)
     return None if outside is None else replace(outside, implied=implied)
-
-
-def _outside_of_codes(
-    codes: KeptCodes, summary: Summary, policy: Policy, choice: Choice
-) -> Outside:
-    """Return the risks of a release that the privacy rule does not cover, such as values that other
-    columns imply. `codes` has the rows that the release keeps, with a code for each value. `choice`
-    has the mask of each attribute.
-    """
-    names = dict.fromkeys((*summary.attributes, *policy.label.columns))
-    shown = {name: codes.masked.codes[name] for name in names}
-    values = {
-        name: len(codes.masked.values[name]) - codes.masked.values[name].null_count
-        for name in shown
-    }
-    hidden = {
-        name: (codes.original.codes[name], shown[name])
-        for name, candidate in choice.items()
-        if str(candidate.mask) != "identity"
-    }
-    quasi = [attribute.name for attribute in policy.quasi_identifiers]
-    outside = outside_of_codes(shown, values, quasi, summary.label.column or None)
-    return replace(outside, implied=find_implications(hidden, shown))
-
-
-def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
-    """Return, by name, the columns whose nulls alone reveal a class of the label, each with the
-    class that they reveal and the shares of nulls in this class and in all other rows.
-    """
-    leaks = {}
-    for name, attribute in summary.attributes.items():
-        if not attribute.nulls or not len(attribute.values) or attribute.values[-1].is_valid:
-            continue
-        rows = attribute.joint.sum(axis=0)
-        null = attribute.joint[-1]
-        varying = np.flatnonzero((rows > 0) & (rows < rows.sum()))
-        within = null[varying] / rows[varying]
-        besides = (null.sum() - null[varying]) / (rows.sum() - rows[varying])
-        if not len(varying) or np.abs(within - besides).max() < MISSING_LEAK:
-            continue
-        place = int(np.abs(within - besides).argmax())
-        label_class = summary.label.classes[varying[place]]
-        leaks[name] = MissingLeak(label_class, float(within[place]), float(besides[place]))
-    return leaks
 
 
 def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Policy) -> Advice:

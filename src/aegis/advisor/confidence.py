@@ -143,7 +143,10 @@ def jackknife(
     measure is itself a mean over folds, the score without a fold is the mean over all other folds.
     """
     if measure.without_folds is not None:
-        return _without_folds(scorer, choices, measure)
+        counts = [scorer.cooccurrence(choice, measure.needs) for choice in choices]
+        if not counts or scorer.folds < 2:
+            return None
+        return np.stack([measure.without_folds(own_counts) for own_counts in counts], axis=1)
     folds = scorer.summary.pairs.folds
     if folds is None or np.count_nonzero(folds.rows) < 2:
         return None
@@ -155,14 +158,6 @@ def jackknife(
             scores.append([rest.value(choice, measure) for choice in choices])
             step.advance()
     return np.array(scores)
-
-
-def _without_folds(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> Floats | None:
-    assert measure.without_folds is not None
-    counts = [scorer.cooccurrence(choice, measure.needs) for choice in choices]
-    if not counts or scorer.folds < 2:
-        return None
-    return np.stack([measure.without_folds(own_counts) for own_counts in counts], axis=1)
 
 
 def standard_errors(values: Floats) -> Floats:

@@ -258,16 +258,6 @@ class PrivacyPlan:
         kept_ids = classes.kept_ids(self.rule.check(classes).kept_classes)
         return np.isin(ids, kept_ids)
 
-    def hidden(self, choice: Choice) -> Floats:
-        """Return the share, from 0 to 1, of the bits of information about the original
-        quasi-identifiers that the masks hide in each cell of the frequency table, shape (cells,). A
-        cell is a combination of values that occurs.
-        """
-        frequency = self.summary.frequency
-        if frequency is None:
-            raise InternalError("A plan without a frequency table has no cells.")
-        return hidden_shares(frequency, self._attributes, choice)
-
     def _hidden(self, table: ClassTable, frequency: FrequencyTable, choice: Choice) -> Floats:
         """Return the share, from 0 to 1, of the bits of information about the original
         quasi-identifiers that the masks hide in each class of `table`, shape (classes,). All rows
@@ -276,7 +266,7 @@ class PrivacyPlan:
         ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
         hidden = np.zeros(len(table))
         places = np.arange(len(table)) if table.ids is None else table.ids
-        hidden[np.searchsorted(places, ids)] = self.hidden(choice)
+        hidden[np.searchsorted(places, ids)] = hidden_shares(frequency, self._attributes, choice)
         return hidden
 
     @cached_property

@@ -463,14 +463,11 @@ class ReleasedRows:
         figure = kept_rows.figure(measure, reference, scorer)
         return replace(on_all_rows, lost_classes=kept_rows.lost) if figure is None else figure
 
+    @remembered
     def _roles(self) -> Mapping[str, ColumnRole]:
         """Return, for each column, its weight in the mean of all columns' scores, and the reason
         for it, computed from the unmasked table.
         """
-        return self._column_roles
-
-    @cached_property
-    def _column_roles(self) -> Mapping[str, ColumnRole]:
         return column_roles(self.plan.summary)
 
     @remembered

@@ -30,6 +30,8 @@ def search_sections(advice: Advice) -> Iterator[RenderableType]:
     """Yield the sections on a search: the proof, what a finer configuration would violate, and the
     front. A section is left out if there is nothing to show.
     """
+    from aegis.cli.output import heading, pairs
+
     if advice.search is not None:
         yield from _proof(advice.search, advice)
     if advice.binding is not None and any(
@@ -37,7 +39,10 @@ def search_sections(advice: Advice) -> Iterator[RenderableType]:
     ):
         yield from _finer(advice.binding)
     if advice.binding is not None and advice.binding.relaxations:
-        yield from _relaxations(advice.binding)
+        yield heading("What a weaker rule would gain")
+        yield pairs(
+            (relaxation.change, _gain(relaxation)) for relaxation in advice.binding.relaxations
+        )
     if advice.front is not None:
         yield from _front(advice.front, advice)
 
@@ -113,13 +118,6 @@ def _finer(binding: Binding) -> Iterator[RenderableType]:
         (number("failing rows"), lambda r: f"{r.rows_failing:,}" if r.violations else "none"),
         (number("allowed"), lambda r: f"{r.allowed_rows:,}"),
     )
-
-
-def _relaxations(binding: Binding) -> Iterator[RenderableType]:
-    from aegis.cli.output import heading, pairs
-
-    yield heading("What a weaker rule would gain")
-    yield pairs((relaxation.change, _gain(relaxation)) for relaxation in binding.relaxations)
 
 
 def _gain(relaxation: Relaxation) -> str:

@@ -123,18 +123,6 @@ def command(asked: ApplyCommand) -> None:
     from aegis.policy import load_configurations, load_policy, read_document
     from aegis.signing import load_private_key
 
-    _check_target(asked)
-    policy = asked.changes.made_to(load_policy(asked.policy_file))
-    file = configuration_file(asked.configuration, asked.policy_file, policy)
-    document = read_document(file, "configuration")
-    chosen = choose(load_configurations(document, policy), asked.name, file)
-    key = None if asked.sign is None else load_private_key(asked.sign)
-    release = _released(asked, policy, chosen, document, key)
-    _report(asked, release, policy, file)
-
-
-def _check_target(asked: ApplyCommand) -> None:
-    """Raise an error unless the release has exactly one target, and its files can be written."""
     output, into, opening = asked.release.output, asked.release.into, asked.opening
     if (output is None) == (into is None) or (asked.view and into is None):
         raise PolicyError(
@@ -148,6 +136,13 @@ def _check_target(asked: ApplyCommand) -> None:
         force=asked.release.force,
         inputs=(asked.table, asked.policy_file, asked.configuration or asked.policy_file),
     )
+    policy = asked.changes.made_to(load_policy(asked.policy_file))
+    file = configuration_file(asked.configuration, asked.policy_file, policy)
+    document = read_document(file, "configuration")
+    chosen = choose(load_configurations(document, policy), asked.name, file)
+    key = None if asked.sign is None else load_private_key(asked.sign)
+    release = _released(asked, policy, chosen, document, key)
+    _report(asked, release, policy, file)
 
 
 def _released(
@@ -179,12 +174,15 @@ def _released(
 
 def _report(asked: ApplyCommand, release: Release, policy: Policy, file: Path) -> None:
     """Print the release, its cautions, and the next step."""
+    from aegis.present.cautions import cautions_of, release_document
+
     certificate, opening = asked.release.certificate, asked.opening
     by_weight = policy.weight is not None and not policy.population and policy.privacy.by_crowd
     paths = [asked.release.output, certificate]
     shell = asked.shell
     _print(shell, release, policy, paths)
-    shell.caution(_cautions(release, policy))
+    said = cautions_of(release_document(release, policy))
+    shell.caution([*said, *(text for text in release.warnings if text not in said)])
     if shell.tabular:
         shell.say(*written(paths))
     if release.path is not None and (certificate or not by_weight):
@@ -240,14 +238,6 @@ def choose(
             hint="Choose one with --name.",
         )
     return next(iter(configurations.values()))
-
-
-def _cautions(release: Release, policy: Policy) -> list[str]:
-    """Return the cautions on the page of the release's certificate, and warnings about its file."""
-    from aegis.present.cautions import cautions_of, release_document
-
-    said = cautions_of(release_document(release, policy))
-    return [*said, *(text for text in release.warnings if text not in said)]
 
 
 def _print(

@@ -130,7 +130,12 @@ def command(asked: ReportCommand) -> None:
     policy_file = _required_policy(table, output, given.policy_file)
     policy = load_policy(policy_file).without(split_names(given.leave_out) or ())
     if given.evaluate is not None:
-        _check_training(table, policy)
+        policy.require_label("--evaluate", number=True)
+        if is_bundle(table):
+            raise DataError(
+                f"{table} is a summary: it holds no rows to train on.",
+                hint="Give the table, or leave --evaluate out.",
+            )
     listed = None
     if given.configurations is not None:
         listed = load_configurations(given.configurations, policy)
@@ -188,16 +193,6 @@ def _reported(
         shown = advice if given.evaluate is None else trained(study, advice, given.models)
         study.report(shown, asked.output, values=not asked.no_values, force=asked.force)
     return advice
-
-
-def _check_training(table: str, policy: Policy) -> None:
-    """Raise an error, before the table is read, if models cannot be trained on it (`--evaluate`)."""
-    policy.require_label("--evaluate", number=True)
-    if is_bundle(table):
-        raise DataError(
-            f"{table} is a summary: it holds no rows to train on.",
-            hint="Give the table, or leave --evaluate out.",
-        )
 
 
 def trained(study: Study, advice: Advice, models: Sequence[str]) -> Reported:

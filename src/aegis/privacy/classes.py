@@ -345,7 +345,16 @@ class ClassTable:
             if not np.array_equal(counts.members, self.sizes):
                 raise InternalError(f"Counts of {name!r} do not add up to the class sizes.")
         if self.population is not None:
-            _check_population(self.population, self.sizes)
+            if len(self.population) != len(self.sizes):
+                raise DataError(
+                    f"{len(self.population)} population sizes for {len(self.sizes)} classes."
+                )
+            short = int((self.population < self.sizes).sum())
+            if short:
+                raise DataError(
+                    f"The population is smaller than the table in {short:,} of {len(self.sizes):,} classes.",
+                    hint="The table must be a sample of the population, masked in the same way.",
+                )
 
     @property
     def class_rows(self) -> Ints:
@@ -656,14 +665,3 @@ def _check_cells(ids: Ints, rows: Ints, people: Counts | None, codes: Mapping[st
             raise DataError(f"{len(ids)} class identifiers, but {length} entries of {name!r}.")
     if len(rows) and rows.min() < 0:
         raise DataError(f"A cell has {rows.min()} rows; counts are 0 or more.")
-
-
-def _check_population(population: Counts, sizes: Ints) -> None:
-    if len(population) != len(sizes):
-        raise DataError(f"{len(population)} population sizes for {len(sizes)} classes.")
-    short = int((population < sizes).sum())
-    if short:
-        raise DataError(
-            f"The population is smaller than the table in {short:,} of {len(sizes):,} classes.",
-            hint="The table must be a sample of the population, masked in the same way.",
-        )

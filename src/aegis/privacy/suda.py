@@ -116,7 +116,11 @@ def special_uniques(
             sizes[minimal, size - 1] += 1
             scores[minimal] += weigh[size - 1]
             contributions[np.ix_(minimal, np.array(chosen))] += weigh[size - 1]
-    match = _match(codes, fraction)
+    # How probable it is that a match with a unique record is right (Skinner and Elliot, 2002).
+    keys = np.unique(codes, axis=0, return_counts=True)[1]
+    unique, paired = int((keys == 1).sum()), 2 * int((keys == 2).sum())
+    share = unique * fraction
+    match = share / (share + paired * (1 - fraction)) if unique else 0.0
     return SpecialUniques(sizes, scores, contributions, _chances(scores, codes, match), match)
 
 
@@ -158,17 +162,6 @@ class _Alone:
             part = (*chosen[:leave], *chosen[leave + 1 :])
             alone = np.setdiff1d(alone, self._alone[part], assume_unique=True)
         return alone
-
-
-def _match(codes: Ints, fraction: float) -> float:
-    """Return the probability that a match with a record that is unique in the sample is right
-    (Skinner and Elliot, JRSS B 64, 2002). `codes` has the values of each record, and `fraction` is
-    the share of the population in the sample.
-    """
-    keys = np.unique(codes, axis=0, return_counts=True)[1]
-    unique, paired = int((keys == 1).sum()), 2 * int((keys == 2).sum())
-    scores = unique * fraction
-    return scores / (scores + paired * (1 - fraction)) if unique else 0.0
 
 
 def _chances(scores: Floats, codes: Ints, match: float) -> Floats:

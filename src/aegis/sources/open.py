@@ -246,7 +246,9 @@ def _open_path(given: str, reading: Reading, name: str | None) -> Source:
             arrow = pa.concat_tables(_of_file(_read_arrow, file) for file in files)
             return Source(_register(arrow, given), given, files)
         if suffix in SQLITE:
-            return _open_sqlite(given, files, name)
+            _require_one(given, files)
+            arrow, notes = read_sqlite(files[0], name)
+            return Source(_register(arrow, given), given, files, notes=tuple(notes))
         if suffix in _OFFICE:
             return _open_office(given, files, reading)
         with engine_errors(given):
@@ -287,13 +289,6 @@ def _open_json(given: str, files: tuple[Path, ...]) -> Source:
         if nested and len(files) == 1 and table.count().to_pyarrow().as_py() == 1:
             table = stored(embedded().compile(records_within(table, given)))
     return Source(table, given, files)
-
-
-def _open_sqlite(given: str, files: tuple[Path, ...], name: str | None) -> Source:
-    """Open a table of one SQLite file."""
-    _require_one(given, files)
-    arrow, notes = read_sqlite(files[0], name)
-    return Source(_register(arrow, given), given, files, notes=tuple(notes))
 
 
 def _require_one(given: str, files: tuple[Path, ...]) -> None:

@@ -343,7 +343,9 @@ class Source:
         sha.update(str(self.table.schema()).encode())
         for batch in self.batches(self.table):
             for column in batch.columns:
-                sha.update(_column_bytes(column))
+                # Bytes that depend only on values, not on offsets in buffers.
+                alone = pa.record_batch([pa.concat_arrays([column])], names=["c"])
+                sha.update(bytes(alone.serialize()))
         return sha.hexdigest()
 
     def require_unchanged(self) -> None:
@@ -424,12 +426,6 @@ def _typed(column: pa.Array, kind: pa.DataType) -> pa.Array:
         whole = [v if v is None else v[0] * _DAY + v[1] for v in spans]
         return pa.array(whole, pa.duration("ns")).cast(kind)
     return column.cast(kind)
-
-
-def _column_bytes(column: pa.Array) -> bytes:
-    """Return bytes that depend only on the values of a column, not on offsets in its buffers."""
-    batch = pa.record_batch([pa.concat_arrays([column])], names=["c"])
-    return bytes(batch.serialize())
 
 
 __all__ = ["ROW_NUMBER", "Source", "fetch"]

@@ -710,7 +710,9 @@ def set_aside(
     """
     if sum(a.n_atoms for a in attributes.values()) <= together:
         return dict(attributes)
-    noisy = {n for n, a in attributes.items() if _has_noise(a)}
+    noisy = {
+        n for n, a in attributes.items() if any(isinstance(c.mask, NoiseMask) for c in a.candidates)
+    }
     left = together - sum(attributes[name].n_atoms for name in noisy)
     alone = explained or partial(told_and_chance, max_levels=max_levels, weights=weights)
     told = {}
@@ -726,10 +728,6 @@ def set_aside(
             left -= more
             fill -= 0 if told[name] > 0 else more
     return {n: a if n in taken else _aside(a) for n, a in attributes.items()}
-
-
-def _has_noise(attribute: AttributeSummary) -> bool:
-    return any(isinstance(c.mask, NoiseMask) for c in attribute.candidates)
 
 
 def _aside(attribute: AttributeSummary) -> AttributeSummary:

@@ -97,12 +97,17 @@ def _times(summary: Summary, factor: int) -> Summary:
     unit = replace(
         weights.unit, exponent=weights.unit.exponent + _digits(factor, weights.unit.base)
     )
+    same = PartOfPairs(
+        summary.pairs,
+        [np.arange(size) for size in summary.pairs.sizes],
+        np.arange(summary.pairs.classes),
+    )
     return replace(
         summary,
         attributes={n: replace(a, joint=a.joint * factor) for n, a in summary.attributes.items()},
         label_attribute=None if own is None else replace(own, joint=own.joint * factor),
         label=replace(summary.label, totals=totals * factor),
-        pairs=_pairs_times(summary.pairs, factor),
+        pairs=added_pairs([same], summary.pairs.sizes, summary.pairs.classes, factor),
         weights=replace(
             weights,
             unit=unit,
@@ -118,11 +123,6 @@ def _digits(factor: int, base: int) -> int:
     while factor > 1:
         factor, digits = factor // base, digits + 1
     return digits
-
-
-def _pairs_times(pairs: PairCounts, factor: int) -> PairCounts:
-    same = PartOfPairs(pairs, [np.arange(size) for size in pairs.sizes], np.arange(pairs.classes))
-    return added_pairs([same], pairs.sizes, pairs.classes, factor)
 
 
 LIKE = (

@@ -222,7 +222,12 @@ class BranchAndBound:
             if resumed is None:
                 self._search(start)
             else:
-                self._resume(start, resumed)
+                for entry in resumed:
+                    self._queue(entry)
+                self._at_work = None
+                for box in start:
+                    self._keep(box)
+                self._loop()
             self._at_work = None
             self.found.complete = not self._open()
         best = [value for value, _ in self.found.best]
@@ -246,17 +251,6 @@ class BranchAndBound:
         entries = [] if self._at_work is None else [self._at_work]
         entries += [entry for *_, entry in sorted(self._heap)]
         return tuple(entry for entry in entries if entry.bound > self._threshold())
-
-    def _resume(self, start: tuple[Box, ...], resumed: tuple[OpenBox, ...]) -> None:
-        """Continue a search with the boxes (sets of configurations) that an earlier search left
-        unsearched, after trying the configurations in `start`.
-        """
-        for entry in resumed:
-            self._queue(entry)
-        self._at_work = None
-        for box in start:
-            self._keep(box)
-        self._loop()
 
     def _to_the_top(self, box: Box) -> None:
         """Improve a configuration (a box with one candidate an attribute) until no change of one or

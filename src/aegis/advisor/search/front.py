@@ -651,7 +651,16 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
     finer = []
     for index, (variable, domain) in enumerate(zip(problem.variables, box, strict=True)):
         current = domain.bit_length() - 1
-        others = [*next_finer(variable, current), *_hiding_less(variable, current)]
+        # Also masks that hide less and are not nested in it, such as ranges of 7 years instead of 10.
+        nested = variable.finer[current] | variable.coarser[current]
+        hidden = [masking(variable, c) for c in range(len(variable.candidates))]
+        less = [
+            c for c, share in enumerate(hidden) if share < hidden[current] and not nested >> c & 1
+        ]
+        others = [
+            *next_finer(variable, current),
+            *sorted(less, key=lambda c: (-hidden[c], c))[:NEXT],
+        ]
         for candidate in others:
             other = replaced(box, index, 1 << candidate)
             if not clock.allows(searcher.objective.effort(other), times=2):
@@ -671,18 +680,6 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
                 )
             )
     return finer
-
-
-def _hiding_less(variable: Variable, current: int) -> list[int]:
-    """Return the indices of up to 8 candidates that hide less than the candidate at index `current`
-    and are not nested in it, such as ranges of 7 years instead of 10.
-
-    The list starts with the candidate that hides most.
-    """
-    nested = variable.finer[current] | variable.coarser[current]
-    hidden = [masking(variable, c) for c in range(len(variable.candidates))]
-    less = [c for c, share in enumerate(hidden) if share < hidden[current] and not nested >> c & 1]
-    return sorted(less, key=lambda c: (-hidden[c], c))[:NEXT]
 
 
 def _relaxed(

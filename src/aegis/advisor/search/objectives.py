@@ -566,16 +566,9 @@ class Pairwise(OfMeasure):
         if not self._places:
             return 0.0
         self._problem.work.add(self.effort(box))
-        sums, left = self._moved_to(tuple([box[place] for place in self._places]))
-        most = np.maximum.reduceat(np.where(left, sums, _LEAST), self._starts)
-        return float(most.sum()) * self._halves[1]
-
-    def _moved_to(self, box: Box) -> tuple[Ints, Flags]:
-        """Return, for each of M candidates, the sum of its values with its best partner in each
-        attribute of a box, and whether the box has the candidate, both of shape (M,).
-
-        They are computed from those of the last box, and stored.
-        """
+        box = tuple([box[place] for place in self._places])
+        # The sum of each candidate's values with its best partner in each attribute of the box, and
+        # whether the box has the candidate, are computed from those of the last box.
         last, sums, left = self._last
         changed = [i for i, (old, new) in enumerate(zip(last, box, strict=True)) if old != new]
         sums, left = sums.copy(), left.copy()
@@ -587,7 +580,8 @@ class Pairwise(OfMeasure):
             left[start : start + len(self._variables[i].candidates)] = False
             left[[start + at for at in members(box[i])]] = True
         self._last = box, sums, left  # in one assignment, so that an interrupt leaves it whole
-        return sums, left
+        most = np.maximum.reduceat(np.where(left, sums, _LEAST), self._starts)
+        return float(most.sum()) * self._halves[1]
 
     def _best(self, index: int, domain: int) -> Ints:
         """Return the value of each of M candidates with the best partner among some candidates of

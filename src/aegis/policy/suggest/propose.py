@@ -358,17 +358,9 @@ def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[s
             )
             warning = f"{profile.warning}. It {asked}" if profile.warning else asked
             changed[name] = replace(profile, warning=warning)
-    return _without_squares(source, changed)
-
-
-def _without_squares(
-    source: Source, profiles: Mapping[str, ColumnProfile]
-) -> dict[str, ColumnProfile]:
-    """Return the profiles by column, in which squares of quasi-identifiers get the role *ignore*:
-    they are left out of releases, whose readers can compute them from the quasi-identifier.
-    """
-    quasi = [p.facts for p in profiles.values() if p.role is Role.QUASI_IDENTIFIER]
-    squares = find_squares(source, quasi, [*quasi, *_outside(profiles)])
+    # Squares of quasi-identifiers are left out of releases, whose readers can compute them.
+    quasi = [p.facts for p in changed.values() if p.role is Role.QUASI_IDENTIFIER]
+    squares = find_squares(source, quasi, [*quasi, *_outside(changed)])
     return {
         name: _profile(
             profile.facts,
@@ -377,7 +369,7 @@ def _without_squares(
         )
         if name in squares
         else profile
-        for name, profile in profiles.items()
+        for name, profile in changed.items()
     }
 
 

@@ -187,7 +187,12 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
         return f"{often}, as those do who are followed: {_CHECK}"
     if role is not Role.QUASI_IDENTIFIER or not (facts.kind is Kind.TEXT or _has_many_keys(facts)):
         return ""
-    if is_code(facts) or _speaks(facts) or _is_written_date(facts):
+    concept = facts.concept
+    if (
+        is_code(facts)
+        or (concept is not None and concept.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE))
+        or _is_written_date(facts)
+    ):
         return ""
     if (doubt := _doubt(facts)) is not None:
         return f"{doubt}: {_CHECK}"
@@ -233,12 +238,6 @@ def warn_of_label(facts: ColumnFacts) -> str:
             f"numbers of records have. Choose another label unless it is measured"
         )
     return ""
-
-
-def _speaks(facts: ColumnFacts) -> bool:
-    """Return whether a column's name says that it is a quasi-identifier or sensitive."""
-    concept = facts.concept
-    return concept is not None and concept.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE)
 
 
 def _doubt(facts: ColumnFacts) -> str | None:

@@ -266,14 +266,7 @@ def _checked(path: Path, archive: zipfile.ZipFile, key: PublicKey | None) -> Arc
     for name, entry in entries.items():
         if entry.file_size != declared[name]["size"]:
             raise damaged(path, f"member {name!r} has not the size that the manifest declares")
-    _check_size(path, sum(entry.file_size for entry in entries.values()))
-    return Archive(path, manifest.get("summary"), archive, declared)
-
-
-def _check_size(path: Path, total: int) -> None:
-    """Raise `DataError` if a bundle would decompress to more bytes (`total`) than the limit or the
-    free memory.
-    """
+    total = sum(entry.file_size for entry in entries.values())
     size = path.stat().st_size
     if total > MAX_BYTES or total > FREE_BYTES + MAX_RATIO * size:
         most = min(MAX_BYTES, FREE_BYTES + MAX_RATIO * size)
@@ -289,6 +282,7 @@ def _check_size(path: Path, total: int) -> None:
             f"{free:,} are free.",
             hint="Load it on a machine with more memory.",
         )
+    return Archive(path, manifest.get("summary"), archive, declared)
 
 
 def free_memory() -> int | None:

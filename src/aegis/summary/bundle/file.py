@@ -169,14 +169,6 @@ def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None =
                 "together than each part alone.",
                 hint=f"Merge the exact summaries (.aegis), and make the {other} one of the whole.",
             )
-    _refuse_twins(paths)
-    return merge(*(load_bundle(path, verify_key=verify_key) for path in paths))
-
-
-def _refuse_twins(paths: Sequence[str | Path]) -> None:
-    """Raise `PolicyError` if two files hold the same summary, because the rows of this summary
-    would count twice.
-    """
     seen: dict[str, str | Path] = {}
     for path in paths:
         file = Path(path)
@@ -188,3 +180,4 @@ def _refuse_twins(paths: Sequence[str | Path]) -> None:
                 "they are.",
             )
         seen[digest] = path
+    return merge(*(load_bundle(path, verify_key=verify_key) for path in paths))
