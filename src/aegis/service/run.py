@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE, Config
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
+from aegis.files import temporary_folder
 from aegis.service.app import create_app, working
 from aegis.service.catalog import Catalog, UploadLimits
 from aegis.service.metrics import FOLDER
@@ -107,8 +107,8 @@ def _working(settings: ServiceSettings) -> Iterator[None]:
 @contextmanager
 def _counting() -> Iterator[None]:
     """Set up Prometheus so that the processes of this service add up their metrics."""
-    with tempfile.TemporaryDirectory(prefix="aegis-metrics-") as folder:
-        os.environ[FOLDER] = folder
+    with temporary_folder("metrics") as folder:
+        os.environ[FOLDER] = str(folder)
         yield
 
 
