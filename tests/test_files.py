@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aegis.errors import PolicyError
+from aegis.errors import DataError, PolicyError
 from aegis.files import check_output, format_of, leftovers, read_text, replacing, spare_input
 
 HOLDS = """
@@ -121,6 +122,30 @@ def test_one_process_refuses_itself_and_a_lock_that_was_left_is_none(tmp_path: P
         with pytest.raises(PolicyError, match="Another process"), replacing(path):
             pass
     assert path.read_text() == "rows"
+
+
+def test_a_disk_that_becomes_read_only_leaves_no_lock_held(tmp_path: Path, monkeypatch) -> None:
+    """The file is locked until its process ends otherwise, and the error hides its cause."""
+    path = tmp_path / "b.csv"
+
+    def refuse(self: Path, missing_ok: bool = False) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", refuse)
+        with pytest.raises(DataError, match="No space left"), replacing(path):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with replacing(path) as temporary:
+        temporary.write_text("new")
+    assert path.read_text() == "new"
+
+
+def test_a_private_file_is_its_owners_only(tmp_path: Path) -> None:
+    path = tmp_path / "t.aegis"
+    with replacing(path, private=True) as temporary:
+        temporary.write_text("counts")
+        assert temporary.stat().st_mode & 0o777 == 0o600
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_file_that_came_up_meanwhile_is_kept(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import aegis.files
 from aegis.files import (
     abandoned,
     name_for,
@@ -79,6 +81,20 @@ def test_a_command_removes_what_one_before_it_left(tmp_path: Path, left: list[Pa
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     assert [*tmp_path.iterdir()] == [table]
+
+
+def test_every_temporary_folder_is_one_that_a_later_run_removes() -> None:
+    """A folder of another name stays for good where a process is killed, with what is in it."""
+    package = Path(aegis.files.__file__).parent
+    makes = {"TemporaryDirectory", "mkdtemp", "mkstemp", "NamedTemporaryFile"}
+    others = [
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (isinstance(node, ast.Attribute) and node.attr in makes)
+        or (isinstance(node, ast.Name) and node.id in makes)
+    ]
+    assert others == ["files.py"]
 
 
 def test_what_is_temporary_is_not_said_to_be_written(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -281,9 +281,9 @@ def _same_file(path: Path, other: Path) -> bool:
 
 
 @contextmanager
-def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
+def replacing(path: Path, *, force: bool = True, private: bool = False) -> Iterator[Path]:
     """Yield a temporary name next to `path`. If the body of the context succeeds, rename the file
-    to `path`; otherwise remove it.
+    to `path`; otherwise remove it. Only its owner can read a `private` file.
 
     If the process is killed while it writes, the old file stays, and `leftovers` finds the
     temporary file. While the context lasts, no other process can enter the context for the same
@@ -300,6 +300,8 @@ def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
         _refuse_existing(path, force=force)
         temporary = path.with_name(f"{_partial(path)}{os.getpid()}.partial{format_of(path)}")
         try:
+            if private:
+                os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY, 0o600))
             yield temporary
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
@@ -309,7 +311,7 @@ def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
         except OSError as error:
             raise _unwritable(path, error) from error
         finally:
-            with deferring():
+            with deferring(), suppress(OSError):  # if the disk is read-only by now, it stays
                 temporary.unlink(missing_ok=True)
 
 
@@ -330,7 +332,8 @@ def alone(path: Path) -> Iterator[None]:
         yield
     finally:
         with deferring():
-            lock.unlink(missing_ok=True)  # before it is let go: who waits looks whether it is there
+            with suppress(OSError):  # a read-only disk keeps it, and nobody holds it
+                lock.unlink(missing_ok=True)  # first: who waits looks whether it is there
             os.close(held)
 
 

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from unittest import mock
 from urllib.parse import urlsplit
@@ -23,6 +23,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from aegis.cli.main import run
 from aegis.errors import EngineError, PolicyError
 from aegis.service.agent import Heartbeat
+from aegis.service.api import work
 from aegis.service.catalog import Catalog, NotSignedIn, accounts, flow, limited
 from aegis.service.catalog.database import Database
 from aegis.service.catalog.errors import CatalogError, TooOften
@@ -284,6 +285,32 @@ def test_a_job_is_followed_only_as_long_as_its_follower_may(place, job):
         with place.catalog.database.writing() as session:
             session.get(Job, job).progress = {"step": "not for who has left"}
         assert "not for who has left" not in "".join(lines)
+
+
+def test_many_streams_keep_no_other_call_waiting(place, job):
+    """Each looked after its job in one of the threads that answer calls: with 450, /health took seconds."""
+    over, looking = threading.Event(), threading.Semaphore(0)
+
+    def look(call: object, job_id: str) -> dict[str, str]:
+        looking.release()
+        over.wait(120)
+        return {"state": "done"}
+
+    where = urlsplit(place.url)
+    asked = (
+        f"GET /api/v1/jobs/{job}/events HTTP/1.1\r\nHost: {where.hostname}\r\n"
+        f"Authorization: Bearer {place.tokens['paula']}\r\n\r\n"
+    )
+    with ExitStack() as streams, mock.patch.multiple(work, _seen_still=look, _PAUSE=0.01):
+        streams.callback(over.set)
+        for _ in range(60):  # threads that answer calls: 40
+            stream = socket.create_connection((where.hostname, where.port), timeout=20)
+            streams.enter_context(stream).sendall(asked.encode())
+            while b"running" not in stream.recv(4096):
+                continue
+        assert looking.acquire(timeout=30)
+        time.sleep(0.3)  # until the others look, too
+        assert httpx.get(f"{place.url}/api/v1/health", timeout=10).status_code == 200
 
 
 def test_a_page_says_that_the_database_is_away(place):

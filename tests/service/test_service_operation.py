@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import threading
 from contextlib import contextmanager
@@ -129,6 +130,18 @@ def test_files_of_a_catalog_are_its_owners_alone(place):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
     assert stat.S_IMODE((place.folder / "objects").stat().st_mode) == 0o700
     assert list((place.folder / "objects").rglob("*"))
+
+
+def test_what_was_answered_is_on_the_disk(place, monkeypatch):
+    """A power failure otherwise takes the newest requests, spends and entries of the log back, and
+    leaves releases without their files.
+    """
+    written = []
+    monkeypatch.setattr(os, "fsync", lambda file: written.append(os.fstat(file).st_ino))
+    key, _ = place.catalog.objects.put("releases", b"masked")
+    assert (place.folder / "objects" / key).stat().st_ino in written
+    with place.catalog.database.engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
 
 
 def test_the_file_of_a_release_that_is_over_goes_and_its_certificate_stays(place):

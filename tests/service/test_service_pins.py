@@ -348,6 +348,35 @@ def test_a_release_under_a_larger_k_does_not_stop_later_ones(scene):
     assert "joint_smallest_class" in answer
 
 
+@pytest.mark.parametrize("sent", [False, True])
+def test_a_release_that_an_earlier_version_listed_is_checked_by_its_certificate(
+    scene, monkeypatch, sent
+):
+    """Earlier versions recorded no suppressed rows and no rule: without the certificate, the agent
+    would take a release under a smaller k for one under the present rule.
+    """
+    few_men(scene)
+    recorded = agent_book.AgentBook.list_release
+
+    def as_before(book, source, key, floor, detail, made):
+        recorded(book, source, key, floor, {k: detail[k] for k in ("request", "masks")}, made)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(agent_book.AgentBook, "list_release", as_before)
+        certificate = release_fine(scene, POLICY)
+    strict = POLICY.replace("k: 3", "k: 5")
+    (scene.folder / "policy.yaml").write_text(strict)
+    asked = {"certificates": [certificate] if sent else [], "policy": strict}
+    scene.fake.serve("check", configurations=[GOOD], may_search=True, **asked)
+    said = []
+    agent = Agent(AgentSettings.load(scene.file, "t"), say=said.append)
+    with agent.client:
+        assert agent.once()
+    assert len(scene.fake.answered("/checked")) == 1, scene.fake.answered("/checked")[-1]
+    words = "made under another rule" if sent else "the service did not send its certificate"
+    assert any(words in line for line in said), said
+
+
 def test_budgets_hold_whatever_the_catalog_forgets(scene):
     for epsilon in (0.6, 0.6):
         scene.fake.serve("summarize", protect="noise", epsilon=epsilon, delta=1e-6)

@@ -362,14 +362,16 @@ def _unchanged(value: T) -> T:
     return value
 
 
-def coarse(score: float, rows: int, shown: float | None = None) -> float:
+def coarse(score: float, rows: int, shown: float | None = None, *, in_units: bool = False) -> float:
     """Return a score of the unmasked table with so few digits that readers learn little from it
     about a value that the release hides.
 
     One row changes a score by about one part in `rows`, the number of rows of the table. If a
     certificate stated all digits, a reader could compute the score of each guess of a hidden value
     or of a suppressed row, and compare. The result has two significant digits for tables below
-    3,000 rows, and one more for each ten times as many rows. Of 144 guesses of a suppressed row, 6
+    3,000 rows, and one more for each ten times as many rows. Scores below 0.1 have as many decimal
+    places as larger scores, because one row changes them as much; errors in the units of a label
+    (`in_units`) have as many significant digits. Of 144 guesses of a suppressed row, 6
     to 60 then fitted a table of 60 rows, and 45 to 132 a table of 300 rows (decision 0126).
 
     `shown` is the score of the release. If both scores are equal, the release tells the score
@@ -380,12 +382,15 @@ def coarse(score: float, rows: int, shown: float | None = None) -> float:
     >>> from aegis.advisor.scores import coarse
     >>> coarse(0.6167832, 300), coarse(0.9168765, 32561), coarse(0.6167832, 300, 0.6167832)
     (0.62, 0.9169, 0.6167832)
+    >>> coarse(0.0167832, 300), coarse(0.0167832, 300, in_units=True)
+    (0.02, 0.017)
     """
     if shown is not None and math.isclose(score, shown, rel_tol=1e-9):
         return score
     if not math.isfinite(score) or score == 0:
         return score
-    return round(score, coarse_digits(rows) - 1 - math.floor(math.log10(abs(score))))
+    size = math.floor(math.log10(abs(score)))
+    return round(score, coarse_digits(rows) - 1 - (size if in_units else max(size, -1)))
 
 
 def coarse_digits(rows: int) -> int:

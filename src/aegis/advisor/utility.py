@@ -415,7 +415,9 @@ class UtilityFigure:
         rmse = number["deviation"] * math.sqrt(max(1 - self.value, 0.0))
         errors = NumberErrors(
             rmse=rmse,
-            reference_rmse=unmasked if table_rows is None else coarse(unmasked, table_rows, rmse),
+            reference_rmse=unmasked
+            if table_rows is None
+            else coarse(unmasked, table_rows, rmse, in_units=True),
             one_row=number.get("one_row"),
             table_rows=table_rows,
         )

@@ -13,14 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree import ElementTree
 from zipfile import BadZipFile, ZipFile
 
 from aegis.arx.terms import SEARCHED, demand, quality_model, sampled
 from aegis.errors import DataError, PolicyError
-from aegis.files import replacing
+from aegis.files import replacing, temporary_folder
 from aegis.policy.load import load_policy, write_mapping
 
 VOCABULARIES = ("2.0",)
@@ -162,9 +161,9 @@ class _Project:
         contents |= {"policy.yaml": text.encode(), **hierarchies}
         if folder.exists() and not folder.is_dir():
             raise PolicyError(f"{folder} is not a folder.", hint="Name one to write into.")
-        with TemporaryDirectory() as scratch:  # so that nothing is left of what is refused
-            _put(Path(scratch), {"policy.yaml": text.encode(), **hierarchies})
-            load_policy(Path(scratch) / "policy.yaml")
+        with temporary_folder("import") as scratch:  # so that nothing is left of what is refused
+            _put(scratch, {"policy.yaml": text.encode(), **hierarchies})
+            load_policy(scratch / "policy.yaml")
         _put(folder, contents)
         main = [folder / "data.csv", folder / "policy.yaml"]
         return ImportedProject(

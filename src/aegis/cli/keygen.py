@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -42,11 +41,9 @@ def command(
     private, public = (name.with_name(name.name + ending) for ending in (PRIVATE, PUBLIC))
     check_outputs([(private, None), (public, None)], force=force)
     keys = make_keys()
-    for path, key, mode in ((private, keys[0], 0o600), (public, keys[1], 0o644)):
-        with replacing(path) as temporary:
-            place = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-            with os.fdopen(place, "wb") as file:
-                file.write(key)
+    for path, key in ((private, keys[0]), (public, keys[1])):
+        with replacing(path, private=path == private) as temporary:
+            temporary.write_bytes(key)
     shell = Output(quiet=quiet)
     shell.say(*written([private, public]))
     words = ("sign a summary", "summarize", "TABLE")

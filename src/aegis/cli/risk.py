@@ -198,7 +198,7 @@ def _write(measured: RecordRisk, path: Path) -> None:
 
     from aegis.files import replacing
 
-    with replacing(path) as temporary:
+    with replacing(path, private=True) as temporary:
         if path.suffix.lower() == ".parquet":
             parquet.write_table(measured.records(), temporary)
         else:

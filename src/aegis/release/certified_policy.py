@@ -184,7 +184,7 @@ def _utility_differs(
             if alike(stated, measured):
                 continue
             if key in ("reference", "reference_rmse") and is_number(stated):
-                stated = coarse(float(stated), rows)
+                stated = coarse(float(stated), rows, in_units=key == "reference_rmse")
             elif key == "columns" and isinstance(stated, Mapping) and stated_roles(stated):
                 stated = {name: _with_fewer_digits(own, rows) for name, own in stated.items()}
             elif key == "kept" and exact:

@@ -19,6 +19,7 @@ Choose the configuration and the masks of a release.
 from __future__ import annotations
 
 import json
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -622,6 +623,8 @@ class KeptWeight:
         Column of the weights in the input; the release does not contain it.
     total, released
         Sum of the weights of all rows, and sum of the weights of the released rows.
+    heaviest
+        The largest weight of a row.
     expected
         Expected number of people whom an attacker finds by trying all released records. None if
         weights are not numbers of people, or if the quasi-identifiers are not read.
@@ -633,6 +636,7 @@ class KeptWeight:
     column: str
     total: float
     released: float
+    heaviest: float
     expected: float | None = None
     largest: float | None = None
 
@@ -647,15 +651,19 @@ class KeptWeight:
         return json_fields(self, "column", "total", "released", "suppressed_share", *figures)
 
     def stated(self) -> dict[str, Any]:
-        """Return the figures as a certificate states them: to three digits, and the share to 0.001.
-        The exact sums of all and of the released rows would reveal the weight of a suppressed row.
+        """Return the figures as a certificate states them. Sums are rounded to a power of ten that
+        no weight exceeds, because exact sums would reveal the weight of a suppressed row.
         """
-        shown = self.to_dict()
-        shown |= {
-            key: None if shown[key] is None else float(f"{shown[key]:.3g}")
-            for key in ("total", "released", "expected_found", "largest_chance")
+        step = 10.0 ** math.ceil(math.log10(self.heaviest)) if self.heaviest > 0 else 1.0
+        total, released = (
+            float(f"{round(x / step) * step:.12g}") for x in (self.total, self.released)
+        )
+        shown = replace(self, total=total, released=released).to_dict()
+        return shown | {
+            key: None if value is None else float(f"{value:.3g}")
+            for key, value in shown.items()
+            if key not in ("column", "total", "released")
         }
-        return shown | {"suppressed_share": round(self.suppressed_share, 3)}
 
 
 def not_released(weight: str) -> str:
@@ -681,7 +689,11 @@ def kept_weight(source: Source, rows: Source, column: str, quasi: Sequence[str])
         Columns of the release that form its classes.
     """
     weights = source.table[column]
-    whole = source.collect(source.table.aggregate(total=weights.sum().cast("float64")))
+    whole = source.collect(
+        source.table.aggregate(
+            total=weights.sum().cast("float64"), heaviest=weights.max().cast("float64")
+        )
+    )
     own = rows.table[WEIGHT]
     left = rows.collect(
         rows.table.aggregate(
@@ -691,9 +703,10 @@ def kept_weight(source: Source, rows: Source, column: str, quasi: Sequence[str])
         )
     )
     total, released = (float(of["total"][0].as_py() or 0.0) for of in (whole, left))
+    heaviest = float(whole["heaviest"][0].as_py() or 0.0)
     count, least = int(left["rows"][0].as_py()), float(left["least"][0].as_py() or 0.0)
     # People are counted where each record stands for at least itself.
     if not quasi or not 0 < count <= MOST_ROWS or least < 1 or not rows.engine.in_process:
-        return KeptWeight(column, total, released)
+        return KeptWeight(column, total, released, heaviest)
     risk = record_risk(rows, quasi_identifiers=tuple(quasi), weight=WEIGHT)
-    return KeptWeight(column, total, released, risk.expected, float(risk.risks.max()))
+    return KeptWeight(column, total, released, heaviest, risk.expected, float(risk.risks.max()))

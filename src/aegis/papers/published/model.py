@@ -12,7 +12,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ import pyarrow as pa
 
 from aegis.arrays import Ints
 from aegis.errors import AegisError, DataError
-from aegis.files import check_output, replacing
+from aegis.files import check_output, replacing, temporary_folder
 from aegis.masks.categories import text_of
 from aegis.papers.reconstruction import MaskedJoint
 from aegis.policy import Terms, read_mapping
@@ -151,9 +150,9 @@ def save_published(published: Published, path: str | Path, *, force: bool = Fals
     target = Path(path)
     check_output(target, force=force, formats=(EXTENSION,))
     members: dict[str, bytes] = {}
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder("published") as folder:
         for number, summary in enumerate(published.tables.values()):
-            file = Path(folder, f"{number}.aegis")
+            file = folder / f"{number}.aegis"
             save_bundle(summary, file)
             members[file.name] = file.read_bytes()
     contents = {
@@ -205,12 +204,12 @@ def _read(source: Path, archive: zipfile.ZipFile) -> Published:
     if contents.get("format") != FORMAT or contents.get("version") != VERSION:
         raise ValueError(f"format {contents.get('format')!r}, version {contents.get('version')!r}")
     tables = {}
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder("published") as folder:
         for number, (name, said) in enumerate(contents["tables"].items()):
             data = archive.read(said["member"])
             if hashlib.sha256(data).hexdigest() != said["sha256"]:
                 raise ValueError(f"the digest of {name} does not fit")
-            file = Path(folder, f"{number}.aegis")
+            file = folder / f"{number}.aegis"
             file.write_bytes(data)
             try:
                 tables[str(name)] = load_bundle(file)
@@ -284,8 +283,8 @@ def write_histograms(histograms: Mapping[str, Mapping[str, int]], folder: str | 
     for name in histograms:
         if not name or "\0" in name or Path(name).name != name:
             raise DataError(f"No file can be named {name!r}.", hint="Write JSON instead.")
-    with tempfile.TemporaryDirectory(dir=target.parent) as made:
-        whole = Path(made, "histograms")
+    with temporary_folder("histograms", target.parent) as made:
+        whole = made / "histograms"
         whole.mkdir()
         for name, rows in histograms.items():
             with Path(whole, f"{name}.csv").open("w", newline="", encoding="utf-8") as file:

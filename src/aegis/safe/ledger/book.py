@@ -10,9 +10,10 @@ more than was paid for.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -90,6 +91,8 @@ class Ledger:
                 raise PolicyError(
                     f"Cannot make {self.path}: its folder does not exist.", hint="Create it first."
                 )
+            with suppress(OSError):  # SQLite says why there can be no file
+                os.close(os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600))
         with self._writing(fresh=create):
             pass
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Annotated, Any, TypeVar
 
+from anyio.to_thread import run_sync
 from fastapi import Depends, UploadFile
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response, StreamingResponse
@@ -202,7 +203,7 @@ def events(job_id: str, call: CallOf) -> Response:
 
 
 async def _following(call: Call, job_id: str, shown: dict[str, Any]) -> AsyncIterator[str]:
-    last = None
+    last, following = None, call.request.app.state.following
     for _ in range(_FOLLOWED):
         if shown != last:
             yield f"data: {json.dumps(shown)}\n\n"
@@ -211,7 +212,7 @@ async def _following(call: Call, job_id: str, shown: dict[str, Any]) -> AsyncIte
             return
         await asyncio.sleep(_PAUSE)
         try:
-            shown = await run_in_threadpool(_seen_still, call, job_id)
+            shown = await run_sync(_seen_still, call, job_id, limiter=following)
         except CatalogError:  # the session has ended, or the right to see the job
             return
 

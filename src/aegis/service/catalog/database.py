@@ -159,10 +159,12 @@ def _make_private(path: str | None) -> None:
 
 
 def _prepare_sqlite(connection: Any, record: object) -> None:  # noqa: ARG001 - SQLAlchemy's form
-    """Set up an SQLite connection for several processes and for explicit transactions."""
+    """Set up an SQLite connection for several processes, for explicit transactions, and so that what
+    was answered survives a power failure.
+    """
     connection.isolation_level = None
     cursor = connection.cursor()
-    for setting in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+    for setting in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {setting}")
     cursor.close()
 

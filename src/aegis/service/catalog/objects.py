@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
@@ -60,7 +61,7 @@ class Objects:
         try:
             obstore.put(self._store, key, content)
             if self._folder is not None:
-                (self._folder / key).chmod(_PRIVATE)
+                _keep(self._folder / key)
         except Exception as error:
             raise EngineError(
                 f"The store of files did not take the file: {type(error).__name__}.",
@@ -104,6 +105,13 @@ class Objects:
         """Delete a file, if it exists."""
         with suppress(NotThere), _reading():
             obstore.delete(self._store, key)
+
+
+def _keep(path: Path) -> None:
+    """Make a file readable for its owner only, and make sure that it survives a power failure."""
+    path.chmod(_PRIVATE)
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
 
 
 def _pieces(opened: Any) -> Iterator[bytes]:

@@ -7,16 +7,14 @@ an answer is about the requested configuration.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aegis.errors import AegisError
-from aegis.files import SILENT, Progress
+from aegis.files import SILENT, Progress, temporary_folder
 from aegis.masks import Mask
 from aegis.masks.base import Kind
 from aegis.policy import Policy, Role, policy_digest
@@ -76,8 +74,8 @@ def verify_file(masked: MaskedFile, *, progress: Progress = SILENT) -> list[str]
     configuration = configuration_of(masked.configuration, policy)
     kinds = {name: Kind(kind) for name, kind in masked.kinds.items()}
     step = progress.step("Holding the file against what was approved")
-    with step, tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"masked{masked.suffix}"
+    with step, temporary_folder("check") as folder:
+        path = folder / f"masked{masked.suffix}"
         path.write_bytes(masked.content)
         try:
             # First, because a file of a few MB can hold a billion rows.

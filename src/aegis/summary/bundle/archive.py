@@ -138,7 +138,7 @@ def write_archive(
             f"{MAX_MANIFEST:,} of them.",
             hint="Give fewer or shorter masks.",
         )
-    with replacing(path) as temporary:
+    with replacing(path, private=True) as temporary:  # exact counts are nearly rows
         _write(temporary, {MANIFEST: text, **members}, zipfile.ZIP_DEFLATED)
         if total > FREE_BYTES + MAX_RATIO * temporary.stat().st_size:
             # Nearly nothing but zeros: compressed, it would be taken for a bomb.
