@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 import typer
 from hypothesis import HealthCheck, settings
+from ibis.backends.sql import SQLBackend
 
 from aegis.advisor.search import problem
 from aegis.cli import main
@@ -23,6 +24,7 @@ from aegis.masks import Mask, grouping
 from aegis.sources import embedded
 from aegis.summary import builder
 from postgres_server import Server, server
+from queries_written import renamed, shape, use_threads
 
 settings.register_profile(
     "aegis",
@@ -145,6 +147,44 @@ def values_masked_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "_masked", once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread_of_duckdb() -> None:
+    """Answer queries on one thread: for the small tables of the tests, two take twice the processor time.
+
+    Tests of engines use all threads, and so do commands in processes of their own.
+    """
+    use_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def queries_written_once() -> Iterator[None]:
+    """Write the SQL of equal queries to DuckDB once: Ibis takes as long for that as most answers take.
+
+    Tests of masks and of engines write each time.
+    """
+    write = SQLBackend.compile
+    known: dict[Any, tuple[str, tuple[str, ...]]] = {}
+
+    def once(self: Any, query: Any, /, **options: Any) -> str:
+        here = os.environ.get("PYTEST_CURRENT_TEST", "")
+        asked = any(option is not None for option in options.values())
+        if asked or self.name != "duckdb" or here.startswith(ASK_EACH_TIME):
+            return write(self, query, **options)
+        told, names = shape(query.op())
+        try:
+            sql, before = known[told]
+        except TypeError:  # an operation that holds what has no hash
+            return write(self, query)
+        except KeyError:
+            known[told] = write(self, query), names
+            return known[told][0]
+        return renamed(sql, before, names)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SQLBackend, "compile", once)
         yield
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from postgres_server import Server, server
+from queries_written import use_threads
 
 JAVA = (
     "-Xms1g -Xmn600m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m "
@@ -16,6 +17,14 @@ JAVA = (
 )
 """Options of a Java that lives for a minute: what it compiles best, and what it checks of the classes of
 libraries, pay off after that; with room for what is new, it collects garbage seldom."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def all_threads_of_duckdb() -> Iterator[None]:
+    """Answer queries on as many threads as DuckDB uses by itself."""
+    use_threads(None)
+    yield
+    use_threads(1)
 
 
 @pytest.fixture

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -97,13 +99,19 @@ def output_of(code: str, *words: object) -> str:
 
 
 SPILLING = """
-import sys
+import contextlib, io, json, sys
 from aegis.cli.main import run
 from aegis.sources import embedded, limit_memory
-limit_memory(sys.argv[1])
-embedded().raw_sql(f"SET max_temp_directory_size = '{sys.argv[2]}'")
-sys.stderr = sys.stdout
-print(run(sys.argv[3:]))
+memory, disk, commands = sys.argv[1:]
+limit_memory(memory)
+embedded().raw_sql(f"SET max_temp_directory_size = '{disk}'")
+told = []
+for words in json.loads(commands):
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        code = run(words)
+    told.append((" ".join(said.getvalue().split()), code))
+print(json.dumps(told))
 """
 
 
@@ -130,6 +138,12 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def spilling(memory: str, disk: str, *commands: Sequence[object]) -> list[tuple[str, int]]:
+    """Return what commands say in one process of little memory, and their exit codes."""
+    words = json.dumps(commands, default=str)
+    return [(said, code) for said, code in json.loads(output_of(SPILLING, memory, disk, words))]
+
+
 def command(name: str, large: Path, folder: Path) -> list[object]:
     words = [name, large / "t.parquet", "-p", large / "p.yaml", "-q"]
     outputs = {
@@ -141,28 +155,27 @@ def command(name: str, large: Path, folder: Path) -> list[object]:
     return [*words, *outputs[name]]
 
 
-@pytest.mark.parametrize("name", ["summarize", "advise", "apply", "audit"])
-def test_a_disk_that_fills_up_with_temporary_files_is_said(
-    name: str, large: Path, tmp_path: Path
-) -> None:
-    said = output_of(SPILLING, "64MiB", "1MiB", *command(name, large, tmp_path))
-    said, code = " ".join(said.split()).rsplit(" ", 1)
-    assert code == "2"
-    assert said.count("Error: ") == 1
-    assert f"The disk is full: no space is left in {tempfile.gettempdir()} for the temp" in said
-    assert "TMPDIR" in said
+def test_a_disk_that_fills_up_with_temporary_files_is_said(large: Path, tmp_path: Path) -> None:
+    names = ("summarize", "advise", "apply", "audit")
+    told = spilling("64MiB", "1MiB", *(command(name, large, tmp_path) for name in names))
+    for name, (said, code) in zip(names, told, strict=True):
+        assert code == 2, name
+        assert said.count("Error: ") == 1, name
+        full = f"The disk is full: no space is left in {tempfile.gettempdir()} for the temp"
+        assert full in said, name
+        assert "TMPDIR" in said, name
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_memory_that_is_said_to_be_needed_is_enough(large: Path, tmp_path: Path) -> None:
     given = command("apply", large, tmp_path)
-    said = " ".join(output_of(SPILLING, "64MiB", "9GB", *given).split())
-    assert said.endswith(" 2")
+    [(said, code)] = spilling("64MiB", "9GB", given)
+    assert code == 2
     found = re.search(r"Give --memory-limit (\d+MB), .* needs about (\d+) MB", said)
     assert found is not None
     assert found[1] == f"{found[2]}MB"
     assert list(tmp_path.iterdir()) == []
-    assert output_of(SPILLING, found[1], "9GB", *given).endswith("0\n")
+    assert [code for _, code in spilling(found[1], "9GB", given)] == [0]
     assert open_table(tmp_path / "m.parquet").rows == 700_000
 
 
