@@ -16,6 +16,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "t-closeness 0.2, equal": {"t_closeness": {"t": 0.2, "distance": "equal"}},
     "t-closeness 0.2, hierarchical": {"t_closeness": {"t": 0.2, "distance": "hierarchical"}},
     "t-closeness 0.2, ordered": {"t_closeness": {"t": 0.2, "distance": "ordered"}},
+    "entropy 3-diversity": {"l_diversity": {"kind": "entropy", "l": 3}},
     "basic beta-likeness 2": {"beta_likeness": {"beta": 2, "kind": "basic"}},
     "enhanced beta-likeness 2": {"beta_likeness": {"beta": 2, "kind": "enhanced"}},
 }

@@ -14,6 +14,7 @@ import pytest
 from advisor_support import RULES
 from aegis.advisor import PrivacyPlan, Scorer
 from aegis.advisor.search import Searcher
+from aegis.advisor.search import feasibility as checks
 from aegis.advisor.search import problem as clock
 from aegis.advisor.search.branch import BranchAndBound, Found
 from aegis.advisor.search.feasibility import InEngine, InMemory
@@ -115,6 +116,27 @@ def test_a_search_reports_each_class_count_that_was_checked(
         assert figures.work.checked == len(counted)
         seen.update(counted, parts)
     assert {"_classes", "_judged", "possible_in_parts"} <= seen
+
+
+def test_parts_of_classes_that_exclude_too_few_boxes_are_looked_at_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counting(monkeypatch, Judge, "possible_in_parts", looks := [])
+    limits = {"once": (0, 2.0), "twice": (2, 2.0), "always": (0, 0.0)}
+    most = dict.fromkeys(limits, 0)
+    for rule in rules():
+        best = set()
+        for name, (tried, worth) in limits.items():
+            monkeypatch.setattr(checks, "_TRIED", tried)
+            monkeypatch.setattr(checks, "_WORTH", worth)
+            looks.clear()
+            found, figures = fresh("plain", "nu-entropy", rule).run(rule, top=1, time_limit=None)
+            assert figures.optimal
+            best.add(round(found.best[0][0], 9) if found.best else None)
+            most[name] = max(most[name], len(looks))
+        assert len(best) == 1
+    assert (most["once"], most["twice"]) == (1, 2)
+    assert most["always"] > 2
 
 
 @pytest.mark.parametrize("rows", [0.0, 0.2])

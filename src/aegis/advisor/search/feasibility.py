@@ -34,6 +34,9 @@ from aegis.summary import Candidate, FrequencyTable
 
 _PARTS = 1 << 18
 """Classes at the finest masks of a box up to which they are looked at as parts of coarser ones."""
+_TRIED, _WORTH = 32, 0.25
+"""Share of the boxes that parts of classes must exclude after so many were tried, or else they are no
+longer looked at: a look then costs more than the boxes that it saves (`benchmarks.searches`)."""
 _LOOK, _PER_CELL, _QUERY = 1e-4, 5e-9, 0.1
 """The work of counting classes in memory, of each cell in this count, and of a query."""
 _FILTERED = 256
@@ -98,6 +101,7 @@ class InMemory:
         self.rule = prunable(plan.rule)
         self.room = plan.rule.allowed_rows(frequency.rows)
         self._passed: dict[Hashable, bool] = {}
+        self._tried_in_parts = self._excluded_in_parts = 0
         self._corner: tuple[Box, list[int]] = (), []
         self._places = {v.name: i for i, v in enumerate(problem.variables)}
         self._by_person = frequency.persons is not None
@@ -192,9 +196,15 @@ class InMemory:
             key = key, *(box[place] for place in self._protected)
         if key not in self._passed:
             self._passed[key] = self._meets(box, rule, instead, masks)
-        if masks is None or not self._passed[key] or not self._judge.bounds_parts:
+        if masks is None or not self._passed[key] or not self._parts_exclude:
             return self._passed[key]
         return self._passes_in_parts(key, box, instead, masks)
+
+    @property
+    def _parts_exclude(self) -> bool:
+        """Whether parts of classes have excluded enough of the boxes for which they were tried."""
+        tried, excluded = self._tried_in_parts, self._excluded_in_parts
+        return self._judge.bounds_parts and (tried < _TRIED or excluded >= _WORTH * tried)
 
     def _passes_in_parts(
         self,
@@ -224,6 +234,8 @@ class InMemory:
             ids, space = self._classes(box, instead)
             parts = self._tables.parts(inner)
             self._passed[key] = self._judge.possible_in_parts(*dense(ids, space), parts, masks)
+            self._tried_in_parts += 1
+            self._excluded_in_parts += not self._passed[key]
         return self._passed[key]
 
     def _meets(
