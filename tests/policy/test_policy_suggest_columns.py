@@ -65,6 +65,26 @@ def test_a_csv_file_with_a_column_that_is_empty_throughout(tmp_path: Path) -> No
     assert proposed.policy.attributes["note"].role is Role.IGNORE
 
 
+def test_shares_of_groups_are_no_trait_and_dates_in_digits_are_dates() -> None:
+    rows = 400
+    table = pa.table(
+        {
+            "share_white": [(i * 37 % 997) / 10 for i in range(rows)],
+            "share_hispanic": [(i * 41 % 991) / 10 for i in range(rows)],
+            "hispanic": [i % 2 for i in range(rows)],
+            "sighting date": [10062018 + i * i % 19 * 10000 for i in range(rows)],
+            "y": [i % 3 == 0 for i in range(rows)],
+        }
+    )
+    roles = {n: a.role for n, a in init_policy(table, label="y").policy.attributes.items()}
+    assert roles == {
+        "share_white": Role.FEATURE,
+        "share_hispanic": Role.FEATURE,
+        "hispanic": Role.QUASI_IDENTIFIER,
+        "sighting date": Role.QUASI_IDENTIFIER,
+    }
+
+
 def test_unknown_among_numbers_is_null(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text(
