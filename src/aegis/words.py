@@ -13,6 +13,8 @@ from typing import Any
 
 _DIGITS = 15
 """Digits of the largest number that anybody reads."""
+MOST_CHARACTERS = 40
+"""Largest number of characters of a column's name in a list on the screen."""
 MOST_NAMED = 12
 """Largest number of names in one line of output."""
 _MOST_SHOWN = 120
@@ -109,6 +111,19 @@ def joined(names: Iterable[str], most: int | None = None) -> str:
     if most is not None and len(others) >= most:
         others, last = others[:most], f"{len(others) + 1 - most:,} more"
     return f"{', '.join(others)} and {last}" if others else last
+
+
+def cut(name: str, most: int = MOST_CHARACTERS) -> str:
+    """Return a name with at most `most` characters. A longer one, such as a question of a survey, ends
+    with "...".
+
+    Examples
+    --------
+    >>> from aegis.words import cut
+    >>> cut("age"), cut("How old are you?", 10)
+    ('age', 'How old...')
+    """
+    return name if len(name) <= most else name[: most - 3].rstrip() + "..."
 
 
 def short(value: float) -> str:

@@ -188,6 +188,9 @@ def test_words_show_one_digit_of_the_error_and_say_where_the_table_is_too_small(
     assert small.expected([7, 3]).endswith(
         ", give or take 0.12: the table is too small to distinguish masks"
     )
+    assert small.detail == (  # as `apply` and the certificate's page state it
+        "held-out-auc 0.53 of 0.55 unmasked: the table is too small to distinguish masks"
+    )
     above = UtilityFigure("held-out-auc", 0.93, 0.92)
     assert above.expected([7, 3]) == (
         "Models are expected to reach AUC 0.93 of 0.92 unmasked: better, because models learn better "

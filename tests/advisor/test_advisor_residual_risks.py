@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import aegis
 from aegis.advisor.advise import outside_of_release
-from aegis.advisor.label_leaks import label_share
+from aegis.advisor.label_leaks import label_share, leak_sentences
 from aegis.advisor.released import ReleasedRows
 from aegis.errors import PolicyError
 from aegis.policy.load import policy_mapping
@@ -402,3 +402,11 @@ def test_a_sentence_on_a_masked_column_does_not_contradict_itself() -> None:
     assert "a guess" not in told[0]
     assert "right in 80 % of the released rows, and without it in 50 %. It is the label" in told[1]
     assert "--leave-out" not in told[1]
+
+
+def test_columns_that_explain_the_whole_label_are_not_said_to_explain_more() -> None:
+    both = leak_sentences({"a": 1.0, "b": 1.0}, "y")[0]
+    assert both.startswith("The columns a and b each alone explain all of y: ")
+    assert "explains all of y: " in leak_sentences({"a": 1.0}, "y")[0]
+    assert "explain > 99 % of y: " in leak_sentences({"a": 1.0, "b": 0.9999}, "y")[0]
+    assert "explain 90 % or more of y: " in leak_sentences({"a": 1.0, "b": 0.9}, "y")[0]

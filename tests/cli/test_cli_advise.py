@@ -8,11 +8,23 @@ import re
 
 from cli_support import plain
 
+from aegis.words import cut
+
 
 def test_a_search_says_how_many_combinations_it_went_through(shell):
     words = ("advise", "table.csv", "-p", "policy.yaml", "--search", "--top", "2")
     shown = plain(shell(*words).out)
     assert "Searched 16 combinations of masks; the best 2 that meet the rule are listed" in shown
+
+
+def test_masks_of_columns_with_long_names_are_shown(shell, folder):
+    """Names as long as questions of a survey left no room for the masks."""
+    name = "Please say in which of these postal areas you have lived for most of the last year"
+    for file in ("table.csv", "policy.yaml"):
+        text = re.sub(r"\bzip\b", name, (folder / file).read_text(), count=1)
+        (folder / f"long_{file}").write_text(text)
+    shown = plain(shell("advise", "long_table.csv", "-p", "long_policy.yaml").out)
+    assert f" {cut(name)} blur(keep=3) " in shown
 
 
 def test_a_single_combination_is_not_called_the_best_of_many(shell, folder):

@@ -65,6 +65,40 @@ def test_a_csv_file_with_a_column_that_is_empty_throughout(tmp_path: Path) -> No
     assert proposed.policy.attributes["note"].role is Role.IGNORE
 
 
+def test_shares_of_groups_are_no_trait_and_dates_in_digits_are_dates() -> None:
+    rows = 400
+    table = pa.table(
+        {
+            "share_white": [(i * 37 % 997) / 10 for i in range(rows)],
+            "share_hispanic": [(i * 41 % 991) / 10 for i in range(rows)],
+            "hispanic": [i % 2 for i in range(rows)],
+            "sighting date": [10062018 + i * i % 19 * 10000 for i in range(rows)],
+            "y": [i % 3 == 0 for i in range(rows)],
+        }
+    )
+    roles = {n: a.role for n, a in init_policy(table, label="y").policy.attributes.items()}
+    assert roles == {
+        "share_white": Role.FEATURE,
+        "share_hispanic": Role.FEATURE,
+        "hispanic": Role.QUASI_IDENTIFIER,
+        "sighting date": Role.QUASI_IDENTIFIER,
+    }
+
+
+def test_unknown_among_numbers_is_null(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text(
+        "age,y\n" + "".join(f"{20 + i % 50 if i % 25 else 'Unknown'},{i % 2}\n" for i in range(100))
+    )
+    source = open_proposing(path)
+    assert source.reading is not None
+    assert source.reading.null == ("Unknown",)
+    (age,) = (
+        a for a in init_policy(source, label="y").policy.attributes.values() if a.name == "age"
+    )
+    assert {"bucketize": {"width": 5}} in [mask.spec() for mask in age.masks]
+
+
 def test_awkward_numbers() -> None:
     rows = 120
     table = pa.table(
@@ -357,6 +391,8 @@ def test_many_numbers_are_a_number_to_predict_and_few_are_asked_about() -> None:
     assert "# ASK: are these 6 numbers classes, or a number to predict?" in proposed.yaml
     assert "\n# label: {column: grade, kind: number}\n" in proposed.yaml
     assert "# measure: held-out-auc " in proposed.yaml
+    marks = pa.table({"x": [i % 4 for i in range(100)], "grade": [i % 18 for i in range(100)]})
+    assert check(marks, "grade").policy.label.is_number
     codes = pa.table({"x": [i % 4 for i in range(100)], "cluster": [i % 40 for i in range(100)]})
     assert not check(codes, "cluster").policy.label.is_number
     binary = pa.table({"x": [i % 4 for i in range(100)], "sick": [i % 2 for i in range(100)]})

@@ -75,8 +75,32 @@ def test_names_that_are_given_twice_are_told(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,A,a,y\n1,2,3,u\n")
     source = open_table(tmp_path / "t.csv")
     assert source.columns == ("a", "A_2", "a_3", "y")
-    assert len(source.notes) == 2
-    assert all("is named" in note and "is called" in note for note in source.notes)
+    (note,) = source.notes
+    assert note.endswith("2 columns are named as columns before them, and are called A_2 and a_3.")
+
+
+def test_many_columns_without_a_name_are_one_note(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,,,,,y\n1,2,3,4,5,u\n")
+    (note,) = open_table(tmp_path / "t.csv").notes
+    assert note.endswith(
+        "4 columns have no name in the header, and are called column2, column3, column4 and 1 more."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "ending"),
+    [('{"a": "say \\"no\\"", "y": 1}\n' * 3, ".jsonl"), ('[\n{"a": 1},\n{"a": 2}\n]\n', ".json")],
+)
+def test_json_with_the_ending_of_a_text_is_named(tmp_path: Path, text: str, ending: str) -> None:
+    with pytest.raises(DataError, match="holds JSON") as caught:
+        read(tmp_path, text.encode(), "t.txt")
+    assert caught.value.hint == f"Give the file a name that ends with {ending}."
+
+
+def test_numbers_with_and_without_a_zero_before_the_point_are_numbers(tmp_path: Path) -> None:
+    table = read(tmp_path, b"a,b,y\n.2,1,u\n0.2,1.0,v\n-.5,2,u\n-0.5,2,v\n")
+    assert table.column("a").to_pylist() == [0.2, 0.2, -0.5, -0.5]
+    assert table.column("b").to_pylist() == ["1", "1.0", "2", "2"]  # 1.0 may be a code
 
 
 def test_numbers_that_no_double_holds(tmp_path: Path) -> None:

@@ -300,9 +300,14 @@ def test_repeated_names_of_a_text_file_are_numbered(tmp_path: Path) -> None:
     assert rows(source.table)[0] == {
         **{"age": 1, "Age_3": 2, "x": 3, "age_2": 4, "age_4": 5, "x_2": 6},
     }
-    assert [note for note in source.notes if "is called age_4" in note] == [
-        f"{tmp_path / 'a.csv'}: column 5 is named 'age' as column 1 is, and is called age_4."
-    ]
+    assert source.notes == (
+        f"{tmp_path / 'a.csv'}: 3 columns are named as columns before them, and are called Age_3, age_4 "
+        "and x_2.",
+    )
+    (tmp_path / "b.csv").write_text("age,x,age\n1,2,3\n")
+    assert open_table(tmp_path / "b.csv").notes == (
+        f"{tmp_path / 'b.csv'}: column 3 is named 'age' as column 1 is, and is called age_2.",
+    )
 
 
 def test_missing_and_empty_files(tmp_path: Path) -> None:

@@ -106,13 +106,15 @@ def leak_sentences(leaks: Mapping[str, float], label: str) -> tuple[str, ...]:
     if not leaks:
         return ()
     least = percent(100 * min(leaks.values()), 0)
+    least = "all" if least == "100 %" else least
     if len(leaks) == 1:
         return (
             f"The column {joined(leaks)} alone explains {least} of {label}: it may repeat the label in other "
             "words. If it is not known when a model is used, leave it out (--leave-out)",
         )
+    least = f"{least} or more" if least[0].isdigit() else least
     return (
-        f"The columns {joined(leaks)} each alone explain {least} or more of {label}: they may repeat the label "
+        f"The columns {joined(leaks)} each alone explain {least} of {label}: they may repeat the label "
         "in other words. If they are not known when a model is used, leave them out (--leave-out)",
     )
 

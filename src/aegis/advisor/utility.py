@@ -454,7 +454,8 @@ class UtilityFigure:
         if MEASURES.get(self.measure).unit == "share":
             return in_words(self.measure)
         name = _COLUMNS_PREDICTED if self.measure == UNLABELLED_MEASURE else self.measure
-        return f"{name} {self._compared}{self.errors}{self.why_better}"
+        doubt = self._doubt() if MEASURES.get(self.measure).unit in VARIES else self.why_better
+        return f"{name} {self._compared}{self.errors}{doubt}"
 
     @property
     def errors(self) -> str:
@@ -533,13 +534,19 @@ class UtilityFigure:
         said = f"Models are expected to reach {IN_WORDS[measure.unit]} {self._compared}"
         if error is None:
             return f"{said}{self.errors}{self.why_better}"
+        return f"{said}{self.plus_minus}{self.errors}{self._doubt(label_rows)}"
+
+    def _doubt(self, label_rows: Sequence[float] | None = None) -> str:
+        """Return the end of a sentence on the score: that the table is too small, or why the release
+        scores better; empty if there is nothing to say. `label_rows` as in `expected`.
+        """
+        measure = MEASURES.get(self.measure)
         sign = measure.direction.sign
         whole = max(sign * self.reference, sign * self.value)
         gain = whole - sign * measure.worst(label_rows)
-        small = (
-            ": the table is too small to distinguish masks" if gain < 2 * error else self.why_better
-        )
-        return f"{said}{self.plus_minus}{self.errors}{small}"
+        if self.stderr is not None and gain < 2 * self.stderr:
+            return ": the table is too small to distinguish masks"
+        return self.why_better
 
     @property
     def plus_minus(self) -> str:

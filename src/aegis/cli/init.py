@@ -22,7 +22,7 @@ from aegis.cli.files import (
 )
 from aegis.cli.output import Output, reporting, write
 from aegis.cli.parameters import Force, Quiet, Table, output_file
-from aegis.words import counted
+from aegis.words import counted, cut
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -116,11 +116,11 @@ def _print(shell: Output, proposed: ProposedPolicy, output: Path, read: Sequence
 
 
 def _named(names: Sequence[str]) -> str:
-    """Return a list of names as text; if there are many, the first ones and the number of all
-    others.
+    """Return a list of names as text, each cut to a length that fits a list; if there are many, the
+    first ones and the number of all others.
     """
     more = f", and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    return ", ".join(map(cut, names[:_NAMED])) + more
 
 
 def _roles(proposed: ProposedPolicy) -> Iterator[RenderableType]:

@@ -552,7 +552,7 @@ def figure(value: float | None, digits: int = 5) -> str:
     """Return a number as text with `digits` significant digits; `-` for None and NaN."""
     if value is None or math.isnan(value):
         return NOTHING
-    return f"{value:.{digits}g}"
+    return f"{value:,.{digits}g}"
 
 
 def fixed(value: float | None, decimals: int = 4) -> str:

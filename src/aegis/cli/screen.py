@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from aegis.present import IN_WORDS, Finding
 from aegis.present.finding import DROPPED, UNCHANGED
-from aegis.words import counted, predicted
+from aegis.words import counted, cut, predicted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -58,7 +58,7 @@ class ShortPage:
         cautions = short_cautions(advice.warnings)
         left = LINES - TAIL - sum(map(_height, head)) - 1 - (2 if cautions else 0)
         words = Finding.of(advice, best)
-        listed = [(name, mask + alone(lost)) for name, mask, lost in words.changed]
+        listed = [(cut(name), mask + alone(lost)) for name, mask, lost in words.changed]
         named = [(IN_WORDS[DROPPED], words.dropped), (IN_WORDS[UNCHANGED], words.unchanged)]
         reserved = sum(map(_height, cautions[:1])) + sum(bool(names) for _, names in named)
         room = max(left - reserved, FEWEST_MASKS)
@@ -105,6 +105,7 @@ def _height(text: str) -> int:
 
 def _cut(names: Sequence[str], width: int) -> str:
     """Return as many names as fit in a line of `width` characters, then the number of others."""
+    names = [cut(name) for name in names]
     shown, text = len(names), ", ".join(names)
     while len(text) > width and shown > 1:
         shown -= 1

@@ -532,7 +532,7 @@ class _Check:
         least, k, persons = audited.report.k, said.get("k"), self.document.get("persons")
         self.unchecked.append(
             f"privacy: figures of persons ({person}), whom the release does not distinguish. The smallest "
-            f"class has {k if is_count(k) else '?'} of them by the certificate, and {least:,} rows in the file"
+            f"class has {f'{k:,}' if is_count(k) else '?'} of them by the certificate, and {least:,} rows in the file"
         )
         if isinstance(k, int) and isinstance(persons, int) and least < k <= persons:
             self._differs("privacy.k", k, f"a class of {least:,} rows")

@@ -30,6 +30,9 @@ _ABSENT = (
     "NULL",
     "null",
     "None",
+    "Unknown",
+    "unknown",
+    "UNKNOWN",
 )
 _NULLS = (*_ABSENT, "?", "-", ".")
 """Texts that people write for a missing value."""

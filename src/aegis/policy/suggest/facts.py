@@ -150,8 +150,12 @@ class ColumnFacts:
     def concept(self) -> Concept | None:
         """The concept to which the column's name refers, such as a date of birth; None if Aegis
         knows no such concept.
+
+        A concept of codes, such as race or place, is not that of numbers with fractions: the name then
+        speaks of a share (`share_hispanic`) or a mean.
         """
-        return find_concept(self.spoken, self.kind) or find_concept(self.name, self.kind)
+        concept = find_concept(self.spoken, self.kind) or find_concept(self.name, self.kind)
+        return None if concept is not None and concept.codes and self.fractional else concept
 
     @property
     def coded_name(self) -> bool:

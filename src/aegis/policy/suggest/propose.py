@@ -53,7 +53,7 @@ K = 5
 SUPPRESSION = 0.02
 BINS = 5
 """Number of ranges into which a numeric label is cut, if it is not predicted as a number."""
-MOST_NUMERIC_CLASSES = 20
+MOST_NUMERIC_CLASSES = 10
 """A label with more different numbers than this is predicted as a number, unless its name indicates
 codes.
 """
@@ -237,7 +237,7 @@ def init_policy(
     table
         Anything that `aegis.sources.open_table` opens.
     label
-        The column to predict, or several columns. A column of more than 20 distinct numbers is
+        The column to predict, or several columns. A column of more than 10 distinct numbers is
         predicted as a number. None: each column is predicted from the others (`labels: any`).
     weight
         The column of survey weights. If None, the policy asks you about likely columns.

@@ -92,6 +92,8 @@ The other values mostly say that the identifier is not known.
 PARTLY = 0.1
 """Smallest share of such values for which `init` asks you about the column."""
 
+DIGITS_OF_DATES = ("%Y%m%d", "%m%d%Y", "%d%m%Y")
+"""Forms of dates that are written as whole numbers."""
 MISSING_CODES = frozenset((-9, -66, -77, -88, -99, -888, -999, -9999, -99999))
 """Negative numbers that stand for an unknown value in columns whose other numbers are not negative."""
 
@@ -337,7 +339,24 @@ def _counts_from_a_date(facts: ColumnFacts) -> bool:
         names_moment(facts.spoken)
         and " to date" not in f" {' '.join(read_words(facts.spoken).bare)}"
     )
-    return facts.numeric and dated and facts.distinct >= MANY_VALUES
+    return facts.numeric and dated and (facts.distinct >= MANY_VALUES or _is_date_in_digits(facts))
+
+
+def _is_date_in_digits(facts: ColumnFacts) -> bool:
+    """Return whether smallest and largest number are dates of eight digits, such as 20181006 or
+    10062018.
+    """
+    if facts.kind is not Kind.INTEGER or facts.low is None or facts.high is None:
+        return False
+    ends = [f"{int(end):08d}" for end in (facts.low, facts.high)]
+    return any(all(_reads_as(end, form) for end in ends) for form in DIGITS_OF_DATES)
+
+
+def _reads_as(text: str, form: str) -> bool:
+    """Return whether a text of eight digits is a date of this form, since 1800."""
+    with suppress(ValueError):
+        return len(text) == 8 and time.strptime(text, form).tm_year >= 1800
+    return False
 
 
 def _is_date_part(facts: ColumnFacts) -> bool:

@@ -434,11 +434,12 @@ def _merged(name: str) -> CsvColumn:
 
 def _merging(forms: Mapping[str, _Form], dialect: TextDialect, ask: Ask) -> list[str]:
     """Return the columns in which two texts would become the same number if they are read as the
-    types `forms`; the sign of zero does not count.
+    types `forms`; the sign of zero does not count, nor does a zero before the point (.2 is 0.2).
     """
     asked = []
     for name, form in forms.items():
-        text = _plain_number(_trimmed(name), dialect)
+        plain = _plain_number(_trimmed(name), dialect)
+        text = f"regexp_replace({plain}, '^([+-]?)\\.', '\\10.')"
         signless = f"CASE WHEN {form.value} = 0 THEN ltrim({text}, '-') ELSE {text} END"
         known = f"FILTER (NOT isnan({form.value}))"
         asked += [

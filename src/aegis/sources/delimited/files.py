@@ -9,6 +9,7 @@ dialect.
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ from aegis.sources.dialect import Reading, TextDialect, csv_options, decide, dec
 from aegis.sources.embedded import embedded, limits, literal, quoted, stored
 from aegis.sources.records import count_records, opened, rewrite, text_of, unify_line_ends
 from aegis.sources.source import Source
-from aegis.words import joined
+from aegis.words import cut, joined
 
 _COUNTING = frozenset(
     ("id", "no", "no.", "nr", "nr.", "number", "index", "row", "#", "obs", "case")
@@ -67,6 +68,7 @@ def names_of(
         The file has no rows at all, or its first line looks like data.
     """
     lines = decoded(start, dialect.encoding, name).splitlines(keepends=True)[dialect.skip :]
+    _refuse_json(lines, name)
     records = records_of("".join(lines), dialect)
     if not records:
         raise DataError(f"{name} has no lines.", hint="Give a file with a header and rows.")
@@ -80,6 +82,21 @@ def names_of(
     if reading.header is None:
         refuse_rows_as_names(first, rows if whole else rows[:-1], name)
     return with_names(first, name)
+
+
+def _refuse_json(lines: Sequence[str], name: str) -> None:
+    """Raise an error if a file of text holds JSON: an object in its first line, or a list of objects."""
+    first = lines[0].strip() if lines else ""
+    try:
+        is_record = first.startswith("{") and isinstance(json.loads(first), dict)
+    except ValueError:
+        is_record = False
+    if is_record or re.match(r"\[\s*\{\s*\"", "".join(lines[:3])):
+        ending = ".jsonl" if is_record else ".json"
+        raise DataError(
+            f"{name} holds JSON, not text with one row per line.",
+            hint=f"Give the file a name that ends with {ending}.",
+        )
 
 
 def _numbers_rows(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
@@ -119,23 +136,49 @@ def with_names(header: Sequence[str], name: str) -> tuple[list[str], list[str]]:
     as in exports of joined tables, a number is added: the second `age` becomes `age_2`.
     """
     taken = {text.lower() for text in header}
-    names, notes = [], []
+    names, unnamed, again = [], [], []
     places: dict[str, int] = {}
     for place, text in enumerate(header, start=1):
         made = text
         if not text:
             made = _free((f"column{place}" + "_" * i for i in count()), taken)
-            notes.append(f"{name}: column {place} has no name in the header, and is called {made}.")
+            unnamed.append((place, made))
         elif text.lower() in places:
             made = _free((f"{text}_{i}" for i in count(2)), taken)
-            notes.append(
-                f"{name}: column {place} is named {text!r} as column {places[text.lower()]} is, and "
-                f"is called {made}."
-            )
+            again.append((text, place, places[text.lower()], made))
         places.setdefault(text.lower(), place)
         taken.add(made.lower())
         names.append(made)
-    return names, notes
+    notes = (_said_unnamed(unnamed, name), _said_again(again, name))
+    return names, [note for note in notes if note]
+
+
+def _said_unnamed(unnamed: Sequence[tuple[int, str]], name: str) -> str:
+    """Return one message on all columns without a name in the header, each with its place and the name
+    that it gets; empty if there are none.
+    """
+    if not unnamed:
+        return ""
+    if len(unnamed) == 1:
+        place, made = unnamed[0]
+        return f"{name}: column {place} has no name in the header, and is called {made}."
+    made = joined((made for _, made in unnamed), 3)
+    return f"{name}: {len(unnamed):,} columns have no name in the header, and are called {made}."
+
+
+def _said_again(again: Sequence[tuple[str, int, int, str]], name: str) -> str:
+    """Return one message on all columns that are named as an earlier one, each with its name, its
+    place, the place of the earlier one, and the name that it gets; empty if there are none.
+    """
+    if not again:
+        return ""
+    if len(again) == 1:
+        text, place, first, made = again[0]
+        return f"{name}: column {place} is named {cut(text)!r} as column {first} is, and is called {cut(made)}."
+    made = joined((cut(made) for *_, made in again), 3)
+    return (
+        f"{name}: {len(again):,} columns are named as columns before them, and are called {made}."
+    )
 
 
 def _free(names: Iterable[str], taken: Collection[str]) -> str:
