@@ -124,13 +124,13 @@ def test_groups_are_stored_without_the_small_hash_table(
     session = people.engine.backend._session  # type: ignore[attr-defined]
     name, seen = "spark.sql.codegen.aggregate.map.twolevel.enabled", []
     frames = type(session.range(1))
-    count = frames.count
+    persist = frames.persist
 
-    def watched(frame: Any) -> int:
+    def watched(frame: Any) -> Any:
         seen.append(session.conf.get(name))
-        return int(count(frame))
+        return persist(frame)
 
-    monkeypatch.setattr(frames, "count", watched)
+    monkeypatch.setattr(frames, "persist", watched)
     before = session.conf.get(name)
     with people.keep(people.table.group_by("age").aggregate(n=people.table.count())) as stored:
         assert session.conf.get(name) == before == "true"

@@ -348,27 +348,22 @@ class Spark(Engine):
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
         """Store the result of a query on Spark's executors as long as the context lasts.
 
-        The query runs at once, without Spark's small hash table for the first 65,536 groups. This
+        Spark computes the result without its small hash table for the first 65,536 groups. This
         table compares one column after the other, which takes longer if there are many columns.
         """
-        frame = frame_of(self.backend, expression).persist()
-        table = as_table(self.backend, frame)
-        try:
-            self._run(frame)
-            yield table
-        finally:
-            frame.unpersist()
-
-    def _run(self, frame: Any) -> None:
-        """Run a query without Spark's small hash table."""
         settings = self.backend._session.conf
         with _KEEPING:
             before = settings.get(_SMALL_TABLE)
             settings.set(_SMALL_TABLE, "false")
-            try:
-                frame.count()
+            try:  # Spark copies its settings when it plans what to store
+                frame = frame_of(self.backend, expression).persist()
             finally:
                 settings.set(_SMALL_TABLE, before)
+        table = as_table(self.backend, frame)
+        try:
+            yield table
+        finally:
+            frame.unpersist()
 
     def upload(self, table: pa.Table) -> ir.Table:
         """Return a table of the Spark session, with the rows of a small table in memory."""
