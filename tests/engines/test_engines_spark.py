@@ -35,6 +35,7 @@ from aegis.sources.engines import Spark
 from aegis.sources.spark import SparkFolder, connect
 from aegis.summary import builder, coded_rows, summarize
 from aegis.summary.coded_rows import count_by
+from aegis.summary.count_cells import count_cells
 from aegis.summary.pairs_in_engine import count_pairs_in_engine
 
 # PySpark and Ibis call old names of pandas, and sockets are closed late.
@@ -95,6 +96,11 @@ def test_values_are_counted_from_the_groups_that_were_read(
     rows = pa.concat_tables([awkward()] * 3)
     pq.write_table(rows, tmp_path / "rows.parquet")
     source, queries = open_table(tmp_path / "rows.parquet", engine=spark), []
+    cells: list[bool] = []
+
+    def of_cells(*given: Any, **more: Any) -> Any:
+        cells.append(True)
+        return count_cells(*given, **more)
 
     def counted(*given: Any) -> Any:
         queries.append(next(iter(given[2].values())).get_name())
@@ -104,10 +110,32 @@ def test_values_are_counted_from_the_groups_that_were_read(
     monkeypatch.setattr(coded_rows, "MOST_ROWS", most)
     theirs = summarize(rows, policy())
     monkeypatch.setattr(coded_rows, "count_by", counted)
+    monkeypatch.setattr(builder, "count_cells", of_cells)
     assert_same(summarize(source, policy()), theirs)
+    assert cells == [True] * (not read)
     grouped = {HOSTILE, "age", "born", "ill", "y"}
     assert set(queries) & grouped == (set() if read else grouped)
     assert "pay" in queries
+
+
+def test_groups_are_stored_without_the_small_hash_table(
+    people: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = people.engine.backend._session  # type: ignore[attr-defined]
+    name, seen = "spark.sql.codegen.aggregate.map.twolevel.enabled", []
+    frames = type(session.range(1))
+    persist = frames.persist
+
+    def watched(frame: Any) -> Any:
+        seen.append(session.conf.get(name))
+        return persist(frame)
+
+    monkeypatch.setattr(frames, "persist", watched)
+    before = session.conf.get(name)
+    with people.keep(people.table.group_by("age").aggregate(n=people.table.count())) as stored:
+        assert session.conf.get(name) == before == "true"
+        assert people.collect(stored.aggregate(n=stored["n"].sum()))["n"][0].as_py() == people.rows
+    assert seen == ["false"]
 
 
 @pytest.mark.parametrize(("most_rows", "most_cells"), [(119, 10**9), (10**9, 599)])

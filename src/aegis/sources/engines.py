@@ -15,6 +15,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from threading import Lock
 from typing import Any
 from uuid import uuid4
 
@@ -323,6 +324,11 @@ _PLACE = ibis.udf.scalar.builtin(
 )
 
 
+_SMALL_TABLE = "spark.sql.codegen.aggregate.map.twolevel.enabled"
+_KEEPING = Lock()
+"""Held while the setting `_SMALL_TABLE` is changed, so that threads do not mix up its values."""
+
+
 class Spark(Engine):
     """The engine Spark, as a session. This process is its driver, which receives only
     aggregates.
@@ -340,8 +346,19 @@ class Spark(Engine):
 
     @contextmanager
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
-        """Store the result of a query on Spark's executors as long as the context lasts."""
-        frame = frame_of(self.backend, expression).persist()
+        """Store the result of a query on Spark's executors as long as the context lasts.
+
+        Spark computes the result without its small hash table for the first 65,536 groups. This
+        table compares one column after the other, which takes longer if there are many columns.
+        """
+        settings = self.backend._session.conf
+        with _KEEPING:
+            before = settings.get(_SMALL_TABLE)
+            settings.set(_SMALL_TABLE, "false")
+            try:  # Spark copies its settings when it plans what to store
+                frame = frame_of(self.backend, expression).persist()
+            finally:
+                settings.set(_SMALL_TABLE, before)
         table = as_table(self.backend, frame)
         try:
             yield table

@@ -33,6 +33,7 @@ from aegis.summary.coded_rows import (
     MOST_ROWS,
     CodedRows,
     counted_by,
+    read_groups,
     read_rows,
     stored_rows,
 )
@@ -743,11 +744,19 @@ class Builder:
         if label_attribute is not None:
             known[label] = label_attribute
         quasi = tuple(a.name for a in self.policy.quasi_identifiers)
+        sensitive = self.policy.sensitive
         with self.progress.step("Counting equivalence classes", self.rows):
+            named = (*quasi, *sensitive, *self.policy.label.columns)
+            read = read_groups(self.source, named) if self.policy.person is None else None
+            if read is not None:
+                groups, sizes = self._with_classes(read[0], classes), read[1]
+                table, cell = groups.frequency(quasi, sensitive, known, label)
+                rows = np.bincount(cell, weights=sizes, minlength=table.cells)
+                return replace(table, counts=rows.astype(np.int64))
             return count_cells(
                 self.source,
                 quasi,
-                self.policy.sensitive,
+                sensitive,
                 known,
                 label,
                 self._class,

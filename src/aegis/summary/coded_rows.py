@@ -443,6 +443,22 @@ def _read(source: Source, groups: ir.Table) -> pa.Table | None:
     return source.collect(groups) if size <= MOST_ROWS else None
 
 
+def read_groups(source: Source, names: Iterable[str]) -> tuple[CodedRows, Codes] | None:
+    """Return the stored groups of the rows of a table as codes, without a label, and the number of
+    rows of each group. Return None if no groups were read, or if they lack one of the columns
+    `names`.
+    """
+    thread, known, groups = _STORED.get(source) or (0, None, None)
+    if groups is None or known is None or thread != get_ident() or not set(names) <= set(known[1]):
+        return None
+    codes, values = {}, {}
+    for i, name in enumerate(known[1]):
+        places, values[name] = encode(groups[f"c{i}"].combine_chunks())
+        codes[name] = narrow(places, len(values[name]))
+    rows = CodedRows(values, codes, np.zeros(groups.num_rows, dtype=np.int64), 1)
+    return rows, groups["aegis_n"].to_numpy()
+
+
 def counted_by(source: Source, table: ir.Table, keys: Mapping[str, ir.Value]) -> pa.Table:
     """Return how many rows of `table` have each combination of `keys`, in a column `n`, as a table
     in memory. If the groups of the rows were read, keys that are columns need no query.
