@@ -67,7 +67,7 @@ def test_the_proof_speaks_of_all_rows() -> None:
     advice = Study(table(), policy()).search(explain_best=True)
     search = advice.search
     assert search is not None
-    assert search.by_release
+    assert advice.by_release
     assert search.optimal
     assert not advice.optimal
     assert advice.best is not None
@@ -79,7 +79,7 @@ def test_the_proof_speaks_of_all_rows() -> None:
     assert all(ranked.tied_with_best is None for ranked in advice.ranking)
     assert advice.binding is not None
     assert all(mask.violations for mask in advice.binding.finer)
-    assert f"{advice.utility.value:.4f}, with 0 rows suppressed" in str(search.preferred)  # type: ignore[union-attr]
+    assert f"{advice.utility.value:.4f}, with 0 rows suppressed" in advice.preferred.words()  # type: ignore[union-attr]
 
 
 def test_everybody_recommends_the_same(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_class_of_several_counts_as_lost() -> None:
     study = Study(own.set_column(3, "died", [died]), policy())
     advice = study.search()
     assert not advice.utility.lost_classes  # type: ignore[union-attr]
-    assert advice.search.by_release  # type: ignore[union-attr]
+    assert advice.by_release
 
 
 def test_nothing_changes_where_a_release_keeps_its_value() -> None:
@@ -112,7 +112,7 @@ def test_nothing_changes_where_a_release_keeps_its_value() -> None:
     advice = Study(own, policy()).search()
     assert advice.best is not None
     assert advice.best.suppressed_rows == 1
-    assert not advice.search.by_release  # type: ignore[union-attr]
+    assert not advice.by_release
     assert advice.optimal
 
 
@@ -127,6 +127,16 @@ def test_limits_of_the_compared_releases() -> None:
 def _number() -> dict[str, Any]:
     attributes = {"age": {"role": "quasi-identifier", "masks": ["identity", "suppress"]}}
     return {"version": 1, "privacy": {"k": 5, "suppression": 0.05}, "attributes": attributes}
+
+
+def test_a_ranking_says_why_in_its_own_field() -> None:
+    advice = Study(table(), policy()).rank(generate_count=50)
+    assert advice.by_release
+    said = advice.to_dict()
+    assert "predicts more from the rows that it releases" in said["preferred"]
+    assert said["preferred"] not in " ".join(advice.warnings)
+    score = Study(table(), policy(0)).rank(generate_count=50, prefer="score")
+    assert (score.preferred, score.to_dict()["preferred"]) == (None, None)
 
 
 @pytest.mark.wings

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from aegis.advisor.figures import SearchFigures, SearchWork
+from aegis.advisor.figures import FirstByMasking, SearchFigures, SearchWork
 from aegis.advisor.utility import Rows, UtilityFigure
 from aegis.present import Finding
 from aegis.report import render
@@ -38,13 +38,13 @@ def test_objective_and_measure_have_columns_of_their_own() -> None:
 
 
 def test_a_recommendation_that_scores_less_says_why_with_and_without_a_proof() -> None:
-    why = "scores within 0.002 of the highest, 0.9, count as equal"
+    why = FirstByMasking("least-masking", 0.9, 0.002, 0.1, 0.2)
     for proven in (True, False):
-        search = replace(SEARCH, objective="adjusted-pillai", optimal=proven, preferred=why)
-        page = render(replace(advice(optimal=proven), search=search))
+        search = replace(SEARCH, objective="adjusted-pillai", optimal=proven)
+        page = render(replace(advice(optimal=proven), search=search, preferred=why))
         assert "Of those found that are as good, it is the one that masks least." in page
         assert ("does better by more than Aegis can measure: proven" in page) == proven
-        assert f"{why[:1].upper()}{why[1:]}." in page
+        assert "Scores within 0.002 of the highest, 0.9000, count as equal. Of these we" in page
         assert "does better: proven" not in page
 
 

@@ -436,6 +436,12 @@ class UtilityFigure:
         return None if self.number is None else self.number.reference_rmse
 
     @property
+    def lost(self) -> int:
+        """The number of label classes that have no row in the release."""
+        lost = self.lost_classes
+        return lost if isinstance(lost, int) else len(lost)
+
+    @property
     def exceeds(self) -> bool:
         """Whether the release has a better score than the table with which it is compared.
 

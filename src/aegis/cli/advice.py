@@ -51,7 +51,7 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
             measure_words(search.objective) + (", lower is better" if _lower(search) else ""),
         ),
         ("combinations", _combinations(search, advice)),
-        ("result", _result(search)),
+        ("result", _result(search, advice)),
     ]
     if search.proven is not None:
         rows.append(("proven", search.proven.words()))
@@ -83,7 +83,7 @@ def _lower(search: SearchFigures) -> bool:
     return is_minimised(search.objective)
 
 
-def _result(search: SearchFigures) -> str:
+def _result(search: SearchFigures, advice: Advice) -> str:
     if search.best is None:
         if not search.complete:
             return "stopped before anything admissible was found; whether there is any is not known"
@@ -91,9 +91,9 @@ def _result(search: SearchFigures) -> str:
     if not search.tells_masks_apart:
         return "scores cannot distinguish masks on this table; nothing is proven"
     if search.optimal:
-        if search.by_release:
+        if advice.by_release:
             return "the highest score on all rows is proven; the first one has a better release"
-        if search.preferred:
+        if advice.preferred is not None:
             return "the highest score of all combinations is proven; the first one counts as equal to it"
         return "proven best of all combinations"
     if search.gap is None or search.bound is None:
@@ -404,9 +404,8 @@ def _shortfalls(advice: Advice, shown: Sequence[Ranked]) -> Iterator[RenderableT
     """
     from aegis.cli.output import heading, line, pairs
 
-    if advice.search is not None and advice.search.preferred is not None:
-        why = advice.search.preferred
-        yield line(f"\n{why[:1].upper()}{why[1:]}.")
+    if advice.preferred is not None:
+        yield line(f"\n{advice.preferred.words()}.")
     failing = [r for r in shown if r.violations]
     if failing:
         yield heading("What falls short")

@@ -382,19 +382,22 @@ def _proof(advice: Advice) -> str:
     """Return a text on how many configurations the best entry was compared with, and on what is
     proven.
     """
+    from aegis.advisor.figures import FirstByMasking  # loads NumPy, which no help needs
+
     search = advice.search
     among = f"{counted(advice.combinations, 'combination')} of masks"
     if search is not None and advice.combinations == 1:
         return "The policy allows no other combination of masks."
-    if search is not None and search.by_release:
+    if search is not None and advice.by_release:
         proven = " (proven)" if search.optimal else " of those tried"
         return (
             f"Another of the {among} scores best{proven}{_objective(advice)} on all rows, but its "
             "release suppresses rows and keeps less."
         )
-    if search is not None and search.preferred:
-        how = "most" if "masks most" in search.preferred else "least"  # as you prefer
-        chosen = f"Of those found that are as good, it is the one that masks {how}"
+    if search is not None and isinstance(advice.preferred, FirstByMasking):
+        chosen = (
+            f"Of those found that are as good, it is the one that masks {advice.preferred.most}"
+        )
         if advice.optimal:
             return (
                 f"None of the {among} does better by more than Aegis can measure: proven. {chosen}."

@@ -17,8 +17,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from aegis.advisor.confidence import Prefer, hidden_share, tie_margin, why_first
-from aegis.advisor.figures import Binding, FinerMask, Front, FrontPoint, Relaxation
+from aegis.advisor.confidence import Prefer, hidden_share, tie_margin
+from aegis.advisor.figures import Binding, FinerMask, FirstByMasking, Front, FrontPoint, Relaxation
 from aegis.advisor.search.branch import BranchAndBound, Found
 from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.neighbours import NEXT, next_finer
@@ -518,7 +518,7 @@ class AboveScore:
 
 def put_first(
     searcher: Searcher, outcome: Found, prefer: Prefer, top: int, clock: Clock
-) -> str | None:
+) -> FirstByMasking | None:
     """Move the configuration that the user prefers, among those that score about the same, to the
     front of `outcome.best`. Shorten this list to `top` entries.
 
@@ -539,7 +539,7 @@ def put_first(
 
 def prefer_among_ties(
     searcher: Searcher, outcome: Found, prefer: Prefer, margin: float, clock: Clock
-) -> tuple[Box, str | None]:
+) -> tuple[Box, FirstByMasking | None]:
     """Return the configuration to recommend, and a reason if another configuration scores higher
     (else None).
 
@@ -583,7 +583,8 @@ def prefer_among_ties(
     if first == best:
         return best, None
     score = objective.sign * value
-    return first, why_first(prefer, score, margin, amount.share(first), amount.share(best))
+    hidden, other = amount.share(first), amount.share(best)
+    return first, FirstByMasking(str(prefer), score, margin, hidden, other)
 
 
 def _rivals(

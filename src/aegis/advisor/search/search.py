@@ -16,7 +16,7 @@ from aegis.advisor.advise import combinations, warnings_of
 from aegis.advisor.best_release import best_release
 from aegis.advisor.confidence import Prefer
 from aegis.advisor.encodings import aside_note
-from aegis.advisor.figures import SearchFigures
+from aegis.advisor.figures import FirstByMasking, FirstByRelease, SearchFigures
 from aegis.advisor.plan import PrivacyPlan, lost_alone
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.released import ReleasedRows, expected_auc
@@ -204,6 +204,8 @@ class _Searched:
         The best configurations.
     clock
         The remaining time.
+    preferred
+        Why the first configuration is not the one with the best score; None if it is.
     """
 
     searcher: Searcher
@@ -212,6 +214,7 @@ class _Searched:
     highest: Sequence[tuple[float, Box]]
     ranking: Sequence[Ranked]
     clock: Clock
+    preferred: FirstByMasking | FirstByRelease | None = None
 
     def advice(
         self, summary: Summary, plan: PrivacyPlan, policy: Policy, prepared: Prepared
@@ -224,7 +227,7 @@ class _Searched:
             measure=shown.name,
             ranking=tuple(self.ranking),
             unmasked=later(prepared.searcher.unmasked),
-            optimal=self.figures.optimal and not self.figures.by_release,
+            optimal=self.figures.optimal and not isinstance(self.preferred, FirstByRelease),
             combinations=combinations(summary),
             summary=summary.to_dict(),
             policy=policy_mapping(policy),
@@ -235,6 +238,7 @@ class _Searched:
                 *disagreement(self.ranking, scorer, shown),
             ),
             search=self.figures,
+            preferred=self.preferred,
         )
 
 
@@ -267,17 +271,20 @@ def _run(
     if not outcome.best:
         return _Searched(searcher, outcome, figures, (), searcher.rank(outcome, clock), clock)
     highest = outcome.best[:1]
-    why, figure = put_first(searcher, outcome, preference(request), top, clock), None
+    figure, why = None, put_first(searcher, outcome, preference(request), top, clock)
+    preferred: FirstByMasking | FirstByRelease | None = why
     if released is not None and searcher.by_measure:
         figure, other = _put_release_first(searcher, outcome, released, request, clock)
-        why = other or why
+        preferred = other or why
     ranking, lacking = searcher.with_errors(searcher.rank(outcome, clock), outcome, clock)
-    figures = searcher.told(figures, why, lacking)
-    if figures.by_release:  # scores on all rows do not say which release is the best
+    figures = searcher.told(figures, lacking)
+    if isinstance(
+        preferred, FirstByRelease
+    ):  # scores on all rows do not say which release is the best
         ranking = [changed(ranked, tied_with_best=None) for ranked in ranking]
     if figure is not None:
         ranking = [changed(ranking[0], utility=figure), *ranking[1:]]
-    return _Searched(searcher, outcome, figures, highest, ranking, clock)
+    return _Searched(searcher, outcome, figures, highest, ranking, clock, preferred)
 
 
 def _put_release_first(
@@ -286,7 +293,7 @@ def _put_release_first(
     released: ReleasedRows,
     request: SearchRequest,
     clock: Clock,
-) -> tuple[UtilityFigure | None, str | None]:
+) -> tuple[UtilityFigure | None, FirstByRelease | None]:
     """Move the configuration with the best release to the front of `outcome.best`, if suppression
     makes the release of the first one worse than its score. Return the utility of the first release
     (None if it was not measured), and why it comes first (None if it did so before).
@@ -353,7 +360,7 @@ def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> A
         scorer, shown = searcher.scorer, searcher.measure
         expected = expected_auc(scorer, shown, searched.ranking)
         binding = explain(searcher, outcome, searched.highest[0], clock)
-        if searched.figures.by_release:  # gains on all rows explain only masks that break the rule
+        if advice.by_release:  # gains on all rows explain only masks that break the rule
             binding = replace(binding, finer=tuple(m for m in binding.finer if m.violations))
         alone = lost_alone(scorer, shown, searched.ranking)
         advice = changed(advice, binding=binding, expected=expected, lost_alone=alone)
