@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from aegis import Advice, Policy, Study, load_policy
 from aegis.advisor.best_release import _fewer
 from aegis.advisor.confidence import AUC_MARGIN
+from aegis.policy import policy_mapping
 from aegis.present import Finding
+from aegis.privacy.rule import rule_at
 
 
 def table(rows: int = 400, ill: int = 12, seed: int = 0) -> pa.Table:
@@ -169,3 +171,34 @@ def test_no_release_without_suppression_is_much_better(
     if spared.utility is not None and spared.best is not None:
         least = min(spared.utility.value, spared.best.score)
         assert advice.utility.value >= least - 2 * AUC_MARGIN - 1e-9
+
+
+def test_a_front_recommends_what_the_first_screen_does() -> None:
+    study = Study(table(), policy())
+    advice = study.search(front="k=2,5,10,500")
+    assert advice.front is not None
+    assert advice.best is not None
+    for point in advice.front.points[:3]:
+        assert point.utility_kept > 50  # type: ignore[operator]
+        assert not point.proven
+        rule = rule_at(study.policy.privacy, "k", point.value)
+        own = study.under(replace(study.policy, privacy=rule))
+        certified = own.rank([point.configuration]).utility
+        assert certified.utility_kept == point.utility_kept  # type: ignore[union-attr]
+    middle = advice.front.points[1]
+    assert middle.utility == advice.utility
+    assert dict(middle.declared) == masks_of(advice)
+    assert [point.value for point in advice.front.shown] == [10]
+    assert advice.front.left_out == (
+        "k = 2, 5: a stricter k keeps as much.",
+        "k = 500: no configuration meets the rule.",
+    )
+
+
+def test_a_front_shows_no_point_that_keeps_nothing() -> None:
+    own = table().select(["cause", "age", "died"])
+    declared = policy_mapping(policy())
+    declared["attributes"].pop("height")
+    front = Study(own, load_policy(declared)).front("k=2,20")
+    assert front.shown == ()
+    assert front.left_out == ("k = 2, 20: the best release keeps nothing.",)

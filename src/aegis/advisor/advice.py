@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from aegis.advisor.figures import (
+    WORTHLESS,
     Binding,
     EstimatedScores,
     FirstByMasking,
@@ -526,8 +527,6 @@ def _remedy(removed: int, rows: int) -> str:
     )
 
 
-WORTHLESS = 0.05
-"""Percent of the unmasked utility below which a release counts as useless."""
 FEWEST = 25
 """Smallest number of rows of a class for which the score of a model is not considered chance."""
 RARE = 0.1

@@ -18,6 +18,8 @@ from aegis.policy import Configuration
 from aegis.summary import Summary
 from aegis.words import counted, finite, json_fields, jsonable
 
+WORTHLESS = 0.05
+"""Percent of the unmasked utility below which a release counts as useless."""
 NOTHING = 5e-5
 """A gain smaller than this counts as no gain."""
 
@@ -347,10 +349,12 @@ class FrontPoint:
     proven
         Whether this configuration is proven to be the best.
     dominated
-        Whether a point with a stricter value is at least as good, so that this point is not on the
-        Pareto front.
+        Whether the release at a point with a stricter value keeps at least as much (or has as good an
+        objective), so that this point is not on the Pareto front.
     objective
         The value of the search's objective; None if the objective is the measure.
+    utility
+        The utility of the release; None if it was not measured.
     """
 
     value: float
@@ -363,6 +367,7 @@ class FrontPoint:
     proven: bool
     dominated: bool = False
     objective: float | None = None
+    utility: UtilityFigure | None = None
 
     @property
     def reached(self) -> float | None:
@@ -399,6 +404,43 @@ class Front:
     parameter: str
     points: tuple[FrontPoint, ...]
     knee: float | None
+
+    @property
+    def shown(self) -> tuple[FrontPoint, ...]:
+        """The points that people see: those that keep something, and more than every point with a
+        stricter rule.
+        """
+        return tuple(point for point in self.points if not self._why_not(point))
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """For the values whose points are not shown, sentences that say why.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> study.front("k=5,40000").left_out
+        ('k = 40000: no configuration meets the rule.',)
+        """
+        values: dict[str, list[str]] = {}
+        for point in self.points:
+            values.setdefault(self._why_not(point), []).append(f"{point.value:g}")
+        return tuple(
+            f"{self.parameter} = {', '.join(named)}: {why}." for why, named in values.items() if why
+        )
+
+    def _why_not(self, point: FrontPoint) -> str:
+        """Return why a point is not shown; empty if it is."""
+        if point.score is None:
+            found = "no configuration meets the rule"
+            return found if point.proven else "no configuration was found in time"
+        share = None if point.utility is None else point.utility_kept
+        if share is not None and share < WORTHLESS:
+            return "the best release keeps nothing"
+        if point.dominated:
+            return f"a stricter {self.parameter} keeps as much"
+        return ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""

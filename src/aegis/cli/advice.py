@@ -151,7 +151,7 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
     by_objective = any(point.objective is not None for point in front.points)
     yield heading(f"The best configuration by {front.parameter}")
     yield table_of(
-        front.points,
+        front.shown,
         (number(front.parameter), lambda point: figure(point.value)),
         (number("objective"), lambda point: fixed(point.objective)) if by_objective else None,
         (number("score"), lambda point: fixed(point.score)),
@@ -160,7 +160,9 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
         (number("suppressed"), lambda point: share(point.suppressed_rows, rows)),
         (Column("", wraps=True), lambda point: _remark(point, knee=point.value == front.knee)),
     )
-    yield line(f"\n{objective_legend(advice)}score: {measure_words(advice.measure)}.", style="dim")
+    yield from (line(text) for text in front.left_out)
+    score = f"score: {measure_words(advice.measure)}, on all rows. kept: on the released rows."
+    yield line(f"\n{objective_legend(advice)}{score}", style="dim")
 
 
 def objective_legend(advice: Advice) -> str:
@@ -175,10 +177,7 @@ def objective_legend(advice: Advice) -> str:
 
 
 def _remark(point: FrontPoint, *, knee: bool) -> str:
-    if point.score is None:
-        return "none admissible" if point.proven else "none found in time"
     said = ["recommended knee"] if knee else []
-    said += ["dominated"] if point.dominated else []
     said += [] if point.proven else ["not proven"]
     return ", ".join(said)
 

@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Unpack
 
@@ -19,11 +20,18 @@ from aegis.advisor.encodings import aside_note
 from aegis.advisor.figures import FirstByMasking, FirstByRelease, SearchFigures
 from aegis.advisor.plan import PrivacyPlan, lost_alone
 from aegis.advisor.ranked import Ranked
-from aegis.advisor.released import ReleasedRows, expected_auc
+from aegis.advisor.released import ReleasedRows, expected_auc, figure_on_all_rows, release_figure
 from aegis.advisor.scores import changed, later
 from aegis.advisor.scoring import Choice
 from aegis.advisor.search.branch import Found
-from aegis.advisor.search.front import FrontRange, check_span, explain, put_first, trace_front
+from aegis.advisor.search.front import (
+    FrontRange,
+    Recommend,
+    check_span,
+    explain,
+    put_first,
+    trace_front,
+)
 from aegis.advisor.search.objective import OBJECTIVES
 from aegis.advisor.search.objectives import objective_type
 from aegis.advisor.search.problem import Box, Clock
@@ -179,7 +187,7 @@ def search_combinations(
         prepared = prepare(summary, plan, policy, given, progress=progress)
     searched = _run(plan, given, prepared, progress, released)
     advice = _with_labels(searched.advice(summary, plan, policy, prepared), searched, given)
-    advice = with_caveats(_explained(advice, searched, given))
+    advice = with_caveats(_explained(advice, searched, given, released))
     total = time.perf_counter() - started + sum(summary.timings.values())
     timings = {**summary.timings, "search": searched.figures.work.seconds, "total": total}
     return changed(advice, timings=timings)
@@ -350,10 +358,13 @@ def _with_labels(advice: Advice, searched: _Searched, request: SearchRequest) ->
     return changed(advice, labels=tuple(labels), warnings=(*notes, *advice.warnings))
 
 
-def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> Advice:
+def _explained(
+    advice: Advice, searched: _Searched, request: SearchRequest, released: ReleasedRows | None
+) -> Advice:
     """Return the advice on a search (`searched`), completed as the request asks: with an
     explanation of its best configuration and the utility that each mask costs, and with the front.
-    A front has the best configuration for each value of a parameter of the rule.
+    A front has the best configuration for each value of a parameter of the rule. `released` counts
+    the rows of their releases.
     """
     searcher, outcome, clock = searched.searcher, searched.outcome, searched.clock
     if request.explain_best and outcome.best and not outcome.interrupted:
@@ -369,7 +380,54 @@ def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> A
     known = [box for _, box in searched.highest]
     bound = outcome.bound if searched.figures.exact else math.inf
     span = FrontRange.of(request.front)
-    return changed(advice, front=trace_front(searcher, span, clock, known, bound))
+    choose: Recommend | None = None
+    if released is not None:
+        choose = partial(_recommended, searched=searched, request=request, released=released)
+    return changed(advice, front=trace_front(searcher, span, clock, known, bound, choose))
+
+
+def _recommended(
+    searcher: Searcher,
+    box: Box,
+    searched: _Searched,
+    request: SearchRequest,
+    released: ReleasedRows,
+) -> tuple[Box, UtilityFigure, bool]:
+    """Return the configuration to recommend at one point of a front, the utility of its release,
+    and whether it was chosen by its release.
+
+    Parameters
+    ----------
+    searcher
+        The searcher with the rule of the point.
+    box
+        The configuration with the best score under this rule.
+    searched, request
+        The search under the policy's rule, whose recommendation also is that of the point with the
+        same rule; and how to search.
+    released
+        Counts the rows of releases.
+    """
+    rows, figure, plan = released.under(searcher.plan), None, searcher.plan
+    why: FirstByMasking | FirstByRelease | None = None
+    if not searcher.by_measure:
+        pass
+    elif plan.rule == searched.searcher.plan.rule and searched.outcome.best:
+        box, figure, why = (
+            searched.outcome.best[0][1],
+            searched.ranking[0].utility,
+            searched.preferred,
+        )
+    else:
+        alone = Found([(searcher.objective.bound(box), box)])
+        figure, why = _put_release_first(searcher, alone, rows, request, searched.clock)
+        box = alone.best[0][1]
+    scorer, measure, choice = searcher.scorer, searcher.measure, searcher.problem.choice(box)
+    if figure is None:
+        removed = searcher.verdict(box, plan.rule).suppressed_rows
+        figure = release_figure(rows, choice, removed, scorer, measure)
+    figure = figure or figure_on_all_rows(choice, scorer, measure)
+    return box, figure, isinstance(why, FirstByRelease)
 
 
 @dataclass(eq=False)
