@@ -9,6 +9,8 @@ import pytest
 
 from aegis.advisor.figures import FirstByMasking, SearchFigures, SearchWork
 from aegis.advisor.utility import Rows, UtilityFigure
+from aegis.masks import Round
+from aegis.policy import Configuration
 from aegis.present import Finding
 from aegis.report import render
 from report_factory import FRONT, advice, ranked
@@ -65,3 +67,15 @@ def test_the_measure_alone() -> None:
     assert "as far as they were found in time" in page  # one of the points is not proven
     proven = replace(FRONT, points=tuple(replace(p, proven=True) for p in FRONT.points))
     assert "as far as they were found in time" not in render(replace(given, front=proven))
+
+
+def test_no_mask_costs_more_than_the_whole_release() -> None:
+    """What one mask costs is measured on all rows; the release may keep more of its own rows."""
+    masks = {"age": Round(digits=1), "sex": Round(digits=1)}
+    alone = {"age": 0.03, "sex": 0.001}
+    for kept, shown in ((100.0, [None, None]), (95.0, [None, 0.25]), (90.0, [7.5, 0.25])):
+        utility = UtilityFigure("adjusted-pillai", 0.4, 0.4, utility_kept=kept)
+        best = replace(ranked(), utility=utility, configuration=Configuration("c1", masks))
+        given = replace(advice([best]), lost_alone=alone)
+        losses = [lost for _, _, lost in Finding.of(given, best).changed]
+        assert losses == [None if lost is None else pytest.approx(lost) for lost in shown]

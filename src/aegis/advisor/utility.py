@@ -45,6 +45,7 @@ from aegis.words import (
     json_fields,
     jsonable,
     percent,
+    short,
     unquoted,
     with_rounded,
 )
@@ -468,6 +469,8 @@ class UtilityFigure:
         own = self.number
         if own is None:
             return ""
+        if self._rounding > 0.1 * (1 - self.reference):  # the other error would be off by over 5 %
+            return f", error of a prediction {short(own.rmse)}"
         return ", error of a prediction {} instead of {}".format(*own.shown)
 
     @property
@@ -480,11 +483,28 @@ class UtilityFigure:
         """The number of decimals that Aegis shows, so that one digit of the standard error is
         visible.
 
-        If there is no standard error, it is 2 for a metric of models and 4 for other measures.
+        If there is no standard error, it is 2 for a metric of models and 4 for other measures. It
+        is never more than the rounded reference has (see `coarse`).
         """
+        most = 4 if self._decimals is None else min(max(2, self._decimals), 4)
         if not self.stderr:
-            return 2 if MEASURES.get(self.measure).unit in IN_WORDS else 4
-        return min(max(2, math.ceil(-math.log10(self.stderr))), 4)
+            return 2 if MEASURES.get(self.measure).unit in IN_WORDS else most
+        return min(max(2, math.ceil(-math.log10(self.stderr))), most)
+
+    @property
+    def _rounding(self) -> float:
+        """The largest difference of the reference from the exact score, if it is rounded (see
+        `coarse`); 0 if it is exact.
+        """
+        return 0.0 if self._decimals is None else 0.5 * 10.0**-self._decimals
+
+    @property
+    def _decimals(self) -> int | None:
+        """The number of decimals of a rounded R2 of the reference; None if it is not rounded."""
+        rows = None if self.number is None else self.number.table_rows
+        if rows is None or not self.reference or self.reference == self.value:
+            return None
+        return coarse_digits(rows) - 1 - math.floor(math.log10(abs(self.reference)))
 
     @property
     def _compared(self) -> str:
@@ -511,8 +531,11 @@ class UtilityFigure:
             or f"{self.value:.{self.digits}f}" == f"{self.reference:.{self.digits}f}"
         ):
             return ""
-        if self.stderr is not None and abs(self.value - self.reference) <= 2 * self.stderr:
+        more, error = abs(self.value - self.reference), 2 * (self.stderr or 0.0)
+        if more <= error:
             return f": as much as {self.reference_name.short}, within the sampling error"
+        if more <= error + self._rounding:
+            return f": as much as {self.reference_name.short}, within rounding"
         if self.lost_classes:
             return ": better, because the classes that vanish no longer count"
         return ": better, because models learn better from fewer values"
@@ -559,8 +582,16 @@ class UtilityFigure:
         unit = MEASURES.get(self.measure).unit
         if unit not in VARIES:
             return f", give or take {RANGE * self.stderr:.{self.digits}f}"
-        more = " (more if columns interact or numbers have a long tail)" if unit == "R2" else ""
-        return f", give or take {RANGE * math.hypot(self.stderr, MODELS_DIFFER):.2f}{more}"
+        return f", give or take {RANGE * math.hypot(self.stderr, MODELS_DIFFER):.2f}"
+
+    @property
+    def may_be_more(self) -> str:
+        """A sentence that says when trained models exceed the range in `plus_minus`; empty if they
+        seldom do.
+        """
+        if self.stderr is None or MEASURES.get(self.measure).unit != "R2":
+            return ""
+        return "Models may do better if columns interact or numbers have a long tail."
 
     @property
     def range_words(self) -> str:
