@@ -202,3 +202,13 @@ def test_a_front_shows_no_point_that_keeps_nothing() -> None:
     front = Study(own, load_policy(declared)).front("k=2,20")
     assert front.shown == ()
     assert front.left_out == ("k = 2, 20: the best release keeps nothing.",)
+
+
+def test_a_summary_says_that_its_share_is_not_of_released_rows() -> None:
+    study = Study(table(), policy())
+    said = "utility kept is computed from counts before masking"
+    from_summary = Study(study.summary, policy()).search()
+    assert from_summary.best is not None
+    assert from_summary.best.suppressed_rows == 0
+    assert any(text.startswith(said) for text in from_summary.warnings)
+    assert not any(text.startswith(said) for text in study.search().warnings)

@@ -616,7 +616,7 @@ class UtilityFigure:
         """Return warnings about rows that the release suppresses, and about limits of the figure.
         Warnings on label classes that lose all rows come first.
 
-        `suppressed_rows` is the number of suppressed rows; None or 0 gives no warning about them.
+        `suppressed_rows` is the number of suppressed rows; None, if it is not known.
         """
         said: list[str] = []
         for label, own in self.labels.items():
@@ -631,6 +631,11 @@ class UtilityFigure:
                 "utility kept is measured on all rows, including "
                 f"{counted(suppressed_rows, 'row')} that the release suppresses. The certificate states it "
                 "for the released rows"
+            )
+        if self.rows is Rows.ALL and suppressed_rows == 0:
+            said.append(
+                "utility kept is computed from counts before masking. The certificate states it for "
+                "the released rows, and can state less"
             )
         if self.number is not None:
             said += self.number.caveats()
