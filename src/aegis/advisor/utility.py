@@ -469,7 +469,8 @@ class UtilityFigure:
         own = self.number
         if own is None:
             return ""
-        if self._rounding > 0.1 * (1 - self.reference):  # the other error would be off by over 5 %
+        near = 2 * (self.stderr or 0.0) + self._rounding
+        if self._rounding and abs(self.value - self.reference) <= near:
             return f", error of a prediction {short(own.rmse)}"
         return ", error of a prediction {} instead of {}".format(*own.shown)
 
