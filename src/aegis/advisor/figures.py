@@ -433,8 +433,8 @@ class Front:
     def _why_not(self, point: FrontPoint) -> str:
         """Return why a point is not shown; empty if it is."""
         if point.score is None:
-            found = "no configuration meets the rule"
-            return found if point.proven else "no configuration was found in time"
+            none = "no configuration meets the rule"
+            return none if point.proven else "no configuration was found in time"
         share = None if point.utility is None else point.utility_kept
         if share is not None and share < WORTHLESS:
             return "the best release keeps nothing"
