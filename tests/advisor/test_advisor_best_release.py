@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from aegis import Advice, Policy, Study, load_policy
 from aegis.advisor.best_release import _fewer
 from aegis.advisor.confidence import AUC_MARGIN
+from aegis.policy import policy_mapping
 from aegis.present import Finding
+from aegis.privacy.rule import rule_at
 
 
 def table(rows: int = 400, ill: int = 12, seed: int = 0) -> pa.Table:
@@ -67,7 +69,7 @@ def test_the_proof_speaks_of_all_rows() -> None:
     advice = Study(table(), policy()).search(explain_best=True)
     search = advice.search
     assert search is not None
-    assert search.by_release
+    assert advice.by_release
     assert search.optimal
     assert not advice.optimal
     assert advice.best is not None
@@ -79,7 +81,7 @@ def test_the_proof_speaks_of_all_rows() -> None:
     assert all(ranked.tied_with_best is None for ranked in advice.ranking)
     assert advice.binding is not None
     assert all(mask.violations for mask in advice.binding.finer)
-    assert f"{advice.utility.value:.4f}, with 0 rows suppressed" in str(search.preferred)  # type: ignore[union-attr]
+    assert f"{advice.utility.value:.4f}, with 0 rows suppressed" in advice.preferred.words()  # type: ignore[union-attr]
 
 
 def test_everybody_recommends_the_same(tmp_path: Path) -> None:
@@ -103,7 +105,7 @@ def test_a_class_of_several_counts_as_lost() -> None:
     study = Study(own.set_column(3, "died", [died]), policy())
     advice = study.search()
     assert not advice.utility.lost_classes  # type: ignore[union-attr]
-    assert advice.search.by_release  # type: ignore[union-attr]
+    assert advice.by_release
 
 
 def test_nothing_changes_where_a_release_keeps_its_value() -> None:
@@ -112,7 +114,7 @@ def test_nothing_changes_where_a_release_keeps_its_value() -> None:
     advice = Study(own, policy()).search()
     assert advice.best is not None
     assert advice.best.suppressed_rows == 1
-    assert not advice.search.by_release  # type: ignore[union-attr]
+    assert not advice.by_release
     assert advice.optimal
 
 
@@ -127,6 +129,16 @@ def test_limits_of_the_compared_releases() -> None:
 def _number() -> dict[str, Any]:
     attributes = {"age": {"role": "quasi-identifier", "masks": ["identity", "suppress"]}}
     return {"version": 1, "privacy": {"k": 5, "suppression": 0.05}, "attributes": attributes}
+
+
+def test_a_ranking_says_why_in_its_own_field() -> None:
+    advice = Study(table(), policy()).rank(generate_count=50)
+    assert advice.by_release
+    said = advice.to_dict()
+    assert "predicts more from the rows that it releases" in said["preferred"]
+    assert said["preferred"] not in " ".join(advice.warnings)
+    score = Study(table(), policy(0)).rank(generate_count=50, prefer="score")
+    assert (score.preferred, score.to_dict()["preferred"]) == (None, None)
 
 
 @pytest.mark.wings
@@ -159,3 +171,44 @@ def test_no_release_without_suppression_is_much_better(
     if spared.utility is not None and spared.best is not None:
         least = min(spared.utility.value, spared.best.score)
         assert advice.utility.value >= least - 2 * AUC_MARGIN - 1e-9
+
+
+def test_a_front_recommends_what_the_first_screen_does() -> None:
+    study = Study(table(), policy())
+    advice = study.search(front="k=2,5,10,500")
+    assert advice.front is not None
+    assert advice.best is not None
+    for point in advice.front.points[:3]:
+        assert point.utility_kept > 50  # type: ignore[operator]
+        assert not point.proven
+        rule = rule_at(study.policy.privacy, "k", point.value)
+        own = study.under(replace(study.policy, privacy=rule))
+        certified = own.rank([point.configuration]).utility
+        assert certified.utility_kept == point.utility_kept  # type: ignore[union-attr]
+    middle = advice.front.points[1]
+    assert middle.utility == advice.utility
+    assert dict(middle.declared) == masks_of(advice)
+    assert [point.value for point in advice.front.shown] == [10]
+    assert advice.front.left_out == (
+        "k = 2, 5: a stricter k keeps as much.",
+        "k = 500: no configuration meets the rule.",
+    )
+
+
+def test_a_front_shows_no_point_that_keeps_nothing() -> None:
+    own = table().select(["cause", "age", "died"])
+    declared = policy_mapping(policy())
+    declared["attributes"].pop("height")
+    front = Study(own, load_policy(declared)).front("k=2,20")
+    assert front.shown == ()
+    assert front.left_out == ("k = 2, 20: the best release keeps nothing.",)
+
+
+def test_a_summary_says_that_its_share_is_not_of_released_rows() -> None:
+    study = Study(table(), policy())
+    said = "utility kept is computed from counts before masking"
+    from_summary = Study(study.summary, policy()).search()
+    assert from_summary.best is not None
+    assert from_summary.best.suppressed_rows == 0
+    assert any(text.startswith(said) for text in from_summary.warnings)
+    assert not any(text.startswith(said) for text in study.search().warnings)

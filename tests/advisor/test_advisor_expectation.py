@@ -15,7 +15,7 @@ import aegis
 from advisor_support import all_choices, masked_columns
 from aegis.advisor import Scorer
 from aegis.advisor.scores import coarse
-from aegis.advisor.utility import UtilityFigure, measure_for
+from aegis.advisor.utility import NumberErrors, UtilityFigure, measure_for
 from aegis.measures import get
 from aegis.policy import Configuration, load_policy
 from aegis.report import render_certificate
@@ -279,9 +279,24 @@ def test_the_range_is_said_in_words() -> None:
     accuracy = replace(figure, measure="held-out-accuracy")
     assert accuracy.range_words == "The range covers the sampling error."
     number = UtilityFigure("held-out-r2", 0.62, 0.65, stderr=0.0018)
-    assert (
-        number.plus_minus
-        == ", give or take 0.06 (more if columns interact or numbers have a long tail)"
-    )
+    assert number.plus_minus == ", give or take 0.06"
+    assert number.may_be_more.startswith("Models may do better if columns interact")
+    assert (figure.may_be_more, replace(number, stderr=None).may_be_more) == ("", "")
     assert "most others do better" in number.range_words
     assert replace(figure, stderr=None).range_words == ""
+
+
+def test_a_rounded_reference_is_not_beaten_by_rounding() -> None:
+    """Wage (3,000 rows): the unmasked table reaches 0.99734, which a certificate rounds to 0.997."""
+    errors = NumberErrors(2.0707, 2.29, table_rows=3000)
+    figure = UtilityFigure("held-out-r2", 0.99753, 0.997, stderr=0.00013, number=errors)
+    assert figure.detail == (
+        "held-out-r2 0.998 of 0.997 unmasked, error of a prediction 2.071: as much as unmasked, "
+        "within rounding"
+    )
+    better = replace(figure, value=0.99953)
+    assert better.why_better == ": better, because models learn better from fewer values"
+    coarser = UtilityFigure("held-out-r2", 0.61, 0.62, number=NumberErrors(5.1, 5.0, None, 3000))
+    assert coarser.errors == ", error of a prediction 5.10 instead of about 5.00"
+    exact = replace(figure, number=replace(errors, table_rows=None))
+    assert "0.9975 of 0.9970" in exact.detail

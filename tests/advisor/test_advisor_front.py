@@ -96,6 +96,11 @@ def test_every_point_is_an_independent_search(
         assert point.smallest_class == verdict.smallest_class
         assert point.suppressed_rows == verdict.suppressed_rows
     sign = -1 if objective in ("g3", "nu-entropy", "discernibility") else 1
+    shares = [point.utility_kept for point in front.points]
+    if all(point.objective is None for point in front.points):  # what the releases keep is compared
+        scores = [
+            s if share is None else sign * share for s, share in zip(scores, shares, strict=True)
+        ]
     for i, point in enumerate(front.points):
         later = [sign * s for s in scores[i + 1 :] if s is not None]
         wanted = scores[i] is not None and any(s >= sign * scores[i] - 1e-9 for s in later)

@@ -111,7 +111,7 @@ def test_a_front_beyond_the_table(shell):
     assert "Every point of the front over k requires 40,000 rows" in result.err
     page = shell(*words, "--front", "k=5,40000")
     assert page.code == 0
-    assert "none admissible" in page.out
+    assert "no configuration meets the rule" in page.out
 
 
 def test_a_release_that_shows_nothing(shell, folder):

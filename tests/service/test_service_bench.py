@@ -153,7 +153,7 @@ def test_the_page_does_not_call_proven_what_scores_less_than_another():
     bench = Bench.open(tied(), "y")
     advice = bench.best(30)
     assert advice.optimal
-    assert advice.search.preferred is not None
+    assert advice.preferred is not None
     page = best_of(bench, advice)
     assert "does better: proven" not in page
     ties = (
@@ -161,7 +161,7 @@ def test_the_page_does_not_call_proven_what_scores_less_than_another():
         "the one that masks least."
     )
     assert ties in html.unescape(page)
-    higher = replace(advice, search=replace(advice.search, preferred=None))
+    higher = replace(advice, preferred=None)
     assert re.search("None of the .* does better.*: proven", best_of(bench, higher))
 
 

@@ -12,7 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from aegis.advisor.figures import Binding, EstimatedScores, Front, ProxyFigures, SearchFigures
+from aegis.advisor.figures import (
+    WORTHLESS,
+    Binding,
+    EstimatedScores,
+    FirstByMasking,
+    FirstByRelease,
+    Front,
+    ProxyFigures,
+    SearchFigures,
+)
 from aegis.advisor.ranked import PrivacyChange, Ranked
 from aegis.advisor.scores import changed, later, read_later
 from aegis.advisor.scoring import Scorer, utility_kept
@@ -105,6 +114,10 @@ class Advice:
     labels
         For several labels, the utility that the best configuration keeps for each label; else
         empty.
+    preferred
+        Why the first configuration is not the one with the best score: it scores about the same and
+        masks less (or more, if you prefer that), or its release keeps more predictive value, because
+        it suppresses fewer rows. None if the first configuration has the best score.
 
     Examples
     --------
@@ -137,6 +150,14 @@ class Advice:
     estimated: EstimatedScores | None = None
     masked_tables: bool = False
     labels: tuple[ServedLabel, ...] = ()
+    preferred: FirstByMasking | FirstByRelease | None = None
+
+    @property
+    def by_release(self) -> bool:
+        """Whether the first configuration does not have the best score on all rows, but a better
+        release than the one that has.
+        """
+        return isinstance(self.preferred, FirstByRelease)
 
     def share_lost(self, name: str) -> float | None:
         """Return how many percent of the unmasked utility you lose if you mask only this attribute;
@@ -406,6 +427,7 @@ class Advice:
             **json_fields(self, "lost_alone", "combinations", "masked_tables"),
             **(json_fields(self, "labels") if self.labels else {}),
             **json_fields(self, "ranking", "summary", "policy", "warnings", "timings"),
+            "preferred": None if self.preferred is None else self.preferred.words(),
             **json_fields(self, "search", "binding", "front", "privacy", "uncovered"),
             **json_fields(self, "estimated", "proxy", "owner_rule", "rule_override"),
         }
@@ -505,8 +527,6 @@ def _remedy(removed: int, rows: int) -> str:
     )
 
 
-WORTHLESS = 0.05
-"""Percent of the unmasked utility below which a release counts as useless."""
 FEWEST = 25
 """Smallest number of rows of a class for which the score of a model is not considered chance."""
 RARE = 0.1

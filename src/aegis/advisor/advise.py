@@ -28,6 +28,7 @@ from aegis.advisor.advice import Advice, disagreement, with_caveats, with_first
 from aegis.advisor.best_release import best_release
 from aegis.advisor.confidence import Prefer, confidence_note, preferred_first, with_confidence
 from aegis.advisor.encodings import aside_note
+from aegis.advisor.figures import FirstByMasking, FirstByRelease
 from aegis.advisor.label_leaks import MissingLeak, Uncovered, label_leaks, leak_sentences
 from aegis.advisor.plan import PrivacyPlan, lost_alone, rank_choice
 from aegis.advisor.ranked import ESTIMATES, EstimateCase, PrivacyChange, Ranked
@@ -267,18 +268,19 @@ def rank_configurations(
     scoring = time.perf_counter()
     aside, warnings = aside_note(summary, chosen), warnings_of(summary, plan)
     if case is None:
-        ranking, certain, why = _settled(scored, scorer, chosen, preference, progress, released)
+        ranking, certain, preferred = _settled(
+            scored, scorer, chosen, preference, progress, released
+        )
         rare = disagreement(ranking, scorer, chosen)
-        notes = (*notes, *lacking, *certain, *aside, *why, *warnings, *rare)
     else:  # of an order by estimates, errors of the measure say nothing
-        ranking = [ranked for ranked, _ in scored]
-        notes = (*notes, *lacking, *aside, *warnings)
-    advice = _advice(ranking, scorer, chosen, policy, proven=case is None and not why)
-    now = time.perf_counter()
-    total = now - started + sum(summary.timings.values())
-    timings = {"scoring": scoring - started, "standard_errors": now - scoring, "total": total}
-    timed = {**summary.timings, **timings}
-    return with_caveats(replace(advice, warnings=(*notes, *advice.warnings), timings=timed))
+        ranking, certain, preferred, rare = [ranked for ranked, _ in scored], (), None, ()
+    notes = (*notes, *lacking, *certain, *aside, *warnings, *rare)
+    advice = _advice(ranking, scorer, chosen, policy, proven=case is None and not preferred)
+    now, before = time.perf_counter(), sum(summary.timings.values())
+    timed = {"scoring": scoring - started, "standard_errors": now - scoring}
+    timed = {**summary.timings, **timed, "total": now - started + before}
+    told = (*notes, *advice.warnings)
+    return with_caveats(replace(advice, warnings=told, timings=timed, preferred=preferred))
 
 
 def _settled(
@@ -288,10 +290,10 @@ def _settled(
     preference: Prefer,
     progress: Progress,
     released: ReleasedRows | None,
-) -> tuple[list[Ranked], tuple[str, ...], tuple[str, ...]]:
+) -> tuple[list[Ranked], tuple[str, ...], FirstByMasking | FirstByRelease | None]:
     """Return three things: the ranking, with standard errors and marks of ties; notes on errors
-    that were left out; and a note on why the first configuration is not the one with the best
-    score, if so.
+    that were left out; and why the first configuration is not the one with the best score, None if
+    it is.
 
     `scored` has the entries of the ranking, each with its candidates; `preference` says which of
     several tied configurations comes first; `released` counts the rows of releases, to compare
@@ -305,20 +307,17 @@ def _settled(
     certain = confidence_note(scorer, choices, measure)
     ranking, why = preferred_first(ranking, choices, scorer, measure, preference)
     if released is not None and ranking[0].admissible:
-        ranking, why = _release_first(ranking, why, released, scorer, measure)
-    return ranking, certain, () if why is None else (why,)
+        ranking, by_release = _release_first(ranking, released, scorer, measure)
+        return ranking, certain, by_release or why
+    return ranking, certain, why
 
 
 def _release_first(
-    ranking: list[Ranked],
-    why: str | None,
-    released: ReleasedRows,
-    scorer: Scorer,
-    measure: Measure,
-) -> tuple[list[Ranked], str | None]:
+    ranking: list[Ranked], released: ReleasedRows, scorer: Scorer, measure: Measure
+) -> tuple[list[Ranked], FirstByRelease | None]:
     """Return the ranking with the best release first, if suppression makes the release of the first
-    entry worse than its score; and the reason why the first entry comes first, which is `why` if
-    nothing changes. `released` counts the rows of releases that `scorer` scores by `measure`.
+    entry worse than its score; and why another entry than before comes first (None if none does).
+    `released` counts the rows of releases that `scorer` scores by `measure`.
     """
     listed = [
         (scorer.choose(ranked.configuration), ranked) for ranked in ranking if ranked.admissible
@@ -328,13 +327,13 @@ def _release_first(
         few = (choice for choice, ranked in listed if (ranked.suppressed_rows or 0) <= rows)
         return next(few, None)
 
-    best, figure, other = best_release(listed[0][0], released, scorer, measure, sparing)
+    best, figure, why = best_release(listed[0][0], released, scorer, measure, sparing)
     first = next(ranked for choice, ranked in listed if choice == best)
     rest = [ranked for ranked in ranking if ranked is not first]
     listing = [first if figure is None else changed(first, utility=figure), *rest]
-    if other is not None:  # scores on all rows do not say which release is the best
+    if why is not None:  # scores on all rows do not say which release is the best
         listing = [changed(ranked, tied_with_best=None) for ranked in listing]
-    return listing, other or why
+    return listing, why
 
 
 def _advice(

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aegis.advisor.confidence import tie_margin
-from aegis.advisor.figures import BY_RELEASE
+from aegis.advisor.figures import FirstByRelease
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.released import ReleasedRows, release_figure
 from aegis.advisor.scores import utility_kept
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.utility import Rows, UtilityFigure
 from aegis.measures import Measure
-from aegis.words import counted
 
 
 def best_release(
@@ -26,7 +25,7 @@ def best_release(
     scorer: Scorer,
     measure: Measure,
     sparing: Callable[[int], Choice | None],
-) -> tuple[Choice, UtilityFigure | None, str | None]:
+) -> tuple[Choice, UtilityFigure | None, FirstByRelease | None]:
     """Return the configuration to recommend, the utility of the rows that it releases (None if it
     is not measured), and why another configuration than `first` is recommended (else None).
 
@@ -60,7 +59,7 @@ def best_release(
     classes = sum(rows > 0 for rows in label_rows)
 
     def share(own: UtilityFigure) -> float:
-        return (own.utility_kept or 0.0) * (1 - _lost(own) / max(classes, 1))
+        return (own.utility_kept or 0.0) * (1 - own.lost / max(classes, 1))
 
     best, highest, short = first, figure, share(figure) < whole - equal
     for rows in _fewer(plan, removed) if short else ():
@@ -70,28 +69,10 @@ def best_release(
         measured = release_figure(released, other, left_out, scorer, measure)
         if measured is not None and share(measured) > share(highest) + equal:
             best, highest, spared = other, measured, left_out
-    if best == first:
-        return first, highest if highest.rows is Rows.RELEASED else None, None
-    scores = f"{score:.4f} by {measure.name}, and this one {scorer.value(best, measure):.4f}"
-    why = (
-        f"on all rows, another configuration scores {scores}. But this one {BY_RELEASE}: "
-        f"{_reached(highest, spared)}. The other one would reach {_reached(figure, removed)}"
-    )
+    why = None
+    if best != first:
+        why = FirstByRelease(scorer.value(best, measure), score, highest, figure, spared, removed)
     return best, highest if highest.rows is Rows.RELEASED else None, why
-
-
-def _reached(figure: UtilityFigure, suppressed_rows: int) -> str:
-    """Return the value that a release reaches, and what it loses, as text."""
-    lost = _lost(figure)
-    without = f", and lose {counted(lost, 'class of the label', 'classes of the label')}"
-    said = f"{figure.value:.4f}, with {counted(suppressed_rows, 'row')} suppressed"
-    return f"{said}{without if lost else ''}"
-
-
-def _lost(figure: UtilityFigure) -> int:
-    """Return how many classes of the label lose all their rows in a release."""
-    lost = figure.lost_classes
-    return lost if isinstance(lost, int) else len(lost)
 
 
 def _fewer(plan: PrivacyPlan, removed: int) -> list[int]:

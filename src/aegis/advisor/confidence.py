@@ -23,6 +23,7 @@ from enum import StrEnum
 import numpy as np
 
 from aegis.advisor.encodings import group_rows, masked_classes, sets_aside
+from aegis.advisor.figures import FirstByMasking
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.arrays import Array, Floats
@@ -416,7 +417,7 @@ def preferred_first(
     scorer: Scorer,
     measure: Measure,
     prefer: Prefer,
-) -> tuple[list[Ranked], str | None]:
+) -> tuple[list[Ranked], FirstByMasking | None]:
     """Return the ranking with the recommended configuration first. If this configuration does not
     have the best score, also return the reason (else None).
 
@@ -457,30 +458,6 @@ def preferred_first(
     if first == 0:
         return told, None
     chosen = told[first]
-    why = why_first(prefer, best.score, margin, chosen.masking or 0.0, told[0].masking or 0.0)
+    hidden, other = chosen.masking or 0.0, told[0].masking or 0.0
+    why = FirstByMasking(str(prefer), best.score, margin, hidden, other)
     return [chosen, *told[:first], *told[first + 1 :]], why
-
-
-def why_first(prefer: Prefer, best: float, margin: float, first: float, highest: float) -> str:
-    """Explain in a clause why the first configuration is not the one with the best score.
-
-    Parameters
-    ----------
-    prefer
-        The preference.
-    best, margin
-        The best score, and how far below it a score may be and still count as equal.
-    first, highest
-        The amount of masking, from 0 to 1, of the first configuration and of the one with the best
-        score.
-    """
-    most = "least" if prefer is Prefer.LEAST_MASKING else "most"
-    equal = (
-        "all scores"
-        if math.isinf(margin)
-        else f"scores within {margin:.2g} of the highest, {best:.4f},"
-    )
-    return (
-        f"{equal} count as equal. Of these we recommend the one that masks {most}: it hides "
-        f"{100 * first:.3g} % of the attributes' entropy, the top scorer {100 * highest:.3g} %"
-    )

@@ -6,19 +6,20 @@ Compute how much utility is lost by each candidate mask if it is the only mask.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from aegis.advisor.scoring import Scorer, utility_kept
 from aegis.advisor.several import scorer_of
-from aegis.advisor.utility import measure_for
+from aegis.advisor.utility import UtilityFigure, measure_for
 from aegis.policy import Configuration
 from aegis.summary import Summary
-from aegis.words import finite, json_fields, jsonable
+from aegis.words import counted, finite, json_fields, jsonable
 
-BY_RELEASE = "predicts more from the rows that it releases"
-"""In `SearchFigures.preferred`: the first configuration was compared by its released rows."""
+WORTHLESS = 0.05
+"""Percent of the unmasked utility below which a release counts as useless."""
 NOTHING = 5e-5
 """A gain smaller than this counts as no gain."""
 
@@ -102,6 +103,88 @@ class SearchWork:
 
 
 @dataclass(frozen=True)
+class FirstByRelease:
+    """Two configurations of which the first one has a worse score on all rows, but a better
+    release, because it suppresses fewer rows.
+
+    Attributes
+    ----------
+    score, other_score
+        The score of each configuration on all rows.
+    figure, other_figure
+        The utility of the rows that each one releases.
+    suppressed_rows, other_suppressed_rows
+        The number of rows that each release suppresses.
+    """
+
+    score: float
+    other_score: float
+    figure: UtilityFigure
+    other_figure: UtilityFigure
+    suppressed_rows: int
+    other_suppressed_rows: int
+
+    def words(self) -> str:
+        """Return why the first configuration comes first, as sentences without the last full stop."""
+        by = self.figure.measure
+        return (
+            f"On all rows, another configuration scores {self.other_score:.4f} by {by}, and this one "
+            f"{self.score:.4f}. But this one predicts more from the rows that it releases: "
+            f"{_reached(self.figure, self.suppressed_rows)}. The other one would reach "
+            f"{_reached(self.other_figure, self.other_suppressed_rows)}"
+        )
+
+
+def _reached(figure: UtilityFigure, suppressed_rows: int) -> str:
+    """Return the value that a release reaches, and what it loses, as text."""
+    lost = figure.lost
+    without = f", and lose {counted(lost, 'class of the label', 'classes of the label')}"
+    said = f"{figure.value:.4f}, with {counted(suppressed_rows, 'row')} suppressed"
+    return f"{said}{without if lost else ''}"
+
+
+@dataclass(frozen=True)
+class FirstByMasking:
+    """Two configurations that score about the same, of which the first one masks less (or more, if
+    you prefer that).
+
+    Attributes
+    ----------
+    prefer
+        What you prefer: "least-masking" or "most-private".
+    best, margin
+        The best score, and how far below it a score may be and still count as equal.
+    hidden, other_hidden
+        The amount of masking, from 0 to 1, of the first configuration and of the one with the best
+        score.
+    """
+
+    prefer: str
+    best: float
+    margin: float
+    hidden: float
+    other_hidden: float
+
+    @property
+    def most(self) -> str:
+        """Whether the first configuration masks "least" or "most"."""
+        return "least" if self.prefer == "least-masking" else "most"
+
+    def words(self) -> str:
+        """Return why the first configuration comes first, as sentences without the last full stop."""
+        equal = (
+            "All scores"
+            if math.isinf(self.margin)
+            else f"Scores within {self.margin:.2g} of the highest, {self.best:.4f},"
+        )
+        return (
+            f"{equal} count as equal. Of these we recommend the one that masks {self.most}: it hides "
+            f"{100 * self.hidden:.3g} % of the attributes' entropy, the top scorer "
+            f"{100 * self.other_hidden:.3g} %"
+        )
+
+
+@dataclass(frozen=True)
 class SearchFigures:
     """The result of a search in figures: the best value, the bound on all other values, and the
     work.
@@ -126,11 +209,6 @@ class SearchFigures:
     stopped
         Why the search stopped early: "time limit" or "interrupt"; "verdicts" if a protected summary
         leaves open whether any combination meets the rule. None if the search is complete.
-    preferred
-        Why the first configuration is not the one with the best score: it scores about the same and
-        masks less (or more, if you prefer that), or its release keeps more predictive value, because
-        it suppresses fewer rows. None if the first configuration has the best score. `best` is
-        always the best score.
     tells_masks_apart
         Whether the unmasked table has any utility by the measure. If not, scores cannot compare
         masks.
@@ -148,7 +226,6 @@ class SearchFigures:
     work: SearchWork
     notes: tuple[str, ...] = ()
     stopped: str | None = None
-    preferred: str | None = None
     tells_masks_apart: bool = True
     proven: ProvenList | None = None
 
@@ -160,13 +237,6 @@ class SearchFigures:
         no result, this proves nothing.
         """
         return self.stopped is None
-
-    @property
-    def by_release(self) -> bool:
-        """Whether the first configuration does not have the best score on all rows, but a better
-        release than the one that has.
-        """
-        return self.preferred is not None and BY_RELEASE in self.preferred
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values. Infinite figures become null."""
@@ -279,10 +349,12 @@ class FrontPoint:
     proven
         Whether this configuration is proven to be the best.
     dominated
-        Whether a point with a stricter value is at least as good, so that this point is not on the
-        Pareto front.
+        Whether the release at a point with a stricter value keeps at least as much (or has as good an
+        objective), so that this point is not on the Pareto front.
     objective
         The value of the search's objective; None if the objective is the measure.
+    utility
+        The utility of the release; None if it was not measured.
     """
 
     value: float
@@ -295,6 +367,7 @@ class FrontPoint:
     proven: bool
     dominated: bool = False
     objective: float | None = None
+    utility: UtilityFigure | None = None
 
     @property
     def reached(self) -> float | None:
@@ -331,6 +404,43 @@ class Front:
     parameter: str
     points: tuple[FrontPoint, ...]
     knee: float | None
+
+    @property
+    def shown(self) -> tuple[FrontPoint, ...]:
+        """The points that people see: those that keep something, and more than every point with a
+        stricter rule.
+        """
+        return tuple(point for point in self.points if not self._why_not(point))
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """For the values whose points are not shown, sentences that say why.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> study.front("k=5,40000").left_out
+        ('k = 40000: no configuration meets the rule.',)
+        """
+        values: dict[str, list[str]] = {}
+        for point in self.points:
+            values.setdefault(self._why_not(point), []).append(f"{point.value:g}")
+        return tuple(
+            f"{self.parameter} = {', '.join(named)}: {why}." for why, named in values.items() if why
+        )
+
+    def _why_not(self, point: FrontPoint) -> str:
+        """Return why a point is not shown; empty if it is."""
+        if point.score is None:
+            none = "no configuration meets the rule"
+            return none if point.proven else "no configuration was found in time"
+        share = None if point.utility is None else point.utility_kept
+        if share is not None and share < WORTHLESS:
+            return "the best release keeps nothing"
+        if point.dominated:
+            return f"a stricter {self.parameter} keeps as much"
+        return ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from aegis.advisor.advice import Advice, caveats_of, with_caveats
 from aegis.advisor.encodings import sets_aside
-from aegis.advisor.figures import BY_RELEASE
 from aegis.advisor.plan import as_it_is, as_released, plan_of
 from aegis.advisor.ranked import Ranked, RecordLevel
 from aegis.advisor.scoring import AttributeScore, ConfigurationScore, Scorer, utility_kept
@@ -182,12 +181,8 @@ def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str
     order, and each release comes before the first one that scores worse.
     """
     sign = MEASURES.get(advice.measure).direction.sign
-    if advice.search is None:
-        by_release = any(BY_RELEASE in text for text in advice.warnings)
-    else:
-        by_release = advice.search.by_release
     ordered = sorted((*advice.ranking, *ranked), key=lambda r: r.ranking_key(sign))
-    if by_release:
+    if advice.by_release:
         ordered = list(advice.ranking)
         for release in ranked:
             key = release.ranking_key(sign)

@@ -25,7 +25,6 @@ import pyarrow as pa
 from aegis.advisor.advice import Advice, caveats_of, with_caveats
 from aegis.advisor.confidence import compared, jackknife, sampling_error, shrink_of, standard_errors
 from aegis.advisor.encodings import sets_aside
-from aegis.advisor.figures import Front
 from aegis.advisor.label_leaks import label_leaks
 from aegis.advisor.plan import PrivacyPlan, as_it_is, as_released, tells_classes_apart
 from aegis.advisor.ranked import Ranked, best_masked
@@ -40,7 +39,6 @@ from aegis.masking.masked import WithOriginals
 from aegis.masks import Kind, Mask, common_refinement
 from aegis.measures import MEASURES, LabelKind, Measure, Need
 from aegis.policy import Policy
-from aegis.privacy.rule import rule_at
 from aegis.sources import Source
 from aegis.summary import AttributeSummary, LabelSummary, Summary, summarize
 from aegis.summary.build import coded_rows, summarize_held
@@ -308,7 +306,9 @@ class ReleasedRows:
         """Return a counter of released rows for the same table, but under the privacy rule of
         `plan`.
         """
-        return ReleasedRows(plan, self.source, self.policy, self.seed, self.known)
+        return ReleasedRows(
+            plan, self.source, self.policy, self.seed, self.known, reading=self.reading
+        )
 
     @contextmanager
     def open(self) -> Iterator[ReleasedRows]:
@@ -581,8 +581,7 @@ class ReleasedRows:
 def with_utility(
     advice: Advice, released: ReleasedRows, scorer: Scorer, progress: Progress = SILENT
 ) -> Advice:
-    """Return a copy of the advice with the utility of its best release, and of the release at each
-    point of its front.
+    """Return a copy of the advice with the utility of its best release.
 
     Parameters
     ----------
@@ -613,14 +612,12 @@ def with_utility(
         if expected is not None:
             by = MEASURES.get(expected.measure)
             expected = released.measured(kept_rows, expected, by, scorer)
-        front = None if advice.front is None else _front(advice, advice.front, released, scorer)
     caveats = figure.caveats(best.suppressed_rows)
     first = replace(best, utility=figure, utility_kept=figure.utility_kept)
     measured = replace(
         advice,
         ranking=(first, *advice.ranking[1:]),
         expected=expected,
-        front=front,
         warnings=(*caveats, *advice.warnings),
     )
     return with_caveats(measured, told=told)
@@ -643,6 +640,14 @@ def _kept(
     return KeptRows(scorer, choice, {})
 
 
+def figure_on_all_rows(choice: Choice, scorer: Scorer, measure: Measure) -> UtilityFigure:
+    """Return the utility of the masks of a configuration (`choice`) on all rows that `scorer`
+    scores by `measure`.
+    """
+    value, unmasked = scorer.value(choice, measure), scorer.value(scorer.unmasked, measure)
+    return UtilityFigure.of(measure, value, unmasked, scorer.label_rows, rows=Rows.ALL)
+
+
 def release_figure(
     released: ReleasedRows,
     choice: Choice,
@@ -656,29 +661,12 @@ def release_figure(
     `released` counts the rows, of which the release suppresses `suppressed_rows`; `scorer` scores
     the summary by `measure`.
     """
-    value, unmasked = scorer.value(choice, measure), scorer.value(scorer.unmasked, measure)
-    on_all_rows = UtilityFigure.of(measure, value, unmasked, scorer.label_rows, rows=Rows.ALL)
+    on_all_rows = figure_on_all_rows(choice, scorer, measure)
     with released.reading, released.storing(choice) as rows:
         kept_rows = _kept(rows, choice, suppressed_rows, scorer)
         if kept_rows is None:
             return None
         return released.measured(kept_rows, on_all_rows, measure, scorer)
-
-
-def _front(advice: Advice, front: Front, released: ReleasedRows, scorer: Scorer) -> Front:
-    """Return the front with the utility of each point, measured on the rows that its release keeps."""
-    measure, rule = MEASURES.get(advice.measure), released.plan.rule
-    reference = released.reference(measure, advice.unmasked)
-    points = []
-    for point in front.points:
-        figure = None
-        if point.configuration is not None:
-            plan = released.plan.under(rule_at(rule, front.parameter, point.value))
-            kept_rows = released.under(plan).of(scorer.choose(point.configuration))
-            if kept_rows is not None:
-                figure = kept_rows.figure(measure, reference, scorer)
-        points.append(point if figure is None else replace(point, utility_kept=figure.utility_kept))
-    return replace(front, points=tuple(points))
 
 
 def expected_auc(

@@ -45,6 +45,7 @@ from aegis.words import (
     json_fields,
     jsonable,
     percent,
+    short,
     unquoted,
     with_rounded,
 )
@@ -438,6 +439,12 @@ class UtilityFigure:
         return None if self.number is None else self.number.reference_rmse
 
     @property
+    def lost(self) -> int:
+        """The number of label classes that have no row in the release."""
+        lost = self.lost_classes
+        return lost if isinstance(lost, int) else len(lost)
+
+    @property
     def exceeds(self) -> bool:
         """Whether the release has a better score than the table with which it is compared.
 
@@ -465,6 +472,9 @@ class UtilityFigure:
         own = self.number
         if own is None:
             return ""
+        near = 2 * (self.stderr or 0.0) + self._rounding
+        if self._rounding and abs(self.value - self.reference) <= near:
+            return f", error of a prediction {short(own.rmse)}"
         return ", error of a prediction {} instead of {}".format(*own.shown)
 
     @property
@@ -477,11 +487,28 @@ class UtilityFigure:
         """The number of decimals that Aegis shows, so that one digit of the standard error is
         visible.
 
-        If there is no standard error, it is 2 for a metric of models and 4 for other measures.
+        If there is no standard error, it is 2 for a metric of models and 4 for other measures. It
+        is never more than the rounded reference has (see `coarse`).
         """
+        most = 4 if self._decimals is None else min(max(2, self._decimals), 4)
         if not self.stderr:
-            return 2 if MEASURES.get(self.measure).unit in IN_WORDS else 4
-        return min(max(2, math.ceil(-math.log10(self.stderr))), 4)
+            return 2 if MEASURES.get(self.measure).unit in IN_WORDS else most
+        return min(max(2, math.ceil(-math.log10(self.stderr))), most)
+
+    @property
+    def _rounding(self) -> float:
+        """The largest difference of the reference from the exact score, if it is rounded (see
+        `coarse`); 0 if it is exact.
+        """
+        return 0.0 if self._decimals is None else 0.5 * 10.0**-self._decimals
+
+    @property
+    def _decimals(self) -> int | None:
+        """The number of decimals of a rounded R2 of the reference; None if it is not rounded."""
+        rows = None if self.number is None else self.number.table_rows
+        if rows is None or not self.reference or self.reference == self.value:
+            return None
+        return coarse_digits(rows) - 1 - math.floor(math.log10(abs(self.reference)))
 
     @property
     def _compared(self) -> str:
@@ -508,8 +535,11 @@ class UtilityFigure:
             or f"{self.value:.{self.digits}f}" == f"{self.reference:.{self.digits}f}"
         ):
             return ""
-        if self.stderr is not None and abs(self.value - self.reference) <= 2 * self.stderr:
+        more, error = abs(self.value - self.reference), 2 * (self.stderr or 0.0)
+        if more <= error:
             return f": as much as {self.reference_name.short}, within the sampling error"
+        if more <= error + self._rounding:
+            return f": as much as {self.reference_name.short}, within rounding"
         if self.lost_classes:
             return ": better, because the classes that vanish no longer count"
         return ": better, because models learn better from fewer values"
@@ -562,8 +592,16 @@ class UtilityFigure:
         unit = MEASURES.get(self.measure).unit
         if unit not in VARIES:
             return f", give or take {RANGE * self.stderr:.{self.digits}f}"
-        more = " (more if columns interact or numbers have a long tail)" if unit == "R2" else ""
-        return f", give or take {RANGE * math.hypot(self.stderr, MODELS_DIFFER):.2f}{more}"
+        return f", give or take {RANGE * math.hypot(self.stderr, MODELS_DIFFER):.2f}"
+
+    @property
+    def may_be_more(self) -> str:
+        """A sentence that says when trained models exceed the range in `plus_minus`; empty if they
+        seldom do.
+        """
+        if self.stderr is None or MEASURES.get(self.measure).unit != "R2":
+            return ""
+        return "Models may do better if columns interact or numbers have a long tail."
 
     @property
     def range_words(self) -> str:
@@ -588,7 +626,7 @@ class UtilityFigure:
         """Return warnings about rows that the release suppresses, and about limits of the figure.
         Warnings on label classes that lose all rows come first.
 
-        `suppressed_rows` is the number of suppressed rows; None or 0 gives no warning about them.
+        `suppressed_rows` is the number of suppressed rows; None, if it is not known.
         """
         said: list[str] = []
         for label, own in self.labels.items():
@@ -603,6 +641,11 @@ class UtilityFigure:
                 "utility kept is measured on all rows, including "
                 f"{counted(suppressed_rows, 'row')} that the release suppresses. The certificate states it "
                 "for the released rows"
+            )
+        if self.rows is Rows.ALL and suppressed_rows == 0:
+            said.append(
+                "utility kept is computed from counts before masking. The certificate states it for "
+                "the released rows, and can state less"
             )
         if self.number is not None:
             said += self.number.caveats()

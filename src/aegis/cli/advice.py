@@ -56,7 +56,7 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
             measure_words(search.objective) + (", lower is better" if _lower(search) else ""),
         ),
         ("combinations", _combinations(search, advice)),
-        ("result", _result(search)),
+        ("result", _result(search, advice)),
     ]
     if search.proven is not None:
         rows.append(("proven", search.proven.words()))
@@ -88,7 +88,7 @@ def _lower(search: SearchFigures) -> bool:
     return is_minimised(search.objective)
 
 
-def _result(search: SearchFigures) -> str:
+def _result(search: SearchFigures, advice: Advice) -> str:
     if search.best is None:
         if not search.complete:
             return "stopped before anything admissible was found; whether there is any is not known"
@@ -96,9 +96,9 @@ def _result(search: SearchFigures) -> str:
     if not search.tells_masks_apart:
         return "scores cannot distinguish masks on this table; nothing is proven"
     if search.optimal:
-        if search.by_release:
+        if advice.by_release:
             return "the highest score on all rows is proven; the first one has a better release"
-        if search.preferred:
+        if advice.preferred is not None:
             return "the highest score of all combinations is proven; the first one counts as equal to it"
         return "proven best of all combinations"
     if search.gap is None or search.bound is None:
@@ -149,7 +149,7 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
     by_objective = any(point.objective is not None for point in front.points)
     yield heading(f"The best configuration by {front.parameter}")
     yield table_of(
-        front.points,
+        front.shown,
         (number(front.parameter), lambda point: figure(point.value)),
         (number("objective"), lambda point: fixed(point.objective)) if by_objective else None,
         (number("score"), lambda point: fixed(point.score)),
@@ -158,7 +158,9 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
         (number("suppressed"), lambda point: share(point.suppressed_rows, rows)),
         (Column("", wraps=True), lambda point: _remark(point, knee=point.value == front.knee)),
     )
-    yield line(f"\n{objective_legend(advice)}score: {measure_words(advice.measure)}.", style="dim")
+    yield from (line(text) for text in front.left_out)
+    score = f"score: {measure_words(advice.measure)}, on all rows. kept: on the released rows."
+    yield line(f"\n{objective_legend(advice)}{score}", style="dim")
 
 
 def objective_legend(advice: Advice) -> str:
@@ -173,10 +175,7 @@ def objective_legend(advice: Advice) -> str:
 
 
 def _remark(point: FrontPoint, *, knee: bool) -> str:
-    if point.score is None:
-        return "none admissible" if point.proven else "none found in time"
     said = ["recommended knee"] if knee else []
-    said += ["dominated"] if point.dominated else []
     said += [] if point.proven else ["not proven"]
     return ", ".join(said)
 
@@ -402,9 +401,8 @@ def _shortfalls(advice: Advice, shown: Sequence[Ranked]) -> Iterator[RenderableT
     """
     from aegis.cli.output import heading, line, pairs
 
-    if advice.search is not None and advice.search.preferred is not None:
-        why = advice.search.preferred
-        yield line(f"\n{why[:1].upper()}{why[1:]}.")
+    if advice.preferred is not None:
+        yield line(f"\n{advice.preferred.words()}.")
     failing = [r for r in shown if r.violations]
     if failing:
         yield heading("What falls short")

@@ -209,7 +209,7 @@ class Finding:
         it is proven to be the best.
     changed
         The columns whose values change: the name, the mask, and the loss in percent if only this
-        column is masked (None if unknown).
+        column is masked (None if unknown, or if the whole release loses less).
     dropped, unchanged
         The columns in which every value is suppressed, and the columns that do not change.
     """
@@ -227,21 +227,35 @@ class Finding:
     def of(cls, advice: Advice, best: Ranked) -> Finding:
         """Return the texts about one entry (`best`) of an advice, usually its first one."""
         figure, masks = advice.stated_utility(best), best.shown
-        doubt = _doubt(advice)
+        doubt, expected = _doubt(advice), advice.expectation
+        more = "" if expected is None or advice.labels else expected.may_be_more
         return cls(
             title=f"{best.name}{_share(advice, figure.utility_kept)}",
-            figure=f"{_figure(advice, figure)}.{_least(figure)}{doubt and f' {doubt}'}",
+            figure=f"{_figure(advice, figure)}.{_least(figure)}{more and f' {more}'}{doubt and f' {doubt}'}",
             doubt=doubt,
             released=f"{_released(best, advice.summary['rows'], persons='person' in advice.policy)}.",
             proof=_proof(advice),
             changed=tuple(
-                (name, mask, advice.share_lost(name) if advice.lost_alone else None)
+                (name, mask, _lost_alone(advice, name, figure))
                 for name, mask in masks.items()
                 if mask not in (UNCHANGED, DROPPED)
             ),
             dropped=tuple(name for name in masks if masks[name] == DROPPED),
             unchanged=tuple(name for name in masks if masks[name] == UNCHANGED),
         )
+
+
+def _lost_alone(advice: Advice, name: str, figure: UtilityFigure) -> float | None:
+    """Return the loss in percent if only one column is masked; None if it is unknown, or larger than
+    the loss of the whole release (`figure`).
+
+    The loss of one mask is measured on all rows. Other masks, or the rows that the rule suppresses,
+    can make up for it. The text would then contradict the share that the release keeps.
+    """
+    lost, whole = advice.share_lost(name), figure.utility_kept
+    if lost is None or whole is None:
+        return lost
+    return lost if lost <= 100.0 - whole + 0.05 else None
 
 
 LISTED = 60
@@ -382,19 +396,22 @@ def _proof(advice: Advice) -> str:
     """Return a text on how many configurations the best entry was compared with, and on what is
     proven.
     """
+    from aegis.advisor.figures import FirstByMasking  # loads NumPy, which no help needs
+
     search = advice.search
     among = f"{counted(advice.combinations, 'combination')} of masks"
     if search is not None and advice.combinations == 1:
         return "The policy allows no other combination of masks."
-    if search is not None and search.by_release:
+    if search is not None and advice.by_release:
         proven = " (proven)" if search.optimal else " of those tried"
         return (
             f"Another of the {among} scores best{proven}{_objective(advice)} on all rows, but its "
             "release suppresses rows and keeps less."
         )
-    if search is not None and search.preferred:
-        how = "most" if "masks most" in search.preferred else "least"  # as you prefer
-        chosen = f"Of those found that are as good, it is the one that masks {how}"
+    if search is not None and isinstance(advice.preferred, FirstByMasking):
+        chosen = (
+            f"Of those found that are as good, it is the one that masks {advice.preferred.most}"
+        )
         if advice.optimal:
             return (
                 f"None of the {among} does better by more than Aegis can measure: proven. {chosen}."

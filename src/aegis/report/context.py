@@ -232,11 +232,10 @@ def _proof(advice: Advice) -> dict[str, str | None]:
     """
     best, search = advice.best, advice.search
     proven = None if search is None or search.optimal else search.proven
-    preferred = None if search is None else search.preferred
     return {
         "proof": None if best is None else Finding.of(advice, best).proof.replace(" %", "\u00a0%"),
         "proven": None if proven is None else proven.words(),
-        "preferred": None if preferred is None else sentence(preferred),
+        "preferred": None if advice.preferred is None else sentence(advice.preferred.words()),
     }
 
 

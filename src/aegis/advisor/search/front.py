@@ -14,11 +14,11 @@ margin.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from aegis.advisor.confidence import Prefer, hidden_share, tie_margin, why_first
-from aegis.advisor.figures import Binding, FinerMask, Front, FrontPoint, Relaxation
+from aegis.advisor.confidence import Prefer, hidden_share, tie_margin
+from aegis.advisor.figures import Binding, FinerMask, FirstByMasking, Front, FrontPoint, Relaxation
 from aegis.advisor.search.branch import BranchAndBound, Found
 from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.neighbours import NEXT, next_finer
@@ -26,6 +26,7 @@ from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.objectives import Additive
 from aegis.advisor.search.problem import Box, Clock, Problem, Variable, replaced
 from aegis.advisor.search.searcher import Searcher
+from aegis.advisor.utility import UtilityFigure
 from aegis.errors import PolicyError
 from aegis.privacy import MODELS, ModelParameter, PrivacyRule
 from aegis.privacy.rule import larger_is_stronger, rule_at
@@ -220,6 +221,12 @@ def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[s
     )
 
 
+Recommend = Callable[[Searcher, Box], tuple[Box, UtilityFigure, bool]]
+"""A function that returns the configuration to recommend in place of the best one, the utility of
+its release, and whether it was chosen by its release. Its searcher has the rule.
+"""
+
+
 @dataclass
 class _FrontStrength:
     """One value of the parameter of the rule that a front varies, with the rule and the objective
@@ -255,14 +262,14 @@ def trace_front(
     clock: Clock,
     known: Sequence[Box] = (),
     bound: float = math.inf,
+    recommend: Recommend | None = None,
 ) -> Front:
-    """Return the best configuration for each value of a parameter of the rule: the points of a
-    front.
+    """Return the front: what is best for each value of a parameter of the rule.
 
-    The search goes from the weakest rule to the strictest, and reuses results. A stricter monotone
-    rule admits fewer configurations. So unless the objective depends on the rule, an upper bound
-    for one point is valid for every stricter point. If a known configuration is admissible at a
-    point and reaches the bound of this point, it is the best there, and no search is necessary.
+    The search goes from the weakest rule to the strictest. A stricter monotone rule admits fewer
+    configurations. So unless the objective depends on the rule, an upper bound for one point is
+    valid for every stricter point. If a known configuration is admissible at a point and reaches
+    the bound of this point, it is the best there, and no search is necessary.
 
     Each search first tries all configurations from earlier points. At the end, each point without a
     proof gets the best known configuration that its rule admits. A configuration that meets a
@@ -282,12 +289,13 @@ def trace_front(
         Configurations to try first.
     bound
         Upper bound of the objective (negated if minimised) over all admissible configurations.
+    recommend
+        Returns what to recommend at a point; None: the best score, and measure no release.
     """
     strengths: list[_FrontStrength] = []
     values = list(known)
-    with searcher.progress.step(
-        f"Tracing the front over {span.parameter}", len(span.values)
-    ) as step:
+    title = f"Tracing the front over {span.parameter}"
+    with searcher.progress.step(title, len(span.values)) as step:
         for done, value in enumerate(span.values):
             strength = _strength(searcher, span.parameter, value, strengths[-1:])
             if strength.rule == searcher.plan.rule:
@@ -303,10 +311,9 @@ def trace_front(
             if clock.left():
                 _settle(searcher, strength, values, clock, len(hard) - done)
     values += [strength.box for strength in strengths if strength.box is not None]
-    for strength in strengths:
-        if not strength.proven:
-            strength.box = _best_of(searcher, strength, values, strength.reached) or strength.box
-    points = [_point(searcher, strength) for strength in strengths]
+    for strength in (strength for strength in strengths if not strength.proven):
+        strength.box = _best_of(searcher, strength, values, strength.reached) or strength.box
+    points = [_point(searcher, strength, recommend) for strength in strengths]
     marked = _mark_dominated(points, searcher.objective.sign)
     return Front(span.parameter, tuple(marked), _knee(span.parameter, marked))
 
@@ -378,21 +385,26 @@ def _best_of(
     return None
 
 
-def _point(searcher: Searcher, strength: _FrontStrength) -> FrontPoint:
-    if strength.box is None:
+def _point(searcher: Searcher, strength: _FrontStrength, recommend: Recommend | None) -> FrontPoint:
+    box, figure, by_release = strength.box, None, False
+    if box is None:
         return FrontPoint(strength.value, None, None, None, {}, 0, 0, strength.proven)
-    ranked = searcher.ranked(f"{strength.value:g}", strength.box, strength.reached)
-    verdict = searcher.verdict(strength.box, strength.rule)
+    if recommend is not None:
+        under = searcher.under(searcher.plan.under(strength.rule), searcher.progress)
+        box, figure, by_release = recommend(under, box)
+    ranked = searcher.ranked(f"{strength.value:g}", box, strength.objective.bound(box))
+    verdict = searcher.verdict(box, strength.rule)
     return FrontPoint(
         value=strength.value,
         score=ranked.score,
         objective=ranked.objective,
-        utility_kept=ranked.utility_kept,
+        utility_kept=ranked.utility_kept if figure is None else figure.utility_kept,
         configuration=ranked.configuration,
         declared=ranked.declared,
         smallest_class=verdict.smallest_class,
         suppressed_rows=verdict.suppressed_rows,
-        proven=strength.proven,
+        proven=strength.proven and not by_release,
+        utility=figure,
     )
 
 
@@ -406,10 +418,22 @@ def _mark_dominated(points: Sequence[FrontPoint], sign: int) -> list[FrontPoint]
     marked = []
     best_later = -math.inf
     for point in reversed(points):
-        value = -math.inf if point.reached is None else sign * point.reached
+        value = _worth(point, sign)
         marked.append(replace(point, dominated=-math.inf < value <= best_later + _SAME))
         best_later = max(best_later, value)
     return marked[::-1]
+
+
+def _worth(point: FrontPoint, sign: int) -> float:
+    """Return the figure by which a point of a front is compared with the others; larger is better.
+    It is the utility of its release, unless the search optimised something else. -inf if the point
+    has no configuration. `sign` is as in `_mark_dominated`.
+    """
+    if point.reached is None:
+        return -math.inf
+    if point.objective is None and point.utility is not None and point.utility_kept is not None:
+        return point.utility_kept
+    return sign * point.reached
 
 
 def _knee(parameter: str, points: Sequence[FrontPoint]) -> float | None:
@@ -425,7 +449,7 @@ def _knee(parameter: str, points: Sequence[FrontPoint]) -> float | None:
         return None
     logarithmic = parameter == "risk" or varying()[parameter].counts
     scale = [math.log(p.value) if logarithmic else p.value for p in front]
-    scores = [p.reached or 0.0 for p in front]
+    scores = [_worth(p, 1) for p in front]
     width, height = scale[-1] - scale[0], scores[-1] - scores[0]
     if width == 0 or height == 0:
         return None
@@ -518,7 +542,7 @@ class AboveScore:
 
 def put_first(
     searcher: Searcher, outcome: Found, prefer: Prefer, top: int, clock: Clock
-) -> str | None:
+) -> FirstByMasking | None:
     """Move the configuration that the user prefers, among those that score about the same, to the
     front of `outcome.best`. Shorten this list to `top` entries.
 
@@ -539,7 +563,7 @@ def put_first(
 
 def prefer_among_ties(
     searcher: Searcher, outcome: Found, prefer: Prefer, margin: float, clock: Clock
-) -> tuple[Box, str | None]:
+) -> tuple[Box, FirstByMasking | None]:
     """Return the configuration to recommend, and a reason if another configuration scores higher
     (else None).
 
@@ -583,7 +607,8 @@ def prefer_among_ties(
     if first == best:
         return best, None
     score = objective.sign * value
-    return first, why_first(prefer, score, margin, amount.share(first), amount.share(best))
+    hidden, other = amount.share(first), amount.share(best)
+    return first, FirstByMasking(str(prefer), score, margin, hidden, other)
 
 
 def _rivals(

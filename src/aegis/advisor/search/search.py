@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Unpack
 
@@ -16,14 +17,21 @@ from aegis.advisor.advise import combinations, warnings_of
 from aegis.advisor.best_release import best_release
 from aegis.advisor.confidence import Prefer
 from aegis.advisor.encodings import aside_note
-from aegis.advisor.figures import SearchFigures
+from aegis.advisor.figures import FirstByMasking, FirstByRelease, SearchFigures
 from aegis.advisor.plan import PrivacyPlan, lost_alone
 from aegis.advisor.ranked import Ranked
-from aegis.advisor.released import ReleasedRows, expected_auc
+from aegis.advisor.released import ReleasedRows, expected_auc, figure_on_all_rows, release_figure
 from aegis.advisor.scores import changed, later
 from aegis.advisor.scoring import Choice
 from aegis.advisor.search.branch import Found
-from aegis.advisor.search.front import FrontRange, check_span, explain, put_first, trace_front
+from aegis.advisor.search.front import (
+    FrontRange,
+    Recommend,
+    check_span,
+    explain,
+    put_first,
+    trace_front,
+)
 from aegis.advisor.search.objective import OBJECTIVES
 from aegis.advisor.search.objectives import objective_type
 from aegis.advisor.search.problem import Box, Clock
@@ -179,7 +187,7 @@ def search_combinations(
         prepared = prepare(summary, plan, policy, given, progress=progress)
     searched = _run(plan, given, prepared, progress, released)
     advice = _with_labels(searched.advice(summary, plan, policy, prepared), searched, given)
-    advice = with_caveats(_explained(advice, searched, given))
+    advice = with_caveats(_explained(advice, searched, given, released))
     total = time.perf_counter() - started + sum(summary.timings.values())
     timings = {**summary.timings, "search": searched.figures.work.seconds, "total": total}
     return changed(advice, timings=timings)
@@ -204,6 +212,8 @@ class _Searched:
         The best configurations.
     clock
         The remaining time.
+    preferred
+        Why the first configuration is not the one with the best score; None if it is.
     """
 
     searcher: Searcher
@@ -212,6 +222,7 @@ class _Searched:
     highest: Sequence[tuple[float, Box]]
     ranking: Sequence[Ranked]
     clock: Clock
+    preferred: FirstByMasking | FirstByRelease | None = None
 
     def advice(
         self, summary: Summary, plan: PrivacyPlan, policy: Policy, prepared: Prepared
@@ -224,7 +235,7 @@ class _Searched:
             measure=shown.name,
             ranking=tuple(self.ranking),
             unmasked=later(prepared.searcher.unmasked),
-            optimal=self.figures.optimal and not self.figures.by_release,
+            optimal=self.figures.optimal and not isinstance(self.preferred, FirstByRelease),
             combinations=combinations(summary),
             summary=summary.to_dict(),
             policy=policy_mapping(policy),
@@ -235,6 +246,7 @@ class _Searched:
                 *disagreement(self.ranking, scorer, shown),
             ),
             search=self.figures,
+            preferred=self.preferred,
         )
 
 
@@ -267,17 +279,20 @@ def _run(
     if not outcome.best:
         return _Searched(searcher, outcome, figures, (), searcher.rank(outcome, clock), clock)
     highest = outcome.best[:1]
-    why, figure = put_first(searcher, outcome, preference(request), top, clock), None
+    figure, why = None, put_first(searcher, outcome, preference(request), top, clock)
+    preferred: FirstByMasking | FirstByRelease | None = why
     if released is not None and searcher.by_measure:
         figure, other = _put_release_first(searcher, outcome, released, request, clock)
-        why = other or why
+        preferred = other or why
     ranking, lacking = searcher.with_errors(searcher.rank(outcome, clock), outcome, clock)
-    figures = searcher.told(figures, why, lacking)
-    if figures.by_release:  # scores on all rows do not say which release is the best
+    figures = searcher.told(figures, lacking)
+    if isinstance(
+        preferred, FirstByRelease
+    ):  # scores on all rows do not say which release is the best
         ranking = [changed(ranked, tied_with_best=None) for ranked in ranking]
     if figure is not None:
         ranking = [changed(ranking[0], utility=figure), *ranking[1:]]
-    return _Searched(searcher, outcome, figures, highest, ranking, clock)
+    return _Searched(searcher, outcome, figures, highest, ranking, clock, preferred)
 
 
 def _put_release_first(
@@ -286,7 +301,7 @@ def _put_release_first(
     released: ReleasedRows,
     request: SearchRequest,
     clock: Clock,
-) -> tuple[UtilityFigure | None, str | None]:
+) -> tuple[UtilityFigure | None, FirstByRelease | None]:
     """Move the configuration with the best release to the front of `outcome.best`, if suppression
     makes the release of the first one worse than its score. Return the utility of the first release
     (None if it was not measured), and why it comes first (None if it did so before).
@@ -343,17 +358,20 @@ def _with_labels(advice: Advice, searched: _Searched, request: SearchRequest) ->
     return changed(advice, labels=tuple(labels), warnings=(*notes, *advice.warnings))
 
 
-def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> Advice:
+def _explained(
+    advice: Advice, searched: _Searched, request: SearchRequest, released: ReleasedRows | None
+) -> Advice:
     """Return the advice on a search (`searched`), completed as the request asks: with an
     explanation of its best configuration and the utility that each mask costs, and with the front.
-    A front has the best configuration for each value of a parameter of the rule.
+    A front has the best configuration for each value of a parameter of the rule. `released` counts
+    the rows of their releases.
     """
     searcher, outcome, clock = searched.searcher, searched.outcome, searched.clock
     if request.explain_best and outcome.best and not outcome.interrupted:
         scorer, shown = searcher.scorer, searcher.measure
         expected = expected_auc(scorer, shown, searched.ranking)
         binding = explain(searcher, outcome, searched.highest[0], clock)
-        if searched.figures.by_release:  # gains on all rows explain only masks that break the rule
+        if advice.by_release:  # gains on all rows explain only masks that break the rule
             binding = replace(binding, finer=tuple(m for m in binding.finer if m.violations))
         alone = lost_alone(scorer, shown, searched.ranking)
         advice = changed(advice, binding=binding, expected=expected, lost_alone=alone)
@@ -362,7 +380,54 @@ def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> A
     known = [box for _, box in searched.highest]
     bound = outcome.bound if searched.figures.exact else math.inf
     span = FrontRange.of(request.front)
-    return changed(advice, front=trace_front(searcher, span, clock, known, bound))
+    choose: Recommend | None = None
+    if released is not None:
+        choose = partial(_recommended, searched=searched, request=request, released=released)
+    return changed(advice, front=trace_front(searcher, span, clock, known, bound, choose))
+
+
+def _recommended(
+    searcher: Searcher,
+    box: Box,
+    searched: _Searched,
+    request: SearchRequest,
+    released: ReleasedRows,
+) -> tuple[Box, UtilityFigure, bool]:
+    """Return the configuration to recommend at one point of a front, the utility of its release,
+    and whether it was chosen by its release.
+
+    Parameters
+    ----------
+    searcher
+        The searcher with the rule of the point.
+    box
+        The configuration with the best score under this rule.
+    searched, request
+        The search under the policy's rule, whose recommendation also is that of the point with the
+        same rule; and how to search.
+    released
+        Counts the rows of releases.
+    """
+    rows, figure, plan = released.under(searcher.plan), None, searcher.plan
+    why: FirstByMasking | FirstByRelease | None = None
+    if not searcher.by_measure:
+        pass
+    elif plan.rule == searched.searcher.plan.rule and searched.outcome.best:
+        box, figure, why = (
+            searched.outcome.best[0][1],
+            searched.ranking[0].utility,
+            searched.preferred,
+        )
+    else:
+        alone = Found([(searcher.objective.bound(box), box)])
+        figure, why = _put_release_first(searcher, alone, rows, request, searched.clock)
+        box = alone.best[0][1]
+    scorer, measure, choice = searcher.scorer, searcher.measure, searcher.problem.choice(box)
+    if figure is None:
+        removed = searcher.verdict(box, plan.rule).suppressed_rows
+        figure = release_figure(rows, choice, removed, scorer, measure)
+    figure = figure or figure_on_all_rows(choice, scorer, measure)
+    return box, figure, isinstance(why, FirstByRelease)
 
 
 @dataclass(eq=False)

@@ -509,18 +509,14 @@ class Searcher:
     def told(
         self,
         figures: SearchFigures,
-        preferred: str | None,
         lacking: tuple[str, ...],
     ) -> SearchFigures:
-        """Return the figures of a search, completed with notes and with the reason why its first
-        configuration comes first.
+        """Return the figures of a search, completed with notes.
 
         Parameters
         ----------
         figures
             The figures of the search.
-        preferred
-            Why the first configuration is not the one with the best score; None if it is.
         lacking
             Notes on figures that were left out for lack of time.
         """
@@ -536,7 +532,6 @@ class Searcher:
             figures,
             optimal=figures.optimal and not blind,
             notes=notes,
-            preferred=preferred,
             tells_masks_apart=not blind,
         )
 

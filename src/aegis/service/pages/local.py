@@ -209,12 +209,12 @@ def front(identifier: str, call: CallOf, benches: BenchesOf, form: FormOf) -> Re
     """
     bench, _ = _taken(identifier, call, benches, form)
     drawn = bench.front("k=2,3,5,10,20,50", SECONDS)
-    named = [(f"{point.value:g}", point.utility_kept) for point in drawn.points]
+    named = [(f"{point.value:g}", point.utility_kept) for point in drawn.shown]
     return fragment(
         "front.html",
         parameter=drawn.parameter,
         points=[(name, value) for name, value in named if value is not None],
-        without=[name for name, value in named if value is None],
+        left_out=drawn.left_out,
     )
 
 
