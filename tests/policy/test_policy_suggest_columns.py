@@ -446,3 +446,23 @@ def test_a_comment_quotes_values_that_blanks_would_hide() -> None:
     assert "# most frequent: '   ' (33.3 %), 'No ' (33.3 %), Yes (33.3 %)" in (
         init_policy(table, label="outcome").yaml
     )
+
+
+@pytest.mark.parametrize("stored", [pa.int64(), pa.float64()])
+def test_keys_are_no_features_if_nulls_made_them_floats(stored: pa.DataType) -> None:
+    """pandas and many other programs store whole numbers beside nulls as floats."""
+    drawn = random.Random(7)
+    table = pa.table(
+        {
+            "provider_id": pa.array(
+                [None if i % 40 == 0 else 100_000 + 7 * (i // 4) for i in range(400)], stored
+            ),
+            "visits": pa.array(
+                [None if i % 40 == 0 else drawn.randrange(300) for i in range(400)], stored
+            ),
+            "y": [i % 2 for i in range(400)],
+        }
+    )
+    attributes = check(table, "y").policy.attributes
+    assert attributes["provider_id"].role is Role.QUASI_IDENTIFIER
+    assert attributes["visits"].role is Role.FEATURE

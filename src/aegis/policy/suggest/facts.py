@@ -60,6 +60,8 @@ class ColumnFacts:
         if there are no values.
     special
         Number of rows with NaN or an infinity.
+    whole
+        For numbers that are not integers by type, whether no finite number has a fraction.
     quantiles
         For numbers, the quantiles of finite values, by share of the rows (`SHARES`); empty for
         other kinds.
@@ -103,6 +105,7 @@ class ColumnFacts:
     low: Any = None
     high: Any = None
     special: int = 0
+    whole: bool = False
     quantiles: Mapping[float, float] | None = None
     frequent: tuple[tuple[str, float], ...] = ()
     shapes: Mapping[str, float] | None = None
@@ -169,21 +172,21 @@ class ColumnFacts:
         """Whether each number or code occurs in about equally many rows, as persons do in a study
         with repeated measurements.
         """
-        form = self.kind is Kind.INTEGER or self.shape("code") > NEARLY_ALL
+        form = self.integral or self.shape("code") > NEARLY_ALL
         return form and 0 < (1 - self.separation) * self.distinct <= EVEN
 
     @property
     def fractional(self) -> bool:
-        """Whether some numbers of the column have a fractional part. Aegis infers this: there are
-        more different values than whole numbers between the bounds, or a bound has a fractional
-        part.
+        """Whether some numbers of the column have a fractional part."""
+        return self.kind is Kind.NUMBER and self.low is not None and not self.whole
 
-        Numbers that identify persons have no fractions, even if nulls turned them into floats.
+    @property
+    def integral(self) -> bool:
+        """Whether the column has integers, or floats that are whole numbers and nulls: many programs
+        can store a null only beside floats. Only a column whose name speaks of an identifier is
+        one by this: without such a name, whole floats mostly are measured.
         """
-        if self.kind is not Kind.NUMBER or self.low is None:
-            return False
-        low, high = self.low, self.high
-        return low != int(low) or high != int(high) or self.distinct > int(high) - int(low) + 2
+        return self.kind is Kind.INTEGER or (self.whole and self.nulls > 0)
 
     def shape(self, name: str) -> float:
         """Return the share of the column's texts that have the form `name`, which is one of

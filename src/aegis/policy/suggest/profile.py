@@ -108,7 +108,7 @@ def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str,
         asked = [
             i
             for i, column in enumerate(facts)
-            if _countable(column) or column.kind in (Kind.INTEGER, Kind.DATE)
+            if _countable(column) or column.integral or column.kind is Kind.DATE
         ]
         described = list(facts)  # with how often values repeat, and the most frequent ones
         for place in range(0, len(asked), at_once):
@@ -160,6 +160,8 @@ def _count(source: Source) -> list[ColumnFacts]:
         if not exact or kind.ordered:
             wanted[f"low{i}"] = finite(column).min()
             wanted[f"high{i}"] = finite(column).max()
+        if kind is Kind.NUMBER:
+            wanted[f"whole{i}"] = (finite(column) % 1 == 0).all()
         if column.type().is_floating():
             wanted[f"special{i}"] = (column.isnan() | column.isinf()).sum()
     row = _row(source, table, wanted)
@@ -177,6 +179,7 @@ def _count(source: Source) -> list[ColumnFacts]:
             low=row.get(f"low{i}"),
             high=row.get(f"high{i}"),
             special=row.get(f"special{i}") or 0,
+            whole=bool(row.get(f"whole{i}")),
         )
         for i, name in enumerate(source.columns)
     ]

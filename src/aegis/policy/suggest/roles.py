@@ -275,7 +275,7 @@ def _has_many_keys(facts: ColumnFacts) -> bool:
     """
     concept = facts.concept
     keys = concept is not None and concept.weak and concept.role is Role.IDENTIFIER
-    many = facts.kind in (Kind.INTEGER, Kind.TEXT) and facts.distinct >= MANY_VALUES
+    many = (facts.integral or facts.kind is Kind.TEXT) and facts.distinct >= MANY_VALUES
     return keys and many and not names_thing_or_time(facts.spoken)
 
 
@@ -512,7 +512,7 @@ def _comes_back(facts: ColumnFacts) -> bool:
     have many rows.
     """
     few_rows = facts.distinct * ROWS_PER_VALUE > facts.values and facts.distinct >= MANY_VALUES
-    return few_rows and 0 < facts.peak <= KEY_PEAK and facts.kind in (Kind.INTEGER, Kind.TEXT)
+    return few_rows and 0 < facts.peak <= KEY_PEAK and (facts.integral or facts.kind is Kind.TEXT)
 
 
 def _reason_near_unique(facts: ColumnFacts, concept: Concept | None) -> str | None:
