@@ -108,9 +108,9 @@ class AtomRows:
         columns = self.classes * self.folds
         space = self.sizes[i] * self.sizes[j] * columns
         if self.is_dense(i, j):
-            counts = np.ascontiguousarray(self.of_parts(i, j), dtype=np.int64).reshape(-1)
+            counts = self.of_parts(i, j).reshape(-1)
             cells = np.flatnonzero(counts > 0)
-            return apart(cells, counts[cells], self.folds)
+            return apart(cells, counts[cells].astype(np.int64), self.folds)
         # Numbers of 32 bits are computed in half the time of those of 64.
         key: Any = self.codes[i].astype(np.int32 if space < 2**31 else np.int64)
         key *= self.sizes[j]
@@ -139,38 +139,36 @@ class AtomRows:
             counted = self._known.get((p, q), lambda: self._joint(first))
             return first.of_members(i, j, counted.reshape(first.size, -1))
         counted = self._known.get((p, q), lambda: self._by_atoms(first, second))
-        return counted[second.rows(j), first.rows(i)].swapaxes(0, 1)
+        return counted[first.rows(i), second.rows(j)]
 
     def _by_atoms(self, first: _Part, second: _Part) -> Array:
         """Count the rows by the atoms of the attributes of two parts, and by class and fold
-        together, shape (B, A, C F), for A atoms of the first and B atoms of the second part.
+        together, shape (A, B, C F), for A atoms of the first and B atoms of the second part.
         """
-        counted = first.added(self._joint(first, second).reshape(first.size, -1))
-        counted = counted.reshape(len(counted), second.size, -1).swapaxes(0, 1)
-        atoms = second.added(counted.reshape(second.size, -1))
-        small = narrow(atoms.astype(np.int64), int(atoms.max(initial=0)) + 1)  # many, and they stay
-        return small.reshape(len(atoms), counted.shape[1], -1)
+        counted = self._joint(first, second).reshape(first.size, -1)
+        atoms = second.added(first.added(counted).reshape(-1, second.size, self._columns))
+        return narrow(atoms, int(atoms.max(initial=0)) + 1)  # many, and they stay
 
     def _joint(self, first: _Part, second: _Part | None = None) -> Array:
         """Count the rows by the combinations of atoms of a part (or of two), and by class and fold
         together, shape (combinations * C * F,).
         """
-        last, size = (first, first.size) if second is None else (second, first.size * second.size)
-        columns = self.classes * self.folds
-        key = self._with_column(last)
+        key, size = self._with_column(first), first.size
+        joined = first.shown is not None
         if second is not None:
             key = first.code.astype(np.int32)
-            key *= second.size * columns
+            key *= second.size * self._columns
             key += self._with_column(second)
-        counted = count_keys(key, self.weights, size * columns)
+            size, joined = size * second.size, joined or second.shown is not None
+        counted = count_keys(key, self.weights, size * self._columns)
         # Numbers of rows are multiplied faster as floats.
-        return counted.astype(np.float64) if self.weights is None else counted
+        return counted.astype(np.float64) if joined and self.weights is None else counted
 
     @remembered
     def _with_column(self, part: _Part) -> Int32s:
         """The combination of atoms of a part, the class and the fold of each row, as one number."""
         key = part.code.astype(np.int32)
-        key *= self.classes * self.folds
+        key *= self._columns
         key += self._column
         return key
 
@@ -192,6 +190,10 @@ class AtomRows:
     def _part_of(self) -> dict[int, int]:
         """For each attribute, the index of its part in `_parts`."""
         return {i: place for place, part in enumerate(self._parts) for i in part.members}
+
+    @property
+    def _columns(self) -> int:
+        return self.classes * self.folds
 
     @cached_property
     def _column(self) -> Int32s:
@@ -269,21 +271,20 @@ class _Part:
     ) -> _Part:
         sizes = [rows.sizes[i] for i in members]
         codes = [rows.codes[i] if which is None else rows.codes[i][which] for i in members]
-        code = codes[0].astype(np.int64)
+        whole = int(np.prod(sizes))
+        code = codes[0].astype(np.min_scalar_type(whole))
         for own, size in zip(codes[1:], sizes[1:], strict=True):
             if size > 1:
                 code *= size
                 code += own
-        whole = int(np.prod(sizes))
-        small = narrow(code, whole)
         if len(members) == 1:
-            return cls(members, sizes, small, whole, None)
+            return cls(members, sizes, code, whole, None)
         left, shown = np.arange(whole), []
         for size in reversed(sizes):
             left, atom = np.divmod(left, size)
             shown.append(np.arange(size)[:, None] == atom)
         shown.reverse()
-        return cls(members, sizes, small, whole, np.concatenate(shown).astype(np.float64))
+        return cls(members, sizes, code, whole, np.concatenate(shown).astype(np.float64))
 
     def added(self, counted: Array) -> Array:
         """Return the number of rows with each atom (set of values) of the attributes, from
