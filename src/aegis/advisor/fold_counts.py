@@ -416,8 +416,7 @@ class FoldBlocks:
         if (
             own is not other
             and label is None
-            and self._folds.size % self.folds == 0
-            and self._pairs.is_dense(own.key[0], other.key[0])
+            and self._pairs.is_dense(own.key[0], other.key[0], self.folds)
         ):
             whole = self._blocks.get((own.key, other.key), lambda: self._tabled(own, other))
             return whole.sum(axis=1, keepdims=True) if some is None else whole[:, some]
@@ -430,10 +429,8 @@ class FoldBlocks:
         """Return how many rows have both columns of each pair, as `_counted` for all C classes,
         shape (K, C, d_j, d_i), from a dense array of all atoms of both attributes.
         """
-        table = self._pairs.table(left.key[0], other.key[0])
-        by_fold = np.ascontiguousarray(table.transpose(3, 2, 1, 0), dtype=np.float64)
-        # Fold f of the summary belongs to fold f % K.
-        atoms = by_fold.reshape(-1, self.folds, *by_fold.shape[1:]).sum(axis=0)
+        table = self._pairs.table(left.key[0], other.key[0], self.folds)
+        atoms = np.ascontiguousarray(table.transpose(3, 2, 1, 0), dtype=np.float64)
         counted: Floats = other.of_atoms.T @ (atoms @ left.of_atoms)
         return counted
 

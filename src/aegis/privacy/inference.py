@@ -139,16 +139,15 @@ def predictability_of_rows(groups: Codes, values: Codes) -> Predictability:
     """Compute how well the groups of N rows predict the values of the rows, as `predictability`
     does. `groups` and `values` have the group and the value of each row, shape (N,).
     """
-    width = int(values.max(initial=0)) + 1
-    keys = groups.astype(np.int64) * width + values
-    space = (int(groups.max(initial=0)) + 1) * width
+    width = _size(values)
+    keys, space = _combined(groups, values, width), _size(groups) * width
     if space <= max(4 * len(keys), 1 << 16):
         counted = np.bincount(keys, minlength=space)
-        cells = np.flatnonzero(counted)
+        cells = np.flatnonzero(counted > 0)  # several times as fast as for numbers
         counts = counted[cells]
     else:
         cells, counts = np.unique(keys, return_counts=True)
-    return predictability(cells // width, cells % width, counts)
+    return predictability(*np.divmod(cells, width), counts)
 
 
 def find_implications(
@@ -183,13 +182,17 @@ def find_implications(
     step = -(-rows // _SCREENED_ROWS)
 
     @cache
-    def without(name: str, step: int) -> Predictability:
-        true, shown = hidden[name]
-        return predictability_of_rows(shown[::step], true[::step])
+    def of_hidden(name: str, step: int) -> tuple[Codes, Codes, Predictability]:
+        true, shown = (np.ascontiguousarray(codes[::step]) for codes in hidden[name])
+        return true, shown, predictability_of_rows(shown, true)
+
+    @cache
+    def of_released(name: str, step: int) -> Codes:
+        return np.ascontiguousarray(few[name][::step])
 
     def compare(name: str, other: str, step: int) -> tuple[float, Implication]:
-        true, shown = (codes[::step] for codes in hidden[name])
-        return _compare(name, other, without(name, step), true, shown, few[other][::step])
+        true, shown, without = of_hidden(name, step)
+        return _compare(name, other, without, true, shown, of_released(other, step))
 
     for name, other in pairs[:MOST_PAIRS]:
         if step > 1 and compare(name, other, step)[0] < WORTH_SAYING / 2:
@@ -209,7 +212,7 @@ def _compare(
     and the other column's value of each row; `without` says how well the masked value alone
     predicts.
     """
-    both = shown.astype(np.int64) * _size(released) + released
+    both = _combined(shown, released, _size(released))
     together = predictability_of_rows(both, true)
     implication = Implication(name, other, together.right, without.at_most, together.fixed)
     error = np.sqrt(without.at_most * (1 - without.at_most) / len(true))
@@ -249,6 +252,16 @@ def _fixed_by_chance(true: Codes, shown: Codes, both: Codes) -> float:
     mean = (sizes * chance).sum()
     deviation = np.sqrt((sizes**2 * chance * (1 - chance)).sum())
     return float((mean + ERRORS * deviation) / len(true))
+
+
+def _combined(first: Codes, second: Codes, width: int) -> Codes:
+    """Return a number for each pair of codes; the codes in `second` are below `width`."""
+    # Numbers of 32 bits are computed and sorted in half the time of those of 64.
+    small = _size(first) * width < 2**31
+    both: Codes = first.astype(np.int32 if small else np.int64)
+    both *= width
+    both += second
+    return both
 
 
 def _size(codes: Codes) -> int:

@@ -239,15 +239,15 @@ class PairCounts:
             matrix[offsets[j] : offsets[j + 1], offsets[i] : offsets[i + 1]] = block.T
         return matrix
 
-    def is_dense(self, i: int, j: int) -> bool:  # noqa: ARG002 - others have rows
+    def is_dense(self, i: int, j: int, folds: int) -> bool:  # noqa: ARG002 - others have rows
         """Return whether `table` counts the atoms (sets of values) of two attributes faster than
         `cells` lists those that occur together.
         """
         return False
 
-    def table(self, i: int, j: int) -> Array:
-        """Count the rows by the atoms (sets of values) of two attributes, and by C classes and F
-        folds, shape (A_i, A_j, C, F), if `is_dense`.
+    def table(self, i: int, j: int, folds: int) -> Array:  # noqa: ARG002 - others have rows
+        """Count the rows by the atoms (sets of values) of two attributes, and by C classes and K
+        folds (`folds`), shape (A_i, A_j, C, K), if `is_dense`.
         """
         raise InternalError(f"The pair {i}, {j} has no dense counts.")
 

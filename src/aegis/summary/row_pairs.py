@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegis.arrays import Array, Floats, Int32s, Integers, Ints, OnDemand, Remembered
+from aegis.arrays import Array, Floats, Int32s, Integers, Ints, OnDemand, Remembered, remembered
 from aegis.errors import InternalError
 from aegis.summary.codes import Dealer, narrow
 from aegis.summary.cooccurrence import (
@@ -39,7 +39,7 @@ are many pairs and few are used.
 """
 _TOGETHER = 256
 """Attributes with so many combinations of atoms are counted as one: far fewer pairs are then left."""
-_CELLS_PER_ROW = 1.0
+_CELLS_PER_ROW = 2.0
 """Two sets of attributes are counted as one only if they have at most so many cells per row."""
 _MOST_CELLS = 1 << 26
 """Up to so many cells the matrix of all atoms is dense, and is counted from the rows."""
@@ -108,9 +108,9 @@ class AtomRows:
         columns = self.classes * self.folds
         space = self.sizes[i] * self.sizes[j] * columns
         if self.is_dense(i, j):
-            counts = np.ascontiguousarray(self.of_parts(i, j), dtype=np.int64).reshape(-1)
+            counts = self.of_parts(i, j).reshape(-1)
             cells = np.flatnonzero(counts > 0)
-            return apart(cells, counts[cells], self.folds)
+            return apart(cells, counts[cells].astype(np.int64), self.folds)
         # Numbers of 32 bits are computed in half the time of those of 64.
         key: Any = self.codes[i].astype(np.int32 if space < 2**31 else np.int64)
         key *= self.sizes[j]
@@ -136,35 +136,41 @@ class AtomRows:
             return self.of_parts(j, i).swapaxes(0, 1)
         first, second = self._parts[p], self._parts[q]
         if p == q:
-            counted = self._known.get((p, q), lambda: self._joint(first.code, first.size))
+            counted = self._known.get((p, q), lambda: self._joint(first))
             return first.of_members(i, j, counted.reshape(first.size, -1))
         counted = self._known.get((p, q), lambda: self._by_atoms(first, second))
-        return counted[second.rows(j), first.rows(i)].swapaxes(0, 1)
+        return counted[first.rows(i), second.rows(j)]
 
     def _by_atoms(self, first: _Part, second: _Part) -> Array:
         """Count the rows by the atoms of the attributes of two parts, and by class and fold
-        together, shape (B, A, C F), for A atoms of the first and B atoms of the second part.
+        together, shape (A, B, C F), for A atoms of the first and B atoms of the second part.
         """
-        key = first.code.astype(np.int32)
-        key *= second.size
-        key += second.code
-        counted = first.added(self._joint(key, first.size * second.size).reshape(first.size, -1))
-        counted = counted.reshape(len(counted), second.size, -1).swapaxes(0, 1)
-        atoms = second.added(counted.reshape(second.size, -1))
-        small = narrow(atoms.astype(np.int64), int(atoms.max(initial=0)) + 1)  # many, and they stay
-        return small.reshape(len(atoms), counted.shape[1], -1)
+        counted = self._joint(first, second).reshape(first.size, -1)
+        atoms = second.added(first.added(counted).reshape(-1, second.size, self._columns))
+        return narrow(atoms, int(atoms.max(initial=0)) + 1)  # many, and they stay
 
-    def _joint(self, code: Integers, size: int) -> Array:
-        """Count the rows by `code` (below `size`), and by class and fold together, shape (size * C *
-        F,).
+    def _joint(self, first: _Part, second: _Part | None = None) -> Array:
+        """Count the rows by the combinations of atoms of a part (or of two), and by class and fold
+        together, shape (combinations * C * F,).
         """
-        columns = self.classes * self.folds
-        key = code.astype(np.int32)
-        key *= columns
-        key += self._column
-        counted = count_keys(key, self.weights, size * columns)
+        key, size = self._with_column(first), first.size
+        joined = first.shown is not None
+        if second is not None:
+            key = first.code.astype(np.int32)
+            key *= second.size * self._columns
+            key += self._with_column(second)
+            size, joined = size * second.size, joined or second.shown is not None
+        counted = count_keys(key, self.weights, size * self._columns)
         # Numbers of rows are multiplied faster as floats.
-        return counted.astype(np.float64) if self.weights is None else counted
+        return counted.astype(np.float64) if joined and self.weights is None else counted
+
+    @remembered
+    def _with_column(self, part: _Part) -> Int32s:
+        """The combination of atoms of a part, the class and the fold of each row, as one number."""
+        key = part.code.astype(np.int32)
+        key *= self._columns
+        key += self._column
+        return key
 
     @cached_property
     def _known(self) -> Remembered[Pair, Array]:
@@ -184,6 +190,10 @@ class AtomRows:
     def _part_of(self) -> dict[int, int]:
         """For each attribute, the index of its part in `_parts`."""
         return {i: place for place, part in enumerate(self._parts) for i in part.members}
+
+    @property
+    def _columns(self) -> int:
+        return self.classes * self.folds
 
     @cached_property
     def _column(self) -> Int32s:
@@ -261,21 +271,20 @@ class _Part:
     ) -> _Part:
         sizes = [rows.sizes[i] for i in members]
         codes = [rows.codes[i] if which is None else rows.codes[i][which] for i in members]
-        code = codes[0].astype(np.int64)
+        whole = int(np.prod(sizes))
+        code = codes[0].astype(np.min_scalar_type(whole))
         for own, size in zip(codes[1:], sizes[1:], strict=True):
             if size > 1:
                 code *= size
                 code += own
-        whole = int(np.prod(sizes))
-        small = narrow(code, whole)
         if len(members) == 1:
-            return cls(members, sizes, small, whole, None)
+            return cls(members, sizes, code, whole, None)
         left, shown = np.arange(whole), []
         for size in reversed(sizes):
             left, atom = np.divmod(left, size)
             shown.append(np.arange(size)[:, None] == atom)
         shown.reverse()
-        return cls(members, sizes, small, whole, np.concatenate(shown).astype(np.float64))
+        return cls(members, sizes, code, whole, np.concatenate(shown).astype(np.float64))
 
     def added(self, counted: Array) -> Array:
         """Return the number of rows with each atom (set of values) of the attributes, from
@@ -330,18 +339,23 @@ class RowPairCounts(PairCounts):
     def _weighted(self, weights: WeightSums) -> dict[str, Any]:
         return super()._weighted(weights) | {"coded": replace(self.coded, in_rows=weights)}
 
-    def is_dense(self, i: int, j: int) -> bool:
+    def is_dense(self, i: int, j: int, folds: int) -> bool:
         """Return whether the atoms (sets of values) of two attributes have so few combinations that
-        a dense array counts them faster. Sums of weights are always listed.
+        a dense array of `folds` folds counts them faster. Sums of weights are always listed.
         """
-        return self.weights is None and self.coded.is_dense(i, j)
+        return self.weights is None and self._dealt(folds).is_dense(i, j)
 
-    def table(self, i: int, j: int) -> Array:
-        """Count the rows by the atoms (sets of values) of two attributes, and by C classes and F
-        folds, shape (A_i, A_j, C, F), if `is_dense`.
+    def table(self, i: int, j: int, folds: int) -> Array:
+        """Count the rows by the atoms (sets of values) of two attributes, and by C classes and K
+        folds, shape (A_i, A_j, C, K), if `is_dense`.
         """
-        block = self.coded.of_parts(i, j)
-        return block.reshape(*block.shape[:2], self.classes, -1)
+        block = self._dealt(folds).of_parts(i, j)
+        return block.reshape(*block.shape[:2], self.classes, folds)
+
+    @remembered
+    def _dealt(self, folds: int) -> AtomRows:
+        """The rows in K folds (`folds`) instead of all: fold f of the rows belongs to fold f % K."""
+        return replace(self.coded, fold=self.coded.fold % folds, folds=folds)
 
     @property
     def dense(self) -> bool:
