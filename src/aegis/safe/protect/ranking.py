@@ -242,8 +242,8 @@ def _advice(
     )
 
 
-FAILING = "about 1 such choice in 20 fails"
-"""How many first choices did not meet the rule on the tables that docs/protection.md names."""
+FAILING = "in our tests, 1 of 77 such choices failed"
+"""How many first choices did not meet the rule in the test that docs/protection.md describes."""
 
 
 def _share_error(summary: ProtectedSummary, replicated: Floats) -> float | None:
