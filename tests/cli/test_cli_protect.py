@@ -7,6 +7,7 @@ import re
 import sqlite3
 
 import pytest
+import yaml
 from cli_support import plain
 
 from aegis.safe.ledger import Ledger
@@ -218,3 +219,48 @@ def test_the_configurations_of_a_policy_are_ranked(shell, folder):
     assert sorted(ranked["name"] for ranked in ranking) == ["coarse", "fine"]
     drawn = json.loads(shell(*asked, "--generate", "3").out)["ranking"]
     assert not {"coarse", "fine"} & {ranked["name"] for ranked in drawn}
+
+
+def test_the_owner_gets_all_listed_configurations_to_check(shell, folder):
+    """Whether one meets the rule is an estimate, so the file has several, best first."""
+    made = shell(*PROTECT[:-1], "rows.protected", *NOISE)
+    assert made.code == 0
+    advice = shell("advise", "rows.protected", "-p", "policy.yaml", "-o", "several.yaml")
+    assert advice.code == 0
+    listed = yaml.safe_load((folder / "several.yaml").read_text())["configurations"]
+    assert len(listed) > 1
+    assert next(iter(listed)) == "best-1"
+    said = plain(advice.out + advice.err)
+    assert "mask the table, and check the rule: the owner of the table does this" in said
+    assert "--configuration several.yaml --name best-1" in said.replace("\\ ", "")
+    assert "- by estimate, " in said
+
+
+def test_a_configuration_that_fails_names_a_listed_one_that_meets_the_rule(shell, folder):
+    (folder / "strict.yaml").write_text(
+        (folder / "policy.yaml").read_text().replace("k: 5", "k: 40")
+    )
+    asked = ("apply", "table.csv", "-p", "strict.yaml", "-c", "all.yaml", "-o", "m.csv")
+    refused = shell(*asked, "--name", "fine")
+    assert refused.code == 1
+    assert "'fine' does not meet the privacy rule" in plain(refused.err)
+    assert "coarse in all.yaml meets the rule: choose it with --name coarse." in plain(refused.err)
+    assert not (folder / "m.csv").exists()
+    assert shell(*asked, "--name", "coarse").code == 0
+
+
+def test_if_no_listed_configuration_meets_the_rule_the_error_says_so(shell, folder):
+    listed = yaml.safe_load((folder / "all.yaml").read_text())["configurations"]
+    both = {"configurations": {"fine": listed["fine"], "too": listed["fine"]}}
+    (folder / "both.yaml").write_text(yaml.safe_dump(both))
+    (folder / "strict.yaml").write_text(
+        (folder / "policy.yaml").read_text().replace("k: 5", "k: 40")
+    )
+    refused = shell(
+        *("apply", "table.csv", "-p", "strict.yaml", "-c", "both.yaml"),
+        *("--name", "too", "-o", "m.csv"),
+    )
+    assert refused.code == 1
+    assert "None of the other configurations in both.yaml meets the rule either" in plain(
+        refused.err
+    )

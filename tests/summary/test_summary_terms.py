@@ -149,13 +149,27 @@ def test_a_weaker_rule_is_refused_on_a_locked_summary(summary: Summary) -> None:
         Study(locked, policy()).under(under_no_rule(), rule_override=True)
 
 
-def test_a_front_over_weaker_rules_is_another_rule(summary: Summary) -> None:
-    with pytest.raises(PolicyError, match="rule-override"):
-        Study(summary, policy()).front("k=2,5")
-    assert len(Study(summary, policy()).front("k=5,6").points) == 2
+def test_a_front_leaves_out_rules_that_are_weaker_than_the_owner_s(summary: Summary) -> None:
+    advice = Study(summary, policy()).search(front="k=2,4,5,6")
+    assert advice.front is not None
+    assert [point.value for point in advice.front.points] == [5, 6]
+    assert advice.warnings[0].startswith(
+        "the front is shorter: k = 2, 4 are weaker than the rule of the summary's owner, "
+        "k-anonymity (k = 5)"
+    )
+    assert not any(
+        "shorter" in text for text in Study(summary, policy()).search(front="k=5,6").warnings
+    )
     assert len(Study(summary, policy(), rule_override=True).front("k=2,5").points) == 2
-    with pytest.raises(PolicyError, match="locked to the rule"):
-        Study(lock(summary), policy(), rule_override=True).front("k=2,5")
+    locked = Study(lock(summary), policy(), rule_override=True)
+    assert [point.value for point in locked.front("k=2,5").points] == [5]
+
+
+def test_a_front_of_weaker_rules_only_is_refused(summary: Summary) -> None:
+    with pytest.raises(PolicyError, match="no value that the summary allows: k = 2 is weaker"):
+        Study(summary, policy()).front("k=2")
+    with pytest.raises(PolicyError, match=r"k = 2, 3, 4 are weaker.* the summary is locked"):
+        Study(lock(summary), policy(), rule_override=True).front("k=2..4")
 
 
 def test_a_release_says_that_the_rule_of_its_summary_was_overridden(

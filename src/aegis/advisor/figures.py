@@ -493,14 +493,24 @@ class EstimatedScores:
     changes
         The effect of replacing each mask of the best configuration; empty if there is no best
         configuration.
+    share_error
+        Twice the standard error of the share of utility that the best configuration keeps, in
+        percentage points; None if the counts cannot tell this share.
+    small_class_rows
+        Estimated number of rows in classes that are too small for the rule, under the best
+        configuration; None if the owner of the table states whether it meets the rule, or if the
+        rule requires no size of classes.
     """
 
     estimator: str
     changes: tuple[MaskChange, ...] = ()
+    share_error: float | None = None
+    small_class_rows: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {"estimator": self.estimator, "what_if": jsonable(self.changes)}
+        figures = json_fields(self, "estimator", "share_error", "small_class_rows")
+        return figures | {"what_if": jsonable(self.changes)}
 
 
 @dataclass(frozen=True)

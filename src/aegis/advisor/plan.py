@@ -23,7 +23,7 @@ from aegis.arrays import Flags, Floats, Integers, Ints, remembered
 from aegis.errors import DataError, InternalError, PolicyError
 from aegis.masks import Hierarchy, Identity, Mask, privacy_account
 from aegis.measures import Measure
-from aegis.policy import Attribute, Configuration, Policy, Role, RuleOverride
+from aegis.policy import Attribute, Configuration, OwnerRule, Policy, Role, RuleOverride
 from aegis.privacy import ClassTable, PrivacyAccount, PrivacyRule, Strength, Verdict, strength
 from aegis.sources import Source
 from aegis.summary import (
@@ -529,23 +529,22 @@ def check_owner_rule(summary: Summary, rule: PrivacyRule, *, override: bool) -> 
     return summary.terms.owner.require(rule, override=override, what=WHAT)
 
 
-def check_front_rules(summary: Summary, rules: Iterable[PrivacyRule], *, override: bool) -> None:
-    """Check whether one of several rules, such as those of the points of a front, is weaker than
-    the rule that the owner put into a summary.
+def weaker_than_owner(
+    summary: Summary, rules: Iterable[PrivacyRule], *, override: bool
+) -> tuple[OwnerRule, list[bool]] | None:
+    """Return the owner's rule in a summary, and for each of several rules, such as those of the
+    points of a front, whether it is weaker and so not allowed. Return None if every rule is
+    allowed.
 
-    `override` says whether the user accepts a weaker rule.
-
-    Raises
-    ------
-    PolicyError
-        A rule is weaker, and `override` is False or the owner's rule is locked.
+    `override` says whether the user accepts a weaker rule. A locked summary allows none.
     """
     if summary.terms is None or not summary.terms.binding:
-        return
+        return None
     owner = summary.terms.owner
-    for rule in rules:
-        if strength(rule, owner.rule) is Strength.WEAKER:
-            owner.require(rule, override=override, what=WHAT)
+    if override and not owner.locked:
+        return None
+    weaker = [strength(rule, owner.rule) is Strength.WEAKER for rule in rules]
+    return (owner, weaker) if any(weaker) else None
 
 
 def with_owner_rule(advice: Advice, summary: Summary, override: RuleOverride | None) -> Advice:

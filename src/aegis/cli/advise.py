@@ -324,7 +324,8 @@ def _print(asked: AdviseCommand, advice: Advice, policy: Policy, *, short: bool)
     shell.say(*written([made, pages.report]))
     if best is None:
         advice.require_best()
-    shell.suggest(*_next(asked, table, made, best, overrides=bool(advice.rule_override)))
+    name = best.name if best is not None and _to_check(advice) else None
+    shell.suggest(*_next(asked, table, made, best, overrides=bool(advice.rule_override), name=name))
 
 
 def _deciding(asked: AdviseCommand) -> dict[str, Any]:
@@ -392,17 +393,28 @@ def _written(best: Ranked, advice: Advice) -> str:
 
     The text names the measure of the ranking, unless it is the default, so that the certificate of
     the release states the same measure. If the best entry was chosen from a summary, the text also
-    contains the rule of the summary.
+    contains the rule of the summary. If the owner of the table must check the rule, the text has
+    all listed configurations, best first.
     """
     named = advice.stated_measure
     if best.method is None:
         from aegis.policy import dump_configurations
 
         owner = None if advice.owner_rule is None else advice.owner_rule.to_dict()
-        return dump_configurations({best.name: best.configuration}, measure=named, made_under=owner)
+        listed = advice.ranking if _to_check(advice) else (best,)
+        written = {r.name: r.configuration for r in listed if r.admissible is not False}
+        return dump_configurations(written, measure=named, made_under=owner)
     from aegis.anonymizers import dump_recipe
 
     return dump_recipe(best.method.recipe, measure=named)
+
+
+def _to_check(advice: Advice) -> bool:
+    """Return whether the owner of the table must check the rule, because a protected summary does
+    not say whether the best configuration meets it.
+    """
+    best = advice.best
+    return advice.estimated is not None and best is not None and best.admissible is None
 
 
 def _next(
@@ -412,13 +424,15 @@ def _next(
     best: Ranked | None,
     *,
     overrides: bool,
+    name: str | None,
 ) -> list[RenderableType]:
     """Return the next command, with the options that read the same table and lead to the same
     figures.
 
     `made` is the file with the best configuration or recipe; None if it was not written.
     `overrides` says whether the advice replaces the rule of a summary's owner; the next command
-    then needs the same option.
+    then needs the same option. `name` is the configuration to apply, if the file has several that
+    the owner of the table must check.
     """
     counted = asked.counted
     read = {
@@ -438,10 +452,13 @@ def _next(
         kind = format_of(Path(table))
         subject = "TABLE" if is_bundle(table) or format_of_summary(table) else table
         why, words = "mask the table", ("apply", subject)
-        chosen = {"configuration": made}
+        chosen = {"configuration": made, "name": name}
         released = f"masked{kind if kind in TABLE_FORMATS else '.parquet'}"
+    checked = "and have the result verified and certified"
+    if name is not None:
+        checked = "and check the rule: the owner of the table does this"
     return next_step(
-        f"{why}, and have the result verified and certified",
+        f"{why}, {checked}",
         *words,
         *asked.opening.words(),
         **read,

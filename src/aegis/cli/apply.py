@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +29,7 @@ from aegis.cli.parameters import (
     Table,
     split_names,
 )
-from aegis.errors import PolicyError, member
+from aegis.errors import NoAdmissibleConfiguration, PolicyError, member
 from aegis.files import TABLE_FORMATS
 from aegis.options import option
 from aegis.requests import ApplyRequest
@@ -139,9 +140,14 @@ def command(asked: ApplyCommand) -> None:
     policy = asked.changes.made_to(load_policy(asked.policy_file))
     file = configuration_file(asked.configuration, asked.policy_file, policy)
     document = read_document(file, "configuration")
-    chosen = choose(load_configurations(document, policy), asked.name, file)
+    listed = load_configurations(document, policy)
+    chosen = choose(listed, asked.name, file)
     key = None if asked.sign is None else load_private_key(asked.sign)
-    release = _released(asked, policy, chosen, document, key)
+    try:
+        release = _released(asked, policy, chosen, document, key)
+    except NoAdmissibleConfiguration as error:
+        others = [other for other in listed.values() if other is not chosen]
+        raise _with_other(error, asked, policy, others, file) from error
     _report(asked, release, policy, file)
 
 
@@ -170,6 +176,36 @@ def _released(
             made_under=owner_of_choice(document),
             progress=progress,
         )
+
+
+def _with_other(
+    error: NoAdmissibleConfiguration,
+    asked: ApplyCommand,
+    policy: Policy,
+    others: Sequence[Configuration],
+    file: Path,
+) -> NoAdmissibleConfiguration:
+    """Return the error on a configuration that does not meet the rule, with the first of the other
+    configurations of its file that does.
+    """
+    from aegis.advisor.composition import read_release
+    from aegis.release.applying import first_admissible
+
+    if not others:
+        return error
+    with reporting(quiet=asked.quiet) as progress:
+        meets = first_admissible(
+            asked.opening.source(asked.table, policy, quiet=asked.quiet),
+            policy,
+            others,
+            after=[read_release(path, policy) for path in asked.after or ()],
+            progress=progress,
+        )
+    if meets is None:
+        hint = f"{error.hint} None of the other configurations in {file} meets the rule either."
+    else:
+        hint = f"{meets.name} in {file} meets the rule: choose it with --name {shlex.quote(meets.name)}."
+    return NoAdmissibleConfiguration(error.message, hint=hint)
 
 
 def _report(asked: ApplyCommand, release: Release, policy: Policy, file: Path) -> None:

@@ -332,7 +332,12 @@ def _share(advice: Advice, percentage: float | None) -> str:
     if percentage is None:
         return ""
     what = utility_words(advice.measure, predicted(advice.summary))
-    return f" keeps {percent(percentage)} of {what}"
+    if advice.estimated is None:
+        return f" keeps {percent(percentage)} of {what}"
+    error = advice.estimated.share_error
+    if error is None:
+        return ": the protected summary does not tell how much it keeps"
+    return f" keeps {percent(percentage)} (± {error:.0f}) of what the protected summary shows"
 
 
 def utility_words(measure: str, label: str | None) -> str:

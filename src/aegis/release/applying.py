@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -245,6 +245,30 @@ def _apply(
         if into is not None:
             return plan.in_database(into, request.form, force=request.force)
         return release_rows(plan, request)
+
+
+def first_admissible(
+    table: Any,
+    policy: Policy,
+    configurations: Sequence[Configuration],
+    *,
+    after: Sequence[Configuration] = (),
+    progress: Progress = SILENT,
+) -> Configuration | None:
+    """Return the first of several configurations whose release of a table meets the privacy rule;
+    None if there is none. Nothing is written.
+
+    `after` has earlier releases of the table.
+    """
+    source, request = open_table(table, reading=policy.reading), ApplyRequest(after=tuple(after))
+    with holding(source):
+        for configuration in configurations:
+            try:
+                _MaskedPlan(source, policy, configuration, request, progress)
+            except (NoAdmissibleConfiguration, DataError, PolicyError):
+                continue  # it cannot be released either
+            return configuration
+    return None
 
 
 def _stated_earlier(earlier: Configuration) -> dict[str, Any]:

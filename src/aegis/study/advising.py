@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from aegis.advisor import Advice, PrivacyPlan, rank_configurations
-from aegis.advisor.plan import check_front_rules
 from aegis.errors import DataError
 from aegis.files import Progress
 from aegis.measures import MEASURES
@@ -281,7 +280,7 @@ class Advising(ABC):
         >>> advice.optimal, len(advice.ranking), f"{advice.combinations:,}"
         (True, 2, '1,105,920')
         """
-        from aegis.advisor.search import check_request, rules_of
+        from aegis.advisor.search import FrontRange, check_request, front_under_owner
 
         given = asked(SearchRequest, request, options)
         by = self.policy.measured_by(given.measure or _measure_of(given.objective))
@@ -293,11 +292,18 @@ class Advising(ABC):
             return added.search(given, progress=self.progress)
         check_request(self.policy, given)
         check_methods(self.policy, methods, self.seed)
+        shorter = None
         if given.front is not None and self.source is None:
-            rules = rules_of(given.front, self.policy.privacy)
-            check_front_rules(self.summary, rules, override=self._subject.rule_override)
+            span, shorter = front_under_owner(
+                self.summary,
+                FrontRange.of(given.front),
+                self.policy.privacy,
+                override=self._subject.rule_override,
+            )
+            given = replace(given, front=span)
         with self._subject.holding(), self._subject.released().open() as rows:
-            return self._completed(self._searched(given, rows=rows), given, methods, rows)
+            advice = self._completed(self._searched(given, rows=rows), given, methods, rows)
+        return advice if shorter is None else replace(advice, warnings=(shorter, *advice.warnings))
 
     def _searched(
         self,

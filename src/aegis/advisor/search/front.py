@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from aegis.advisor.confidence import Prefer, hidden_share, tie_margin
 from aegis.advisor.figures import Binding, FinerMask, FirstByMasking, Front, FrontPoint, Relaxation
+from aegis.advisor.plan import weaker_than_owner
 from aegis.advisor.search.branch import BranchAndBound, Found
 from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.neighbours import NEXT, next_finer
@@ -31,6 +32,7 @@ from aegis.errors import PolicyError
 from aegis.privacy import MODELS, ModelParameter, PrivacyRule
 from aegis.privacy.rule import larger_is_stronger, rule_at
 from aegis.requests import Span
+from aegis.summary import Summary
 
 _MOST = 12
 """Largest number of points of a front over a range."""
@@ -219,6 +221,48 @@ def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[s
     raise PolicyError(
         f"Every point of the front over {span.parameter} requires {weakest}.", hint=remedy
     )
+
+
+def front_under_owner(
+    summary: Summary, span: FrontRange, rule: PrivacyRule, *, override: bool
+) -> tuple[FrontRange, str | None]:
+    """Return the part of a front's range that is no weaker than the rule that the owner put into a
+    summary, and a sentence on the values that are left out; None if all values stay.
+
+    Parameters
+    ----------
+    summary
+        The summary. If it does not contain a rule, or was made in this process, all values stay.
+    span
+        The varied parameter and its values.
+    rule
+        The rule of the policy.
+    override
+        Whether the user accepts weaker rules. A locked summary allows none.
+
+    Raises
+    ------
+    PolicyError
+        Every value gives a weaker rule.
+    """
+    compared = weaker_than_owner(summary, rules_of(span, rule), override=override)
+    if compared is None:
+        return span, None
+    owner, weaker = compared
+    named = ", ".join(f"{value:g}" for value, out in zip(span.values, weaker, strict=True) if out)
+    below = f"{span.parameter} = {named} {'are' if ',' in named else 'is'} weaker than the rule of the summary's owner, {owner.rule}"
+    remedy = "the summary is locked, so it allows no weaker rule"
+    if not owner.locked:
+        remedy = (
+            "to trace weaker rules on purpose, add --rule-override (in Python, rule_override=True)"
+        )
+    if all(weaker):
+        raise PolicyError(
+            f"The front has no value that the summary allows: {below}.",
+            hint=f"Choose stricter values; {remedy}.",
+        )
+    stays = tuple(value for value, out in zip(span.values, weaker, strict=True) if not out)
+    return FrontRange(span.parameter, stays), f"the front is shorter: {below}; {remedy}"
 
 
 Recommend = Callable[[Searcher, Box], tuple[Box, UtilityFigure, bool]]
