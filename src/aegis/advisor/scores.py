@@ -433,9 +433,10 @@ def too_coarse(rows: float) -> bool:
 
 
 _ROWS_OF_ONE_STEP = 3
-"""The step of `coarse`, multiplied by the rows of the table, is at least this. With it, in six
-tables of 60 to 1,000 rows, a reader seldom found a hidden value more often than twice as often as
-by guessing."""
+"""The step of `coarse`, multiplied by the rows of the table, is at least this. With it, readers of
+certificates of six tables of 60 to 1,000 rows found a hidden value in 15 to 24 % of cases, and in
+12.5 % by guessing.
+"""
 
 
 def _steps(rows: float) -> tuple[int, int]:
