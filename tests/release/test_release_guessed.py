@@ -21,9 +21,11 @@ import pytest
 import aegis
 from aegis.errors import DataError
 from aegis.release import check_certificate
+from aegis.release.released import certified_utility, utility_of
 from aegis.report import render_certificate
 from aegis.safe.protect import audit_document
 from aegis.signing import PrivateKey, load_private_key, make_keys, seal
+from aegis.sources import open_table
 
 HEADER = "sex,age,illness\n"
 COMMON = [f"{'MF'[i % 2]},{(30, 40)[i // 2 % 2]},{('flu', 'cold')[i // 4 % 2]}" for i in range(60)]
@@ -206,3 +208,40 @@ def test_no_score_of_the_table_confirms_a_value_that_a_mask_hides(
         stated[guess] = document["utility"]["reference"]
     assert list(stated.values()).count(stated[guesses[-1]]) >= len(guesses) / 2
     assert stated[guesses[-1]] != document["utility"]["value"]
+
+
+def _people(seed: int) -> list[dict[str, Any]]:
+    """Return 80 people, of whom the first has a town of their own."""
+    draw = Random(seed)
+    people: list[dict[str, Any]] = []
+    for number in range(80):
+        age = draw.randint(20, 70)
+        ill = "yes" if draw.random() < (age - 10) / 70 else "no"
+        pay = round(20 + age / 3 + draw.gauss(0, 4) + 8 * (ill == "no"))
+        town = "Nuuk" if not number else draw.choice(["Oslo", "Rome"])
+        people.append({"town": town, "age": age, "ill": ill, "pay": pay})
+    return people
+
+
+@pytest.mark.parametrize("label", [{"label": "ill"}, {"labels": ["ill", "pay"]}, {"labels": "any"}])
+def test_the_scores_that_a_certificate_states_confirm_few_guesses(label: dict[str, Any]) -> None:
+    """A reader tries four ages and both diagnoses of the only row that is suppressed. Without a
+    certificate, one guess of eight is right.
+    """
+    columns = {"town", "age", "ill", "pay"} - set(label.get("labels", [label.get("label")]))
+    roles = {name: "quasi-identifier" if name == "town" else "feature" for name in columns}
+    attributes = {
+        name: {"role": role, "masks": ["identity"]} for name, role in sorted(roles.items())
+    }
+    policy = aegis.load_policy({"version": 1, "attributes": attributes, **label})
+    shares = []
+    for seed in range(4):
+        people, stated = _people(seed), set()
+        released = open_table(pa.Table.from_pylist(people[1:]))
+        for age, ill in itertools.product((22, 38, 54, 70), ("yes", "no")):
+            guess = pa.Table.from_pylist([{**people[0], "age": age, "ill": ill}, *people[1:]])
+            figure = utility_of(open_table(guess), released, policy)
+            assert figure is not None
+            stated.add(json.dumps(certified_utility(figure)))
+        shares.append(len(stated) / 8)  # each guess is equally likely to be true
+    assert sum(shares) / len(shares) <= 0.25

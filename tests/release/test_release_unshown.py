@@ -13,9 +13,16 @@ import aegis
 from aegis.advisor.composition import compose, read_release, summary_of
 from aegis.errors import DataError
 from aegis.masks import parse_mask
-from aegis.policy import dump_configurations, dump_policy, load_configurations
+from aegis.policy import (
+    dump_configurations,
+    dump_policy,
+    load_configurations,
+    policy_digest,
+    policy_mapping,
+)
 from aegis.release import check_certificate
 from aegis.report import render_certificate
+from aegis.signing import seal
 
 COMMON = [
     f"{'MF'[i % 2]},{('Oslo', 'Rome')[i // 2 % 2]},{('flu', 'cold')[i // 4 % 2]}" for i in range(60)
@@ -112,10 +119,40 @@ def test_the_order_of_a_list_does_not_show_how_frequent_suppressed_rows_made_a_v
     assert orders[0] == orders[1]
 
 
-def test_values_that_the_policy_declares_are_stated(tmp_path: Path) -> None:
-    declared = {"keep_frequent": {"count": 3, "values": ["Oslo", "Rome", "Nuuk"]}}
-    _, certificate, _ = _released(tmp_path, declared, [*RARE, *COMMON])
+def test_a_list_that_you_copied_into_the_masks_of_an_attribute_is_stated_if_the_release_shows_it(
+    tmp_path: Path,
+) -> None:
+    digests = set()
+    for rare in ("Nuuk", "Thule"):
+        declared = {"keep_frequent": {"count": 3, "values": ["Oslo", "Rome", rare]}}
+        masked, certificate, _ = _released(tmp_path / rare[0], declared, [*RARE, *COMMON])
+        text = certificate.read_text()
+        assert rare not in masked.read_text() + text
+        for policy in (None, _policy(declared)):
+            check = check_certificate(masked, certificate, policy=policy)
+            assert check.passed, list(map(str, check.mismatches))
+            assert not any("no candidate" in each for each in check.unchecked)
+        digests.add(json.loads(text)["policy"]["sha256"])
+    assert len(digests) == 1
+    declared = {"keep_frequent": {"count": 2, "values": ["Oslo", "Rome"]}}
+    _, certificate, _ = _released(tmp_path / "shown", declared, [*RARE, *COMMON])
     assert _stated(certificate)["masks"]["town"] == declared
+
+
+def test_a_certificate_that_lists_the_values_of_candidates_is_still_compared(
+    tmp_path: Path,
+) -> None:
+    """Earlier versions stated them."""
+    declared = {"keep_frequent": {"count": 3, "values": ["Nuuk", "Oslo", "Rome"]}}
+    masked, certificate, _ = _released(tmp_path, declared, [*RARE, *COMMON])
+    policy = aegis.load_policy(_policy(declared))
+    document = json.loads(certificate.read_text())
+    document["policy"] = {"sha256": policy_digest(policy), **policy_mapping(policy)}
+    document["configuration"]["masks"]["town"] = declared
+    earlier = seal(document)
+    for given in (None, policy):
+        check = check_certificate(masked, earlier, policy=given)
+        assert check.passed, list(map(str, check.mismatches))
 
 
 def test_a_configuration_in_the_policy_is_stated_without_the_values_that_it_learnt(

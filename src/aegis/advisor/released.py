@@ -28,7 +28,7 @@ from aegis.advisor.encodings import sets_aside
 from aegis.advisor.label_leaks import label_leaks
 from aegis.advisor.plan import PrivacyPlan, as_it_is, as_released, tells_classes_apart
 from aegis.advisor.ranked import Ranked, best_masked
-from aegis.advisor.scores import ColumnRole, column_roles
+from aegis.advisor.scores import ColumnRole, coarse, column_roles, rows_each
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import SeveralScorer, tasks_of
 from aegis.advisor.utility import IN_WORDS, Rows, UtilityFigure, columns_of, out_of_reach
@@ -179,7 +179,15 @@ class KeptRows:
     lost: Mapping[str, int]
     constant: bool = False
 
-    def figure(self, measure: Measure, reference: float, whole: Scorer) -> UtilityFigure | None:
+    def figure(
+        self,
+        measure: Measure,
+        reference: float,
+        whole: Scorer,
+        labels: int = 1,
+        *,
+        earlier: bool = False,
+    ) -> UtilityFigure | None:
         """Return the utility of the rows that the release keeps; None if the measure cannot be
         computed on them.
 
@@ -191,8 +199,15 @@ class KeptRows:
             The score of the unmasked table.
         whole
             A scorer of the unmasked table.
+        labels
+            The number of labels whose scores the certificate states.
+        earlier
+            As in `rows_each`.
         """
+        table_rows = rows_each(whole.summary.rows, labels, earlier=earlier)
         value, error, columns, leaks = measure.worst(whole.label_rows), None, {}, {}
+        if self.constant:
+            value = coarse(value, table_rows)
         if not self.constant:
             if self.scorer is None or self.choice is None:
                 return None
@@ -202,9 +217,8 @@ class KeptRows:
                 return None
             value = self.scorer.value(self.choice, measure)
             error = error_of(self.scorer, self.choice, measure)
-            columns = columns_of(self.scorer, self.choice, measure, whole)
+            columns = columns_of(self.scorer, self.choice, measure, whole, earlier=earlier)
             leaks = label_leaks(self.scorer.summary, self.choice)
-        table_rows = whole.summary.rows
         figure = UtilityFigure.of(
             measure,
             value,
@@ -253,7 +267,7 @@ class KeptLabels:
         figures = {}
         for (rows, kept_rows), task in zip(self.labels, whole.tasks, strict=True):
             unmasked = rows.reference(task.measure, task.reference)
-            figure = kept_rows.figure(task.measure, unmasked, task.scorer)
+            figure = kept_rows.figure(task.measure, unmasked, task.scorer, len(self.labels))
             if figure is None:
                 return None
             figures[task.column] = figure

@@ -22,7 +22,15 @@ import numpy as np
 
 from aegis.advisor.fold_counts import MOST_CLASSES
 from aegis.advisor.label_leaks import label_leaks
-from aegis.advisor.scores import ColumnRole, coarse, coarse_digits, utility_kept
+from aegis.advisor.scores import (
+    ColumnRole,
+    coarse,
+    coarse_digits,
+    coarse_error,
+    rows_each,
+    too_coarse,
+    utility_kept,
+)
 from aegis.errors import PolicyError
 from aegis.measures import (
     ASSOCIATION_MEASURE,
@@ -69,9 +77,10 @@ class ColumnFigure:
         share of its weight in the policy.
     score, unmasked
         Score of the prediction by the measure, from 0 to 1, in the release and in the unmasked
-        table.
+        table. The latter is rounded (`coarse`), and None if the table has too few rows for this.
     explained, unmasked_explained
-        Share of the variance of the shown values that the other columns explain on held-out rows.
+        Share of the variance of the shown values that the other columns explain on held-out rows,
+        in the release and in the unmasked table. The latter is rounded or None, as `unmasked` is.
     left_out
         Why the column does not count; empty if it counts.
     twins
@@ -81,18 +90,18 @@ class ColumnFigure:
 
     weight: float
     score: float
-    unmasked: float
+    unmasked: float | None
     explained: float
-    unmasked_explained: float
+    unmasked_explained: float | None
     left_out: str = ""
     twins: tuple[str, ...] = ()
 
     @property
     def kept(self) -> float | None:
         """How many percent of the column's unmasked score the release keeps, at most 100; None if
-        the unmasked score is 0.
+        the unmasked score is 0 or not stated.
         """
-        return min(100 * self.score / self.unmasked, 100.0) if self.unmasked > 0 else None
+        return min(100 * self.score / self.unmasked, 100.0) if self.unmasked else None
 
     @property
     def role(self) -> ColumnRole:
@@ -109,9 +118,23 @@ class ColumnFigure:
         known = {key: value for key, value in entries.items() if key != "kept"}
         return cls(**known | {"twins": tuple(entries["twins"])})
 
+    def rounded(self, rows: float) -> ColumnFigure:
+        """Return the figure with its scores of the unmasked table as certificates state them;
+        `rows` is as in `coarse`.
+        """
+        hidden = too_coarse(rows)
+        before, explained = self.unmasked, self.unmasked_explained
+        return replace(
+            self,
+            unmasked=None if hidden or before is None else coarse(before, rows, self.score),
+            unmasked_explained=None
+            if hidden or explained is None
+            else coarse(explained, rows, self.explained),
+        )
+
 
 def columns_of(
-    scorer: Scorer, choice: Choice, measure: Measure, whole: Scorer
+    scorer: Scorer, choice: Choice, measure: Measure, whole: Scorer, *, earlier: bool = False
 ) -> dict[str, ColumnFigure]:
     """Return, for each column of a release, how well the other columns predict it.
 
@@ -125,19 +148,21 @@ def columns_of(
         The measure of the release.
     whole
         The scorer of the unmasked table, with whose scores the release is compared.
+    earlier
+        As in `rows_each`. Two scores of the unmasked table are stated for each column.
     """
     if Need.COLUMNS not in measure.needs:
         return {}
     released, unmasked = scorer.columns(choice), whole.columns(whole.unmasked)
-    rows, figures = whole.summary.rows, {}
+    figures: dict[str, ColumnFigure] = {}
+    rows = rows_each(whole.summary.rows, 2 * len(whole.column_roles), earlier=earlier)
     for name, role in whole.column_roles.items():
         score, explained = released.get(name, (0.0, 0.0))
         before, before_explained = unmasked.get(name, (0.0, 0.0))
-        before = coarse(before, rows, score)
-        before_explained = coarse(before_explained, rows, explained)
-        figures[name] = ColumnFigure(
+        exact = ColumnFigure(
             role.weight, score, before, explained, before_explained, role.left_out, role.twins
         )
+        figures[name] = exact.rounded(rows)
     return figures
 
 
@@ -154,7 +179,9 @@ def stated_roles(columns: object) -> dict[str, ColumnRole]:
         if not isinstance(own, Mapping) or set(own) != {*numbers, "left_out", "twins", "kept"}:
             return {}
         if not isinstance(own["twins"], list) or not all(
-            isinstance(own[key], (int, float)) and math.isfinite(own[key]) for key in numbers
+            (own[key] is None and key.startswith("unmasked"))
+            or (isinstance(own[key], (int, float)) and math.isfinite(own[key]))
+            for key in numbers
         ):
             return {}
     return {name: ColumnFigure.from_dict(own).role for name, own in columns.items()}
@@ -246,18 +273,18 @@ class NumberErrors:
         The largest share of the label's variance that a single released row accounts for; None if
         it is not known.
     table_rows
-        The number of rows of the unmasked table, by which `reference_rmse` is rounded (`coarse`);
-        None if it is not rounded, or if the number of rows is not known.
+        The number of rows of the unmasked table for each label, by which `reference_rmse` is
+        rounded (`coarse`); None if it is not rounded, or if the number of rows is not known.
     """
 
     rmse: float
     reference_rmse: float
     one_row: float | None = None
-    table_rows: int | None = field(default=None, compare=False)
+    table_rows: float | None = field(default=None, compare=False)
 
     @classmethod
     def from_dict(
-        cls, entries: Mapping[str, Any], table_rows: int | None = None
+        cls, entries: Mapping[str, Any], table_rows: float | None = None
     ) -> NumberErrors | None:
         """Rebuild the errors from the JSON values of a figure; None if the figure has no errors."""
         rmse, reference = entries.get("rmse"), entries.get("reference_rmse")
@@ -351,7 +378,7 @@ class UtilityFigure:
         value: float,
         reference: float,
         label_rows: Sequence[float] | None,
-        table_rows: int | None = None,
+        table_rows: float | None = None,
         **more: Any,
     ) -> UtilityFigure:
         """Return the figure of a release from its score (`value`) and from the score of the table
@@ -360,18 +387,22 @@ class UtilityFigure:
 
         `label_rows` are the rows of each label class, on which the score of a constant prediction
         depends. `more` are other fields. For the figure of a release, `table_rows` is the number of
-        rows of the unmasked table: the reference is then rounded, so that it says little about
-        the values that masks and suppression hide (`coarse`).
+        rows of the unmasked table, divided by the number of labels: the reference is then rounded,
+        so that it says little about the values that masks and suppression hide (`coarse`).
         """
         reference = reference if table_rows is None else coarse(reference, table_rows, value)
-        percent = utility_kept(value, reference, measure, label_rows)
+        percent = utility_kept(value, reference, measure, label_rows, table_rows)
         return cls(measure.name, value, reference, utility_kept=percent, **more)
 
     @classmethod
-    def from_dict(cls, entries: Mapping[str, Any], table_rows: int | None = None) -> UtilityFigure:
-        """Rebuild a figure from the JSON values of `to_dict`. `table_rows` is as in `of`; None if it
-        is not known.
+    def from_dict(
+        cls, entries: Mapping[str, Any], table_rows: float | None = None
+    ) -> UtilityFigure:
+        """Rebuild a figure from the JSON values of `to_dict`. `table_rows` is the number of rows of
+        the unmasked table; None if it is not known.
         """
+        labels = entries.get("labels", {})
+        each = None if table_rows is None else rows_each(table_rows, len(labels))
         return cls(
             measure=str(entries["measure"]),
             value=float(entries["value"]),
@@ -382,10 +413,7 @@ class UtilityFigure:
             rows=Rows(entries["rows"]),
             lost_classes=_lost(entries["lost_classes"]),
             number=NumberErrors.from_dict(entries, table_rows),
-            labels={
-                name: cls.from_dict(own, table_rows)
-                for name, own in entries.get("labels", {}).items()
-            },
+            labels={name: cls.from_dict(own, each) for name, own in labels.items()},
             columns={
                 name: ColumnFigure.from_dict(own)
                 for name, own in entries.get("columns", {}).items()
@@ -397,7 +425,7 @@ class UtilityFigure:
         self,
         number: Mapping[str, float] | None,
         reference: Mapping[str, float] | None,
-        table_rows: int | None = None,
+        table_rows: float | None = None,
     ) -> UtilityFigure:
         """Return a copy of the figure that also has the prediction errors (RMSE), which follow from
         its R2. If the label is no number, the figure is returned unchanged.
@@ -500,15 +528,24 @@ class UtilityFigure:
         """The largest difference of the reference from the exact score, if it is rounded (see
         `coarse`); 0 if it is exact.
         """
-        return 0.0 if self._decimals is None else 0.5 * 10.0**-self._decimals
+        rows = self._rounded_by
+        return 0.0 if rows is None else coarse_error(self.reference, rows)
 
     @property
     def _decimals(self) -> int | None:
         """The number of decimals of a rounded R2 of the reference; None if it is not rounded."""
-        rows = None if self.number is None else self.number.table_rows
-        if rows is None or not self.reference or self.reference == self.value:
+        rows = self._rounded_by
+        if rows is None:
             return None
         return coarse_digits(rows) - 1 - math.floor(math.log10(abs(self.reference)))
+
+    @property
+    def _rounded_by(self) -> float | None:
+        """The number of rows by which an R2 of the reference is rounded (`coarse`); None if it is
+        not rounded.
+        """
+        rows = None if self.number is None else self.number.table_rows
+        return None if not self.reference or self.reference == self.value else rows
 
     @property
     def _compared(self) -> str:

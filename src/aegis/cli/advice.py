@@ -647,12 +647,11 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
 
 def _learnt(figure: ColumnFigure) -> tuple[str, str, str]:
     """Return how well the other columns predict a column: unmasked, masked, and the share that is kept."""
-    from aegis.cli.output import percent
+    from aegis.cli.output import percent, portion
 
     if figure.left_out:
         return "–", "–", "–"
-    before, after = figure.unmasked_explained, figure.explained
-    return percent(100 * before), percent(100 * after), percent(figure.kept)
+    return portion(figure.unmasked_explained), portion(figure.explained), percent(figure.kept)
 
 
 def label_sections(advice: Advice) -> Iterator[RenderableType]:

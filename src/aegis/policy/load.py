@@ -148,21 +148,22 @@ def plain(value: Any) -> Any:
 
 
 def shown_policy(policy: Policy) -> Policy:
-    """Return the policy as certificates state it: the masks of its configurations list no values
-    that they learnt from a table. Masks that an attribute has as candidates keep their lists.
+    """Return the policy as certificates state it: its masks list no values that they learnt from a
+    table. You may have copied such a list into a configuration or into the masks of an attribute.
     """
-    candidates = {name: attribute.masks for name, attribute in policy.attributes.items()}
-    configurations = {
-        name: replace(
-            chosen,
-            masks={
-                column: mask if mask in candidates.get(column, ()) else mask.unlisted()
-                for column, mask in chosen.masks.items()
-            },
-        )
-        for name, chosen in policy.configurations.items()
+    attributes = {
+        name: replace(each, masks=tuple(dict.fromkeys(mask.unlisted() for mask in each.masks)))
+        for name, each in policy.attributes.items()
     }
-    return replace(policy, configurations=configurations)
+    return replace(policy, attributes=attributes, configurations=_unlisted(policy))
+
+
+def _unlisted(policy: Policy) -> dict[str, Configuration]:
+    """Return the configurations of a policy; their masks list no values that they learnt."""
+    return {
+        name: replace(own, masks={column: mask.unlisted() for column, mask in own.masks.items()})
+        for name, own in policy.configurations.items()
+    }
 
 
 def policy_digest(policy: Policy) -> str:
@@ -176,10 +177,11 @@ def canonical_policy(policy: Policy) -> str:
     """Return everything that the policy declares as one JSON text. Equal policies give equal texts.
 
     For a hierarchy, the text has the digest of its content instead of the name of its file. The
-    text has no values that the masks of configurations learnt (`shown_policy`): otherwise readers of
-    the digest could confirm a guess of such a value.
+    text has no values that the masks of configurations learnt: otherwise readers of the digest could
+    confirm a guess of such a value. It has the lists of the masks that an attribute declares; so
+    certificates state the digest of `shown_policy`.
     """
-    data = policy_mapping(shown_policy(policy))
+    data = policy_mapping(replace(policy, configurations=_unlisted(policy)))
     for attribute in policy.attributes.values():
         if attribute.hierarchy is not None:
             data["attributes"][attribute.name]["hierarchy"] = attribute.hierarchy.digest

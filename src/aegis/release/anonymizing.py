@@ -302,13 +302,12 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
 
 
 def _unlisted(policy: Policy, name: str, spec: Any) -> Any:
-    """Return the mask of a quasi-identifier without values that it learnt. A mask on levels of a
-    hierarchy learns none.
+    """Return the mask of a quasi-identifier (`name`) without values that it learnt. A mask on levels
+    of a hierarchy learns none.
     """
     attribute = policy.attributes.get(name)
     mask = parse_mask(spec, hierarchy=None if attribute is None else attribute.hierarchy)
-    declared = attribute is not None and mask in attribute.masks
-    return mask.spec() if declared else mask.unlisted().spec()
+    return mask.unlisted().spec()
 
 
 def _refused(made: Anonymized, violations: Sequence[str]) -> NoAdmissibleConfiguration:

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from aegis.advisor import Scorer, utility_kept
+from aegis.advisor import Scorer
 from aegis.advisor.plan import as_it_is, tells_classes_apart
 from aegis.advisor.utility import Reference, Rows, UtilityFigure, columns_differ, stated_roles
 from aegis.errors import AegisError, DataError
@@ -65,6 +65,7 @@ from aegis.release.possible import (
     labels_differ,
     lost_like,
     names_in,
+    share_like,
     stated_fields,
     whole_number,
     without,
@@ -332,12 +333,14 @@ class _Check:
             except AegisError as error:  # a population that is none
                 self._differs("policy", "a policy", error.message)
                 return
-        measured, certified = policy_digest(policy), self.document["policy"].get("sha256")
-        spelt = str(said.get("measure"))
-        mapping = as_json(policy_mapping(shown_policy(policy)))
+        shown, certified = shown_policy(policy), self.document["policy"].get("sha256")
+        if certified == policy_digest(policy):  # earlier versions stated lists of candidate masks
+            shown = replace(policy, configurations=shown.configurations)
+        measured, spelt = policy_digest(shown), str(said.get("measure"))
+        mapping = as_json(policy_mapping(shown))
         # The digest is of the name that the measure had then.
         if spelt in MEASURES and MEASURES.get(spelt).name == policy.measure != spelt:
-            measured = policy_digest(replace(policy, measure=spelt))
+            measured = policy_digest(replace(shown, measure=spelt))
             mapping["measure"] = spelt
         self._differs("policy.sha256", certified, measured)
         if certified == measured:  # else all of it may differ
@@ -420,7 +423,8 @@ class _Check:
         ):
             return
         asked = mask_parameters(mask.spec())
-        if not any(mask_parameters(candidate.spec()) <= asked for candidate in attribute.masks):
+        listed = (form for mask in attribute.masks for form in (mask, mask.unlisted()))
+        if not any(mask_parameters(candidate.spec()) <= asked for candidate in listed):
             self.unchecked.append(f"configuration.masks.{name}: no candidate of the policy")
 
     def _shown(self, specs: Mapping[str, Any], masks: Mapping[str, Mask]) -> None:
@@ -742,8 +746,9 @@ class _Check:
         if not is_number(reference):
             self._differs("utility.reference", reference, "a number")
         elif whole or chosen.constant is None:  # else the classes of the input say where it begins
-            percent = utility_kept(value, reference, chosen, scorer.label_rows)
-            self._differs("utility.kept", said.get("kept"), percent)
+            percent, rows = said.get("kept"), scorer.label_rows
+            share = share_like(percent, value, reference, chosen, rows, self.source.rows)
+            self._differs("utility.kept", percent, share)
         else:
             of_input.append("utility.kept")
         self.of_input = of_input

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from aegis.advisor.scores import coarse
-from aegis.advisor.utility import ColumnFigure, stated_roles
+from aegis.advisor.scores import coarse, rows_each
+from aegis.advisor.utility import ColumnFigure, UtilityFigure, stated_roles
 from aegis.masking import masked_population
 from aegis.masks import Mask
 from aegis.policy import Policy
@@ -146,13 +146,31 @@ def original_differs(
         return  # the released file shows neither the weights nor the persons of its rows
     labels = utility.get("labels")
     policy = _measured_as(labels, policy) if isinstance(labels, Mapping) else policy
-    figure = utility_of(original, output, policy, measure=str(utility.get("measure")))
+    first: list[Mismatch] = []
+    for earlier in (False, True):
+        figure = utility_of(
+            original, output, policy, measure=str(utility.get("measure")), earlier=earlier
+        )
+        differing_now = list(_utilities_differ(utility, figure, original.rows))
+        if not differing_now:
+            return
+        first = first or differing_now
+    yield from first
+
+
+def _utilities_differ(
+    utility: Mapping[str, Any], figure: UtilityFigure | None, rows: int
+) -> Iterator[Mismatch]:
+    """Yield each field of the certified `utility` that differs from the measured one (`figure`).
+    The original table has so many `rows`.
+    """
+    labels = utility.get("labels")
     measured = {} if figure is None else figure.to_dict()
     for name, own in measured.get("labels", {}).items():
         said_of = labels.get(name) if isinstance(labels, Mapping) else None
         if isinstance(said_of, Mapping):  # where it is missing, `check_certificate` says so
-            yield from _utility_differs(f"utility.labels.{name}", said_of, own, original.rows)
-    yield from _utility_differs("utility", utility, measured, original.rows)
+            yield from _utility_differs(f"utility.labels.{name}", said_of, own, rows)
+    yield from _utility_differs("utility", utility, measured, rows)
 
 
 def _measured_as(labels: Mapping[str, Any], policy: Policy) -> Policy:
@@ -172,10 +190,10 @@ def _utility_differs(
     what: str, said: Mapping[str, Any], shown: Mapping[str, Any], rows: int
 ) -> Iterator[Mismatch]:
     """Yield each field of the certified utility (`said`) that differs from the measured one
-    (`shown`). Certificates of earlier versions state more digits of the table's scores; `rows` are
-    the rows of this table.
+    (`shown`). The first versions of Aegis stated all digits of the table's scores; `rows` are the
+    rows of this table.
     """
-    exact = said.get("reference") != shown.get("reference")
+    exact, each = said.get("reference") != shown.get("reference"), rows_each(rows, 1, earlier=True)
     for key, measured in shown.items():
         if key in ("reference", "kept", "stderr", "lost_classes", "reference_rmse", "columns"):
             stated = said.get(key)
@@ -184,22 +202,13 @@ def _utility_differs(
             if alike(stated, measured):
                 continue
             if key in ("reference", "reference_rmse") and is_number(stated):
-                stated = coarse(float(stated), rows, in_units=key == "reference_rmse")
+                stated = coarse(float(stated), each, in_units=key == "reference_rmse")
             elif key == "columns" and isinstance(stated, Mapping) and stated_roles(stated):
-                stated = {name: _with_fewer_digits(own, rows) for name, own in stated.items()}
+                stated = {
+                    name: ColumnFigure.from_dict(own).rounded(each).to_dict()
+                    for name, own in stated.items()
+                }
             elif key == "kept" and exact:
                 continue  # `check_certificate` computes it from the stated reference
             if not alike(stated, measured):
                 yield Mismatch(f"{what}.{key}", said.get(key), measured)
-
-
-def _with_fewer_digits(column: Mapping[str, Any], rows: int) -> dict[str, Any]:
-    """Return the certified figures of a column, with its scores in the unmasked table as coarse as
-    certificates state them now.
-    """
-    own = ColumnFigure.from_dict(column)
-    return replace(
-        own,
-        unmasked=coarse(own.unmasked, rows, own.score),
-        unmasked_explained=coarse(own.unmasked_explained, rows, own.explained),
-    ).to_dict()

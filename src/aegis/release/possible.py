@@ -18,8 +18,9 @@ from datetime import datetime
 from typing import Any, TypeGuard
 
 from aegis.advisor import Scorer, as_it_is, measure_for, tells_classes_apart, utility_kept
+from aegis.advisor.scores import rows_each
 from aegis.advisor.utility import Reference, Rows, UtilityFigure
-from aegis.measures import MEASURES
+from aegis.measures import MEASURES, Measure
 from aegis.measures.several import combined
 from aegis.policy import LabelTask, Policy
 from aegis.release.auditing import Audit
@@ -444,6 +445,7 @@ def _label(
     label. `whole` says that no row was suppressed.
     """
     own, rows = policy.of_task(task), None
+    each = rows_each(source.rows, len(policy.tasks))
     yield "reference_name", said.get("reference_name"), str(Reference.UNMASKED)
     yield "rows", said.get("rows"), str(Rows.RELEASED)
     if whole:
@@ -468,4 +470,21 @@ def _label(
     if not is_number(reference):
         yield "reference", reference, "a number"
     elif chosen.constant is None or (whole and rows is not None):
-        yield "kept", said.get("kept"), utility_kept(value, float(reference), chosen, rows)
+        percent = said.get("kept")
+        yield "kept", percent, share_like(percent, value, float(reference), chosen, rows, each)
+
+
+def share_like(
+    said: Any,
+    value: float,
+    reference: float,
+    measure: Measure,
+    label_rows: Sequence[float] | None,
+    rows: float,
+) -> float | None:
+    """Return the percentage of utility that is kept, as `utility_kept` computes it. Certificates
+    of earlier versions compare with the exact score of a constant prediction; if `said` is their
+    percentage, that is returned.
+    """
+    shares = [utility_kept(value, reference, measure, label_rows, each) for each in (rows, None)]
+    return next((share for share in shares if alike(said, share)), shares[0])

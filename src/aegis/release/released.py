@@ -45,6 +45,8 @@ def utility_of(
     *,
     measure: str | None = None,
     measured: Source | None = None,
+    labels: int = 1,
+    earlier: bool = False,
 ) -> UtilityFigure | None:
     """Return the utility of the released table relative to the input table.
 
@@ -56,10 +58,12 @@ def utility_of(
     Folds do not depend on the seed of the release: otherwise a reader could find the seed by trying
     seeds until this figure agrees. If the policy names weights or persons, the output does not
     contain them. `measured` is then the output with weights and persons, as in
-    `ReleasePlan.measured`.
+    `ReleasePlan.measured`. `labels` is the number of labels whose scores the certificate states.
+    With `earlier`, scores of the unmasked table are rounded as in certificates of earlier versions.
     """
     if policy.tasks:
-        return _utility_of_labels(source, output, policy.measured_by(measure), measured)
+        policy = policy.measured_by(measure)
+        return _utility_of_labels(source, output, policy, measured, earlier=earlier)
     if not tells_classes_apart(output, policy):
         return None
     before = Scorer(_summary(source, as_it_is(policy, original=True)))
@@ -71,7 +75,8 @@ def utility_of(
     after = Scorer(summary, lambda: before.column_roles)
     lost = lost_classes(before.summary.label, after.summary.label)
     kept_rows = KeptRows(after, after.unmasked, lost)
-    return kept_rows.figure(chosen, before.value(before.unmasked, chosen), before)
+    reference = before.value(before.unmasked, chosen)
+    return kept_rows.figure(chosen, reference, before, labels, earlier=earlier)
 
 
 def _summary(source: Source, policy: Policy) -> Summary:
@@ -90,21 +95,30 @@ def _summary(source: Source, policy: Policy) -> Summary:
 
 
 def _utility_of_labels(
-    source: Source, output: Source, policy: Policy, measured: Source | None
+    source: Source, output: Source, policy: Policy, measured: Source | None, *, earlier: bool
 ) -> UtilityFigure:
     """Combine the shares of utility that an output keeps for each of several labels. `measured` is
-    the output with weights and persons, if the policy names them.
+    the output with weights and persons, if the policy names them; `earlier` as in `utility_of`.
     """
     several = policy.label.several
     assert several is not None
     output = with_hidden(output, policy)
     measured = None if measured is None else with_hidden(measured, policy)
     figures: dict[str, UtilityFigure] = {}
+    labels = len(policy.tasks)
     for task in policy.tasks:
         own = policy.of_task(task)
         measure = task.named_measure(policy.measure)
-        figure = utility_of(source, output, own, measure=measure, measured=measured)
-        figure = figure or _nothing(source, own, measure)
+        figure = utility_of(
+            source,
+            output,
+            own,
+            measure=measure,
+            measured=measured,
+            labels=labels,
+            earlier=earlier,
+        )
+        figure = figure or _nothing(source, own, measure, labels, earlier=earlier)
         figures[task.label.column] = figure
     shares = [f.utility_kept and f.utility_kept / 100 for f in figures.values()]
     value = combined(several.serve, shares, [task.weight for task in policy.tasks])
@@ -112,12 +126,17 @@ def _utility_of_labels(
     return UtilityFigure.of(MEASURES.get(several.measure), value, reference, None, labels=figures)
 
 
-def _nothing(source: Source, policy: Policy, measure: str | None) -> UtilityFigure:
-    """Return the utility, by `measure`, of a release that shows only one class of the label."""
+def _nothing(
+    source: Source, policy: Policy, measure: str | None, labels: int, *, earlier: bool
+) -> UtilityFigure:
+    """Return the utility, by `measure`, of a release that shows only one class of the label.
+    `labels` and `earlier` are as in `utility_of`.
+    """
     before = Scorer(summarize(source, as_it_is(policy, original=True)))
     chosen, _ = measure_for(before.summary, measure)
     reference = before.value(before.unmasked, chosen)
-    figure = KeptRows(None, None, {}, constant=True).figure(chosen, reference, before)
+    kept_rows = KeptRows(None, None, {}, constant=True)
+    figure = kept_rows.figure(chosen, reference, before, labels, earlier=earlier)
     assert figure is not None
     return figure
 
@@ -333,7 +352,7 @@ def certify(
         A file of the input or of the output was changed after it was opened.
     """
     source.require_unchanged()
-    digest = output.digest()
+    digest, shown = output.digest(), shown_policy(policy)
     return {
         "certificate": CERTIFICATE_VERSION,
         "aegis": __version__,
@@ -352,7 +371,7 @@ def certify(
             **_digest_of(output),
             **({} if output.dialect is None else {"text": texts_of(output)}),
         },
-        "policy": {"sha256": policy_digest(policy), **policy_mapping(shown_policy(policy))},
+        "policy": {"sha256": policy_digest(shown), **policy_mapping(shown)},
         **how,
         **_stated(release),
         "utility": None if release.utility is None else certified_utility(release.utility),

@@ -466,9 +466,8 @@ class StatedMasks:
         stated, elsewhere = dict(masks), []
         for name, mask in masks.items():
             unlisted = mask.unlisted()
-            attribute = policy.attributes.get(name)
-            if unlisted == mask or (attribute is not None and mask in attribute.masks):
-                continue  # a mask that the policy declares shows nothing of the column's values
+            if unlisted == mask:
+                continue
             learnt = fit_masks(source, {name: unlisted}, policy.shared_rows)[name]
             here = learnt is not None and _same_groups(learnt, mask)
             if _shows_list(output, name, mask) or (whole and here):

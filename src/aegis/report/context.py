@@ -41,6 +41,7 @@ from aegis.report.words import (
     measured,
     part,
     percent,
+    portion,
     rows,
     sentence,
     share,
@@ -325,8 +326,8 @@ def _attributes(
         if column is not None:
             utility = column.kept
             shown = (
-                percent(100 * column.unmasked_explained),
-                percent(100 * column.explained),
+                portion(column.unmasked_explained),
+                portion(column.explained),
             )
         entries.append(
             {

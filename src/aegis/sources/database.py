@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import duckdb
 import ibis
 import ibis.expr.types as ir
 import sqlglot
@@ -68,6 +69,12 @@ def open_named(connection: Any, table: str, origin: str) -> Source:
         with engine_errors(origin):
             return Source(connection.table(path[-1], **_within(path)), origin)
     except EngineError as error:
+        if isinstance(error.__cause__, duckdb.PermissionException):
+            raise EngineError(
+                error.message,
+                hint="Views of a DuckDB file may read only files in its folder. Copy the rows into "
+                "a table of the database, or give Aegis the files themselves.",
+            ) from error
         # Not all that can be opened is listed: materialized views are not.
         if path[-1] not in table_names(connection, table):
             raise _missing(connection, table, path, origin) from error

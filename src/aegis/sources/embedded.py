@@ -230,17 +230,32 @@ def limits() -> Limits:
 
 
 def limit_alike(connection: Any) -> None:
-    """Give a DuckDB connection to a database file the same limits that the embedded engine has.
+    """Give a DuckDB connection to a database file the same limits that the embedded engine has, and
+    forbid it to open files outside the folder of this file, and network connections.
 
+    Somebody else may have made the database, and one of its views may read files of this machine.
     `stop_queries` then also stops the queries of this connection.
     """
     _OPEN.add(connection.con)
+    if is_locked(connection):  # connections to one file share their settings
+        return
     now = limits()
     folder = f"{now.folder}-{uuid4().hex[:8]}".replace("'", "''")
+    files = connection.con.execute("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL")
+    allowed = {str(Path(path).resolve().parent) for (path,) in files.fetchall()}
     connection.raw_sql(
         f"SET memory_limit = '{now.memory}'; SET threads = {now.threads}; "
-        f"SET temp_directory = '{folder}'"
+        f"SET temp_directory = '{folder}'; "
+        f"SET allowed_directories = [{', '.join(map(literal, sorted(allowed)))}]; "
+        "SET enable_external_access = false"
     )
+
+
+def is_locked(connection: Any) -> bool:
+    """Return whether a DuckDB connection may open files only in some folders."""
+    with connection.con.cursor() as cursor:
+        answer = cursor.execute("SELECT current_setting('enable_external_access')").fetchone()
+    return not answer[0]
 
 
 LEAST_MEMORY = 64 << 20

@@ -23,7 +23,7 @@ import pyarrow.parquet
 from aegis.errors import AegisError, EngineError
 from aegis.files import format_of, temporary_folder
 from aegis.sources.dialect import Reading
-from aegis.sources.embedded import embedded, engine_errors, literal, quoted, turn
+from aegis.sources.embedded import embedded, engine_errors, is_locked, literal, quoted, turn
 from aegis.sources.source import Source
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -174,7 +174,8 @@ def _copy(source: Source, table: ir.Table, path: Path, options: str) -> None:
     or from a stream of rows. `options` are those of the SQL statement COPY.
     """
     target = literal(str(path))
-    if source.engine.in_process:
+    own = source.engine.in_process
+    if own and (source.backend is embedded() or not is_locked(source.backend)):
         with turn():
             source.backend._run_pre_execute_hooks(table)
             query = source.backend.compile(table)

@@ -22,7 +22,7 @@ from aegis.advisor.utility import UtilityFigure
 from aegis.errors import AegisError
 from aegis.masks import Mask
 from aegis.measures import MEASURES
-from aegis.policy import policy_digest
+from aegis.policy import policy_digest, shown_policy
 from aegis.present.cautions import figure_stated
 from aegis.present.chosen import chosen_words
 from aegis.service.catalog import budget, data_sets, flow, jobs, limited, requests
@@ -309,7 +309,7 @@ def _require_certificate(text: str, digest: str, rows: int | None, request: Requ
         text
         for text, fits in (
             ("it is of another file", told[0] == digest),
-            ("it is of another policy", told[1] == request.version.policy_digest),
+            ("it is of another policy", told[1] == policy_digest(shown_policy(policy))),
             ("its masks are not those that were approved", _approved(masks, wanted)),
             ("it says that the rule is not met", told[2] is True),
             ("it is of another number of rows", rows is None or told[3] == rows),
