@@ -300,3 +300,5 @@ def test_a_rounded_reference_is_not_beaten_by_rounding() -> None:
     assert coarser.errors == ", error of a prediction 5.10 instead of about 5.00"
     exact = replace(figure, number=replace(errors, table_rows=None))
     assert "0.9975 of 0.9970" in exact.detail
+    same = UtilityFigure("held-out-r2", 0.36, 0.36, number=NumberErrors(3764.2, 3764.2))
+    assert same.errors == ", error of a prediction 3,764"

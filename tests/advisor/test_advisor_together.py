@@ -173,6 +173,29 @@ def test_an_earlier_release_is_named_by_its_certificate_or_configuration(tmp_pat
         read_release(tmp_path / name, policy(2))
 
 
+def test_releases_may_have_different_labels(tmp_path):
+    """The label of the first release is a quasi-identifier of the second, and the other way round."""
+    rows = pd.DataFrame({"a": [1, 2, 3, 4] * 10, "b": ["u", "v"] * 20, "y": [0, 1, 1, 0, 1] * 8})
+    quasi = {"role": "quasi-identifier", "masks": ["suppress"]}
+    feature, rule = {"role": "feature", "masks": ["identity"]}, {"k": 2, "suppression": 0.3}
+    shared = {"version": 1, "privacy": rule}
+    first = load_policy(shared | {"label": "y", "attributes": {"a": quasi, "b": feature}})
+    second = load_policy(shared | {"label": "b", "attributes": {"a": quasi, "y": quasi}})
+    certificate = tmp_path / "first.json"
+    study = Study(rows, first)
+    study.apply(study.search(), tmp_path / "first.csv", certificate=certificate)
+    earlier = read_release(certificate, second)
+    # The first release showed its label.
+    assert {name: str(mask) for name, mask in earlier.masks.items()} == {
+        "a": "suppress",
+        "y": "identity",
+    }
+    summary = summary_after(rows, second, [earlier])
+    made = Study(summary, second).search()
+    together = compose(summary, [earlier, made.best.configuration], second.privacy)
+    assert together.classes == rows["y"].nunique()
+
+
 def test_a_release_of_another_table_is_refused(tmp_path):
     """Joint classes of two tables say nothing of persons, so no command may say that they hold."""
     rows = pd.DataFrame({"a": [1, 2, 3, 4] * 10, "b": ["u", "v"] * 20, "y": [0, 1, 1, 0, 1] * 8})

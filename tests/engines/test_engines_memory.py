@@ -58,6 +58,7 @@ def test_too_little_memory_is_refused() -> None:
 LIMITED = """
 import sys
 import ibis
+import pandas
 import aegis
 from aegis.errors import EngineError
 from aegis.sources import embedded, limit_memory, open_table
@@ -70,6 +71,8 @@ ibis.duckdb.connect(f"{folder}.db").raw_sql("CREATE TABLE t AS SELECT 1 AS a")
 source = open_table(f"duckdb://{folder}.db", name="t")
 # The engine says its limit in tenths, and cuts off the rest.
 assert source.backend.raw_sql(SETTINGS).fetchall() == [("190.6 MiB", 1)]
+in_memory = open_table(pandas.DataFrame({"a": [1, 2]}))
+assert in_memory.backend.raw_sql(SETTINGS).fetchall() == [("190.7 MiB", 1)]
 try:
     open_table(table).collect(embedded().sql("SELECT list(range) FROM range(300000000)"))
 except EngineError as error:

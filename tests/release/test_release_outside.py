@@ -32,7 +32,7 @@ def test_the_shortest_sentence_names_the_columns_that_single_out_most(name: str)
     [sentence] = short_cautions(Outside(rows=10, unique_rows=9, singling=few).sentences)
     assert sentence == (
         "9 of 10 released rows are the only ones with their values in all columns together "
-        f"({name} and pclass single out 8 of them, together with the quasi-identifiers)"
+        f"({name} and pclass single out 8 of them within their classes)"
     )
 
 

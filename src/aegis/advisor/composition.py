@@ -163,7 +163,7 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
         )
     if file.suffix.lower() == ".json":
         document = read_document(file, "certificate")
-        said, digest, after, certified = _certificate(file)
+        said, digest, after, certified = _certificate(file, policy)
         located = replace(document, data={"configurations": {file.stem: said}})
         configurations = load_configurations(located, policy)
     else:
@@ -178,14 +178,15 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
 
 
 def _certificate(
-    file: Path,
+    file: Path, policy: Policy
 ) -> tuple[dict[str, Any], str, tuple[Mapping[str, Any], ...], Mapping[str, Any]]:
-    """Return the masks in a certificate, its digest, the earlier releases that it lists, and the
-    rows of its table, its suppressed rows and its rule (`Configuration.certified`).
+    """Return the masks in a certificate for the columns of `policy`, its digest, the earlier releases
+    that it lists, and the rows of its table, its suppressed rows and its rule
+    (`Configuration.certified`).
     """
     try:
         document = json.loads(read_text(file, "certificate", DataError))
-        masks = dict(document["configuration"]["masks"])
+        masks = _masks_under(policy, dict(document["configuration"]["masks"]), document)
         elsewhere = list(document["configuration"].get("learnt_elsewhere", ()))
         after = tuple(map(dict, document.get("after", ())))
         certified = certified_rows(document)
@@ -208,6 +209,27 @@ def _certificate(
             hint="Give the configuration that you applied (YAML) instead of the certificate.",
         )
     return masks, digest, after, certified
+
+
+def _masks_under(
+    policy: Policy, masks: Mapping[str, Any], document: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the masks of a certificate (`document`), for a policy that may have another label.
+
+    The certificate states no mask for the label of its release, which showed the label. This policy
+    needs no mask for a column that it does not score, such as its own label.
+    """
+    stated = dict(document.get("policy", {}))
+    entries, tasks = dict(stated.get("attributes", {})), stated.get("labels")
+    tasks = tasks if isinstance(tasks, list) else [stated.get("label")]
+    labels = [task["column"] if isinstance(task, Mapping) else task for task in tasks]
+    shown = {
+        name: dict(entries.get(name, {})).get("masks", ["identity"]) for name in labels if name
+    }
+    scored = {a.name for a in policy.attributes.values() if a.scored}
+    unscored = {*policy.attributes, *policy.label.columns} - scored
+    labels_then = {n: m[0] for n, m in shown.items() if n in scored and len(m) == 1}
+    return labels_then | {name: mask for name, mask in masks.items() if name not in unscored}
 
 
 def certified_rows(document: Mapping[str, Any]) -> dict[str, Any]:

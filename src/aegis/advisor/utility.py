@@ -503,7 +503,10 @@ class UtilityFigure:
         near = 2 * (self.stderr or 0.0) + self._rounding
         if self._rounding and abs(self.value - self.reference) <= near:
             return f", error of a prediction {short(own.rmse)}"
-        return ", error of a prediction {} instead of {}".format(*own.shown)
+        released, reference = own.shown
+        if released == reference:
+            return f", error of a prediction {released}"
+        return f", error of a prediction {released} instead of {reference}"
 
     @property
     def on(self) -> str:

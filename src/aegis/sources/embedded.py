@@ -151,15 +151,24 @@ def lock_embedded(folders: Sequence[Path]) -> None:
     )
 
 
-def stored(query: str) -> ir.Table:
+def stored(query: str, **arrow: pa.Table) -> ir.Table:
     """Store the rows of a query in a table of the embedded engine. The engine drops the table when
     no Python object refers to it any more.
 
     With a view instead, every query would read the files again.
+
+    Parameters
+    ----------
+    query
+        The query, in SQL.
+    arrow
+        Arrow tables, under the names that the query uses.
     """
     name = ibis.util.gen_name("aegis")
     connection = embedded()
     with connection.con.cursor() as cursor:
+        for used, rows in arrow.items():
+            cursor.register(used, rows)
         cursor.execute(f'CREATE TABLE memory.main."{name}" AS {query}')
     with turn():
         # A result that nobody read to its end keeps an old view of the tables, without the new one.

@@ -120,9 +120,13 @@ def _open_here(table: Any, name: str | None, reading: Reading) -> Source:
     else:
         arrow, origin = _to_arrow(table)
         source = Source(_register(arrow, origin), origin)
-    if not source.table.columns:
-        raise DataError(f"{source.origin} has no columns.", hint="Give a table with a header.")
+    _require_columns(source.table.columns, source.origin)
     return source
+
+
+def _require_columns(names: Sequence[str], origin: str) -> None:
+    if not names:
+        raise DataError(f"{origin} has no columns.", hint="Give a table with a header.")
 
 
 def parts_of(file: Path) -> list[str]:
@@ -214,7 +218,8 @@ def _with_texts(frame: Any) -> Any:
 
 
 def _register(arrow: pa.Table, origin: str) -> ir.Table:
-    """Register an Arrow table in the embedded engine, after decoding dictionary columns."""
+    """Copy an Arrow table into the embedded engine, after decoding dictionary columns."""
+    _require_columns(arrow.column_names, origin)
     refuse_duplicates(arrow.column_names, origin)
     if "" in arrow.column_names:
         raise DataError(
@@ -225,7 +230,8 @@ def _register(arrow: pa.Table, origin: str) -> ir.Table:
         pa.field(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type)
         for f in arrow.schema
     ]
-    return ibis.memtable(arrow.cast(pa.schema(fields)))
+    with engine_errors(origin):
+        return stored("SELECT * FROM rows", rows=arrow.cast(pa.schema(fields)))
 
 
 def _open_path(given: str, reading: Reading, name: str | None) -> Source:

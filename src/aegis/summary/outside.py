@@ -113,8 +113,8 @@ class Outside:
         if self.singling is not None:
             verb = "singles out" if len(self.singling.columns) == 1 else "single out"
             few = (
-                f" ({joined(self.singling.columns)} {verb} {self.singling.unique_rows:,} of them, together "
-                "with the quasi-identifiers)"
+                f" ({joined(self.singling.columns)} {verb} {self.singling.unique_rows:,} of them within "
+                "their classes)"
             )
         return (
             f"{self.unique_rows:,} of {self.rows:,} released rows are the only ones with their values in "

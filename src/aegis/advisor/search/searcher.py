@@ -363,7 +363,8 @@ class Searcher:
         tried, resumed = (file and file.read()) or ((), None)
         start = (*start, *tried)
         space = self.problem, objective, feasibility
-        with self.progress.step(f"Searching {amount(self._size())} combinations") as step:
+        named = math.prod(len(a.candidates) for a in self.summary.all_attributes)
+        with self.progress.step(f"Searching {amount(named)} combinations") as step:
             if not objective.bounded:
                 small = self._size() <= ENUMERATED
                 most = max(BRIEFLY if briefly else LISTED, top)
