@@ -370,9 +370,10 @@ def coarse(score: float, rows: int, shown: float | None = None, *, in_units: boo
     certificate stated all digits, a reader could compute the score of each guess of a hidden value
     or of a suppressed row, and compare. The result has two significant digits for tables below
     3,000 rows, and one more for each ten times as many rows. Scores below 0.1 have as many decimal
-    places as larger scores, because one row changes them as much; errors in the units of a label
-    (`in_units`) have as many significant digits. Of 144 guesses of a suppressed row, 6
-    to 60 then fitted a table of 60 rows, and 45 to 132 a table of 300 rows (decision 0126).
+    places as those from 0.1 on, because one row changes them as much. Errors in the units of a
+    label (`in_units`) have so many significant digits whatever their size. Of 144 guesses of a
+    suppressed row, 6 to 60 then fitted a table of 60 rows, and 45 to 132 a table of 300 rows
+    (decision 0126).
 
     `shown` is the score of the release. If both scores are equal, the release tells the score
     already, and no digit is removed.
@@ -389,8 +390,15 @@ def coarse(score: float, rows: int, shown: float | None = None, *, in_units: boo
         return score
     if not math.isfinite(score) or score == 0:
         return score
-    size = math.floor(math.log10(abs(score)))
-    return round(score, coarse_digits(rows) - 1 - (size if in_units else max(size, -1)))
+    return round(score, coarse_decimals(score, rows, in_units=in_units)) or 0.0  # not -0.0
+
+
+def coarse_decimals(score: float, rows: int, *, in_units: bool = False) -> int:
+    """Return to how many decimal places `coarse` rounds a score; negative for tens, hundreds and so
+    on. The parameters are as in `coarse`.
+    """
+    size = math.floor(math.log10(abs(score))) if score else -1
+    return coarse_digits(rows) - 1 - (size if in_units else max(size, -1))
 
 
 def coarse_digits(rows: int) -> int:

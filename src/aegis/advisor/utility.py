@@ -22,7 +22,7 @@ import numpy as np
 
 from aegis.advisor.fold_counts import MOST_CLASSES
 from aegis.advisor.label_leaks import label_leaks
-from aegis.advisor.scores import ColumnRole, coarse, coarse_digits, utility_kept
+from aegis.advisor.scores import ColumnRole, coarse, coarse_decimals, coarse_digits, utility_kept
 from aegis.errors import PolicyError
 from aegis.measures import (
     ASSOCIATION_MEASURE,
@@ -414,11 +414,12 @@ class UtilityFigure:
             return self
         unmasked = reference["deviation"] * math.sqrt(max(1 - self.reference, 0.0))
         rmse = number["deviation"] * math.sqrt(max(1 - self.value, 0.0))
+        reference_rmse = unmasked
+        if table_rows is not None:
+            reference_rmse = coarse(unmasked, table_rows, rmse, in_units=True)
         errors = NumberErrors(
             rmse=rmse,
-            reference_rmse=unmasked
-            if table_rows is None
-            else coarse(unmasked, table_rows, rmse, in_units=True),
+            reference_rmse=reference_rmse,
             one_row=number.get("one_row"),
             table_rows=table_rows,
         )
@@ -506,9 +507,9 @@ class UtilityFigure:
     def _decimals(self) -> int | None:
         """The number of decimals of a rounded R2 of the reference; None if it is not rounded."""
         rows = None if self.number is None else self.number.table_rows
-        if rows is None or not self.reference or self.reference == self.value:
+        if rows is None or self.reference == self.value:
             return None
-        return coarse_digits(rows) - 1 - math.floor(math.log10(abs(self.reference)))
+        return coarse_decimals(self.reference, rows)
 
     @property
     def _compared(self) -> str:
