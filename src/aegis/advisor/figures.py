@@ -137,7 +137,7 @@ class FirstByRelease:
 
 def _reached(figure: UtilityFigure, suppressed_rows: int) -> str:
     """Return the value that a release reaches, and what it loses, as text."""
-    lost = figure.lost
+    lost = figure.lost_class_count
     without = f", and lose {counted(lost, 'class of the label', 'classes of the label')}"
     said = f"{figure.value:.4f}, with {counted(suppressed_rows, 'row')} suppressed"
     return f"{said}{without if lost else ''}"
@@ -166,7 +166,7 @@ class FirstByMasking:
     other_hidden: float
 
     @property
-    def most(self) -> str:
+    def least_or_most(self) -> str:
         """Whether the first configuration masks "least" or "most"."""
         return "least" if self.prefer == "least-masking" else "most"
 
@@ -178,7 +178,7 @@ class FirstByMasking:
             else f"Scores within {self.margin:.2g} of the highest, {self.best:.4f},"
         )
         return (
-            f"{equal} count as equal. Of these we recommend the one that masks {self.most}: it hides "
+            f"{equal} count as equal. Of these we recommend the one that masks {self.least_or_most}: it hides "
             f"{100 * self.hidden:.3g} % of the attributes' entropy, the top scorer "
             f"{100 * self.other_hidden:.3g} %"
         )

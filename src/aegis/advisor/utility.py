@@ -440,7 +440,7 @@ class UtilityFigure:
         return None if self.number is None else self.number.reference_rmse
 
     @property
-    def lost(self) -> int:
+    def lost_class_count(self) -> int:
         """The number of label classes that have no row in the release."""
         lost = self.lost_classes
         return lost if isinstance(lost, int) else len(lost)
