@@ -148,6 +148,20 @@ def test_a_private_file_is_its_owners_only(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_private_file_does_not_take_the_permissions_of_one_that_was_left(tmp_path: Path) -> None:
+    """In a container, a process often has the number of one that was killed."""
+    path = tmp_path / "t.aegis"
+    with replacing(path) as temporary:
+        left = temporary
+        temporary.write_text("counts")
+    left.write_text("left")
+    left.chmod(0o644)
+    with replacing(path, private=True) as temporary:
+        assert temporary == left
+        assert temporary.stat().st_mode & 0o777 == 0o600
+        temporary.write_text("new")
+
+
 def test_a_file_that_came_up_meanwhile_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     check_output(path, force=False)

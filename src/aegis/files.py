@@ -301,7 +301,8 @@ def replacing(path: Path, *, force: bool = True, private: bool = False) -> Itera
         temporary = path.with_name(f"{_partial(path)}{os.getpid()}.partial{format_of(path)}")
         try:
             if private:
-                os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY, 0o600))
+                temporary.unlink(missing_ok=True)  # a killed process with this id may have left it
+                os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             yield temporary
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())

@@ -114,16 +114,19 @@ def joined(names: Iterable[str], most: int | None = None) -> str:
 
 
 def cut(name: str, most: int = MOST_CHARACTERS) -> str:
-    """Return a name with at most `most` characters. A longer one, such as a question of a survey, ends
-    with "...".
+    """Return a name with at most `most` characters. Of a longer one, such as a question of a survey,
+    return the beginning and the end, because several questions often begin with the same words.
 
     Examples
     --------
     >>> from aegis.words import cut
-    >>> cut("age"), cut("How old are you?", 10)
-    ('age', 'How old...')
+    >>> cut("age"), cut("How satisfied are you with your pay?", 20)
+    ('age', 'How satisfie...pay?')
     """
-    return name if len(name) <= most else name[: most - 3].rstrip() + "..."
+    if len(name) <= most:
+        return name
+    end = (most - 3) // 3
+    return f"{name[: most - 3 - end].rstrip()}...{name[-end:].lstrip()}"
 
 
 def short(value: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from aegis import Advice, Policy, Study, load_policy
 from aegis.advisor.best_release import _fewer
 from aegis.advisor.confidence import AUC_MARGIN
+from aegis.cli.advice import search_sections
 from aegis.policy import policy_mapping
 from aegis.present import Finding
 from aegis.privacy.rule import rule_at
+from aegis.report import render
 
 
 def table(rows: int = 400, ill: int = 12, seed: int = 0) -> pa.Table:
@@ -189,6 +193,7 @@ def test_a_front_recommends_what_the_first_screen_does() -> None:
     assert middle.utility == advice.utility
     assert dict(middle.declared) == masks_of(advice)
     assert [point.value for point in advice.front.shown] == [10]
+    assert advice.front.on == "the released rows"
     assert advice.front.left_out == (
         "k = 2, 5: a stricter k keeps as much.",
         "k = 500: no configuration meets the rule.",
@@ -212,3 +217,17 @@ def test_a_summary_says_that_its_share_is_not_of_released_rows() -> None:
     assert from_summary.best.suppressed_rows == 0
     assert any(text.startswith(said) for text in from_summary.warnings)
     assert not any(text.startswith(said) for text in study.search().warnings)
+
+
+def test_a_front_from_a_summary_says_that_it_counts_all_rows() -> None:
+    study = Study(Study(table(), policy(0.0)).summary, policy(0.0))
+    advice = study.search(front="k=2,5", explain_best=True)
+    assert advice.front is not None
+    assert advice.front.shown
+    assert advice.front.on == "all rows"
+    shown = io.StringIO()
+    console = Console(file=shown, width=200)
+    for section in search_sections(advice):
+        console.print(section)
+    assert "kept: on all rows." in shown.getvalue()
+    assert "Utility is measured on all rows." in render(advice)

@@ -302,3 +302,15 @@ def test_a_rounded_reference_is_not_beaten_by_rounding() -> None:
     assert "0.9975 of 0.9970" in exact.detail
     same = UtilityFigure("held-out-r2", 0.36, 0.36, number=NumberErrors(3764.2, 3764.2))
     assert same.errors == ", error of a prediction 3,764"
+
+
+@pytest.mark.parametrize("unmasked", [0.0167832, 0.0032, -0.0041])
+def test_a_small_reference_has_the_decimals_to_which_it_is_rounded(unmasked: float) -> None:
+    """Scores below 0.1 are rounded to as many decimals as larger ones: 0.0168 of 200 rows to 0.02."""
+    rounded = coarse(unmasked, 200)
+    assert str(rounded) != "-0.0"
+    errors = NumberErrors(2.07, 2.29, table_rows=200)
+    figure = UtilityFigure("held-out-r2", rounded + 0.0049, rounded, stderr=0.00001, number=errors)
+    assert figure.digits == 2
+    assert "instead of" not in figure.errors
+    assert "better" not in figure.detail

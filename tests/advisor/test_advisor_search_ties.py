@@ -233,3 +233,21 @@ def test_a_ranking_masks_as_much_as_its_rows_say() -> None:
             place = {v: i for i, v in enumerate(attribute.values.to_pylist())}
             shares.append(brute_masking(values, [int(candidate.groups[place[v]]) for v in values]))
         assert ranked.masking == pytest.approx(sum(shares) / len(shares))
+
+
+@pytest.mark.wings
+@pytest.mark.parametrize(
+    ("k", "measure", "better"), [(3, "cmim", False), (5, "adjusted-pillai", True)]
+)
+def test_record_level_releases_come_first_only_if_they_beat_the_best_score(
+    k: int, measure: str, better: bool
+) -> None:
+    """All were sorted by score, so the best score came first, and the reason spoke of another one."""
+    study = Study(prepared("plain")[0], policy_of({"k": k, "suppression": 0.05}))
+    advice = study.search(top=12, measure=measure)
+    listed = study.search(top=12, measure=measure, methods=["mondrian"])
+    (release,) = (entry for entry in listed.ranking if entry.method is not None)
+    assert advice.preferred is not None
+    assert (release.score > advice.preferred.best) == better  # type: ignore[union-attr]
+    assert listed.ranking[0].shown == (release if better else advice.ranking[0]).shown
+    assert listed.preferred == (None if better else advice.preferred)

@@ -27,6 +27,12 @@ def test_masks_of_columns_with_long_names_are_shown(shell, folder):
     assert f" {cut(name)} blur(keep=3) " in shown
 
 
+def test_names_that_begin_with_the_same_words_differ_where_they_are_cut():
+    asked = "How satisfied have you been in the last twelve months with your"
+    assert len({cut(f"{asked} {what}") for what in ("pay", "colleagues", "health")}) == 3
+    assert max(len(cut("x" * n)) for n in range(99)) == 40
+
+
 def test_a_single_combination_is_not_called_the_best_of_many(shell, folder):
     lines = (folder / "policy.yaml").read_text().splitlines()
     one = [re.sub(r"masks: \[.*\]", "masks: [suppress]", line) for line in lines]

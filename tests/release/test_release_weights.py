@@ -95,6 +95,14 @@ def test_the_sums_of_a_certificate_tell_no_weight_of_a_suppressed_row() -> None:
     assert found / tables < 2.5 / 9  # a blind guess is right in 1 of 9
 
 
+def test_a_certificate_states_no_share_of_sums_that_rounding_changes_much() -> None:
+    """With one large weight, 480 of 606 became 0 of 1,000: all of the weight was said to be lost."""
+    said = KeptWeight("w", 606, 480, 101).stated()
+    assert (said["total"], said["released"], said["suppressed_share"]) == (1000, 0, None)
+    said = KeptWeight("w", 60_600, 48_000, 101).stated()
+    assert (said["total"], said["released"], said["suppressed_share"]) == (61_000, 48_000, 0.213)
+
+
 @pytest.mark.parametrize("score", [0.0167832, 0.2167832, 0.8167832])
 def test_no_score_of_a_small_table_is_stated_finer_than_one_row_changes_it(score: float) -> None:
     """Small scores had two digits, too, which are steps of 0.001 for one row of 200."""

@@ -97,6 +97,10 @@ def test_json_with_the_ending_of_a_text_is_named(tmp_path: Path, text: str, endi
     assert caught.value.hint == f"Give the file a name that ends with {ending}."
 
 
+def test_a_header_of_many_brackets_is_no_bug(tmp_path: Path) -> None:
+    assert read(tmp_path, b'{"a":' * 100_000 + b"\n1\n", "t.csv").num_rows == 1
+
+
 def test_numbers_with_and_without_a_zero_before_the_point_are_numbers(tmp_path: Path) -> None:
     table = read(tmp_path, b"a,b,y\n.2,1,u\n0.2,1.0,v\n-.5,2,u\n-0.5,2,v\n")
     assert table.column("a").to_pylist() == [0.2, 0.2, -0.5, -0.5]

@@ -32,7 +32,7 @@ from aegis.advisor.figures import FirstByMasking, FirstByRelease
 from aegis.advisor.label_leaks import MissingLeak, Uncovered, label_leaks, leak_sentences
 from aegis.advisor.plan import PrivacyPlan, lost_alone, rank_choice
 from aegis.advisor.ranked import ESTIMATES, EstimateCase, PrivacyChange, Ranked
-from aegis.advisor.released import ReleasedRows, codes_known, expected_auc, kept_codes
+from aegis.advisor.released import KeptCodes, ReleasedRows, codes_known, expected_auc, kept_codes
 from aegis.advisor.scores import Later, changed, later
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import notes_on_labels, scorer_of, served_by_ranking, tasks_of
@@ -276,11 +276,11 @@ def rank_configurations(
         ranking, certain, preferred, rare = [ranked for ranked, _ in scored], (), None, ()
     notes = (*notes, *lacking, *certain, *aside, *warnings, *rare)
     advice = _advice(ranking, scorer, chosen, policy, proven=case is None and not preferred)
-    now, before = time.perf_counter(), sum(summary.timings.values())
-    timed = {"scoring": scoring - started, "standard_errors": now - scoring}
-    timed = {**summary.timings, **timed, "total": now - started + before}
-    told = (*notes, *advice.warnings)
-    return with_caveats(replace(advice, warnings=told, timings=timed, preferred=preferred))
+    now = time.perf_counter()
+    timings = {"scoring": scoring - started, "standard_errors": now - scoring}
+    total = now - started + sum(summary.timings.values())
+    advice = replace(advice, warnings=(*notes, *advice.warnings), preferred=preferred)
+    return with_caveats(replace(advice, timings={**summary.timings, **timings, "total": total}))
 
 
 def _settled(
@@ -532,20 +532,7 @@ def _uncovered(advice: Advice, released: ReleasedRows) -> tuple[Uncovered, tuple
     """
     summary = released.plan.summary
     label = summary.label.column or None
-    missing = {}  # the columns whose nulls alone reveal a class of the label
-    for name, attribute in summary.attributes.items():
-        if not attribute.nulls or not len(attribute.values) or attribute.values[-1].is_valid:
-            continue
-        rows = attribute.joint.sum(axis=0)
-        null = attribute.joint[-1]
-        varying = np.flatnonzero((rows > 0) & (rows < rows.sum()))
-        within = null[varying] / rows[varying]
-        besides = (null.sum() - null[varying]) / (rows.sum() - rows[varying])
-        if not len(varying) or np.abs(within - besides).max() < MISSING_LEAK:
-            continue
-        place = int(np.abs(within - besides).argmax())
-        label_class = summary.label.classes[varying[place]]
-        missing[name] = MissingLeak(label_class, float(within[place]), float(besides[place]))
+    missing = _missing_leaks(summary)
     nothing = Outside(rows=None, unique_rows=None, label=label)
     best = advice.best
     if best is None or best.method is not None:
@@ -611,21 +598,7 @@ def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None
         return None
     codes = kept_codes(released.known, released.plan, policy, choice)
     if codes is not None:
-        summary = released.plan.summary
-        names = dict.fromkeys((*summary.attributes, *policy.label.columns))
-        shown = {name: codes.masked.codes[name] for name in names}
-        values = {
-            name: len(codes.masked.values[name]) - codes.masked.values[name].null_count
-            for name in shown
-        }
-        hidden = {
-            name: (codes.original.codes[name], shown[name])
-            for name, candidate in choice.items()
-            if str(candidate.mask) != "identity"
-        }
-        quasi = [attribute.name for attribute in policy.quasi_identifiers]
-        by_codes = outside_of_codes(shown, values, quasi, summary.label.column or None)
-        return replace(by_codes, implied=find_implications(hidden, shown))
+        return _outside_of_codes(codes, released.plan.summary, policy, choice)
     drawn = any(candidate.noise is not None for candidate in choice.values())
     if source is None or drawn or source.rows > MOST_ROWS:
         return None
@@ -643,6 +616,50 @@ def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None
     )
     implied = None if originals is None else originals.implied(table)
     return None if outside is None else replace(outside, implied=implied)
+
+
+def _outside_of_codes(
+    codes: KeptCodes, summary: Summary, policy: Policy, choice: Choice
+) -> Outside:
+    """Return the risks of a release that the privacy rule does not cover, such as values that other
+    columns imply. `codes` has the rows that the release keeps, with a code for each value. `choice`
+    has the mask of each attribute.
+    """
+    names = dict.fromkeys((*summary.attributes, *policy.label.columns))
+    shown = {name: codes.masked.codes[name] for name in names}
+    values = {
+        name: len(codes.masked.values[name]) - codes.masked.values[name].null_count
+        for name in shown
+    }
+    hidden = {
+        name: (codes.original.codes[name], shown[name])
+        for name, candidate in choice.items()
+        if str(candidate.mask) != "identity"
+    }
+    quasi = [attribute.name for attribute in policy.quasi_identifiers]
+    outside = outside_of_codes(shown, values, quasi, summary.label.column or None)
+    return replace(outside, implied=find_implications(hidden, shown))
+
+
+def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
+    """Return, by name, the columns whose nulls alone reveal a class of the label, each with the
+    class that they reveal and the shares of nulls in this class and in all other rows.
+    """
+    leaks = {}
+    for name, attribute in summary.attributes.items():
+        if not attribute.nulls or not len(attribute.values) or attribute.values[-1].is_valid:
+            continue
+        rows = attribute.joint.sum(axis=0)
+        null = attribute.joint[-1]
+        varying = np.flatnonzero((rows > 0) & (rows < rows.sum()))
+        within = null[varying] / rows[varying]
+        besides = (null.sum() - null[varying]) / (rows.sum() - rows[varying])
+        if not len(varying) or np.abs(within - besides).max() < MISSING_LEAK:
+            continue
+        place = int(np.abs(within - besides).argmax())
+        label_class = summary.label.classes[varying[place]]
+        leaks[name] = MissingLeak(label_class, float(within[place]), float(besides[place]))
+    return leaks
 
 
 def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Policy) -> Advice:

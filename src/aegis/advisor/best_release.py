@@ -59,7 +59,7 @@ def best_release(
     classes = sum(rows > 0 for rows in label_rows)
 
     def share(own: UtilityFigure) -> float:
-        return (own.utility_kept or 0.0) * (1 - own.lost / max(classes, 1))
+        return (own.utility_kept or 0.0) * (1 - own.lost_class_count / max(classes, 1))
 
     best, highest, short = first, figure, share(figure) < whole - equal
     for rows in _fewer(plan, removed) if short else ():

@@ -13,7 +13,7 @@ from typing import Any
 
 from aegis.advisor.scoring import Scorer, utility_kept
 from aegis.advisor.several import scorer_of
-from aegis.advisor.utility import UtilityFigure, measure_for
+from aegis.advisor.utility import Rows, UtilityFigure, measure_for
 from aegis.policy import Configuration
 from aegis.summary import Summary
 from aegis.words import counted, finite, json_fields, jsonable
@@ -137,7 +137,7 @@ class FirstByRelease:
 
 def _reached(figure: UtilityFigure, suppressed_rows: int) -> str:
     """Return the value that a release reaches, and what it loses, as text."""
-    lost = figure.lost
+    lost = figure.lost_class_count
     without = f", and lose {counted(lost, 'class of the label', 'classes of the label')}"
     said = f"{figure.value:.4f}, with {counted(suppressed_rows, 'row')} suppressed"
     return f"{said}{without if lost else ''}"
@@ -166,7 +166,7 @@ class FirstByMasking:
     other_hidden: float
 
     @property
-    def most(self) -> str:
+    def least_or_most(self) -> str:
         """Whether the first configuration masks "least" or "most"."""
         return "least" if self.prefer == "least-masking" else "most"
 
@@ -178,7 +178,7 @@ class FirstByMasking:
             else f"Scores within {self.margin:.2g} of the highest, {self.best:.4f},"
         )
         return (
-            f"{equal} count as equal. Of these we recommend the one that masks {self.most}: it hides "
+            f"{equal} count as equal. Of these we recommend the one that masks {self.least_or_most}: it hides "
             f"{100 * self.hidden:.3g} % of the attributes' entropy, the top scorer "
             f"{100 * self.other_hidden:.3g} %"
         )
@@ -347,7 +347,7 @@ class FrontPoint:
         Rows of the smallest equivalence class of its release, and the rows that the release
         suppresses.
     proven
-        Whether this configuration is proven to be the best.
+        Whether this configuration is proven to be the best; False if it was chosen by its release.
     dominated
         Whether the release at a point with a stricter value keeps at least as much (or has as good an
         objective), so that this point is not on the Pareto front.
@@ -413,6 +413,16 @@ class Front:
         return tuple(point for point in self.points if not self._why_not(point))
 
     @property
+    def on(self) -> str:
+        """The rows on which the utility of the shown points was measured, in words. From a summary,
+        Aegis cannot count the rows that each release keeps.
+        """
+        figures = [point.utility for point in self.shown]
+        if any(figure is None or figure.rows is Rows.ALL for figure in figures):
+            return "all rows"
+        return "the released rows"
+
+    @property
     def left_out(self) -> tuple[str, ...]:
         """For the values whose points are not shown, sentences that say why.
 
@@ -421,11 +431,11 @@ class Front:
         >>> import aegis
         >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
         >>> study.front("k=5,40000").left_out
-        ('k = 40000: no configuration meets the rule.',)
+        ('k = 40,000: no configuration meets the rule.',)
         """
         values: dict[str, list[str]] = {}
         for point in self.points:
-            values.setdefault(self._why_not(point), []).append(f"{point.value:g}")
+            values.setdefault(self._why_not(point), []).append(f"{point.value:,g}")
         return tuple(
             f"{self.parameter} = {', '.join(named)}: {why}." for why, named in values.items() if why
         )

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.encodings import CodedAttribute, CodedMasks, drawn_chance, indicators
-from aegis.arrays import Array, Floats, Remembered, RememberedArrays, remembered
+from aegis.arrays import Array, Floats, Ints, Remembered, RememberedArrays, remembered
 from aegis.errors import PolicyError
 from aegis.measures.by_fold import (
     ClassCounts,
@@ -107,10 +107,7 @@ class FoldBlocks:
             Positions in `which` of the attributes whose masks are the same in other configurations.
             Their levels are factorised only once, if this saves time.
         """
-        shown = [
-            self._attribute((index, key), level, known, label, linear=coded.linear)
-            for index, level, key, known in zip(which, *coded[:3], strict=True)
-        ]
+        shown = self._attributes_of(which, coded, label)
         if not self._splits(shown, common, label):
             return self._counts_of(shown, label)
         shared = [shown[place] for place in common]
@@ -133,18 +130,10 @@ class FoldBlocks:
         remaining attributes.
         """
         rows, outside = self._rows_of(label)
-        left = shown if others is None else others
-        folds, classes = rows.shape
-        height, width = (sum(len(own.places) for own in of) for of in (left, shown))
-        cells = max(folds * height * width, 1)
-        # Powers of two, so that configurations of other sizes count the same classes at once.
-        at_once = 1 << max((_AT_ONCE // cells).bit_length() - 1, 0)
         return CountsByFold(
             rows,
             np.concatenate([attribute.joint for attribute in shown], axis=2),
-            ClassCounts(
-                partial(self._assembled, left, shown, label), classes, min(at_once, classes)
-            ),
+            self._by_class(shown if others is None else others, shown, label),
             _chance(shown),
             below=True,
             outside=outside,
@@ -204,6 +193,35 @@ class FoldBlocks:
         return (
             max(FEWEST_LEVELS, 2 * (levels - shared)) <= shared < levels
             and factors * len(PENALTIES) * shared**2 <= MOST_NUMBERS
+        )
+
+    def _attributes_of(
+        self, which: Sequence[int], coded: CodedMasks, label: Candidate | None
+    ) -> list[CodedAttribute]:
+        return [
+            self._attribute((index, key), level, known, label, linear=coded.linear)
+            for index, level, key, known in zip(which, *coded[:3], strict=True)
+        ]
+
+    def _by_class(
+        self,
+        left: Sequence[CodedAttribute],
+        shown: Sequence[CodedAttribute],
+        label: Candidate | None,
+    ) -> ClassCounts:
+        """Return the counts of pairs of encoded columns (indicators or thresholds), by fold and
+        class, as an object that counts a few classes at a time. In each matrix, rows are the
+        columns of `left`, and columns those of `shown`; only the lower triangle is counted.
+
+        `left` must be the last attributes of `shown`.
+        """
+        folds, classes = self._rows_of(label)[0].shape
+        height, width = (sum(len(own.places) for own in of) for of in (left, shown))
+        cells = max(folds * height * width, 1)
+        # Powers of two, so that configurations of other sizes count the same classes at once.
+        at_once = 1 << max((_AT_ONCE // cells).bit_length() - 1, 0)
+        return ClassCounts(
+            partial(self._assembled, left, shown, label), classes, min(at_once, classes)
         )
 
     def _assembled(
@@ -741,6 +759,19 @@ def binned_levels(level: Array, rows: Floats, ordered: bool) -> Array:
     """
     counted = rows @ level if level.ndim == 2 else np.bincount(level, weights=rows)
     shown = counted.astype(np.float64, copy=False)
+    bins = _bins(shown, ordered)
+    if level.ndim == 1:
+        return bins[level]
+    return level @ np.eye(BINS)[bins]
+
+
+def _bins(shown: Floats, ordered: bool) -> Ints:
+    """Return the bin of each of L levels (masked values), shape (L,), from the number of rows of
+    each level (`shown`).
+
+    If `ordered` is True, bins are neighbouring levels with about equally many rows. If not, the
+    seven most frequent levels have a bin each, and all others share one.
+    """
     bins = np.zeros(len(shown), dtype=np.int64)
     there = np.flatnonzero(shown > 0)
     if len(there) <= BINS:
@@ -753,6 +784,4 @@ def binned_levels(level: Array, rows: Floats, ordered: bool) -> Array:
     else:
         bins += BINS - 1
         bins[np.argsort(-shown, kind="stable")[: BINS - 1]] = np.arange(BINS - 1)
-    if level.ndim == 1:
-        return bins[level]
-    return level @ np.eye(BINS)[bins]
+    return bins

@@ -178,7 +178,8 @@ def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str
     again. `notes` are added to its warnings.
 
     If the first configuration was chosen by its released rows, the configurations stay in their
-    order, and each release comes before the first one that scores worse.
+    order, and each release comes before the first one that scores worse. If it was chosen by its
+    masking, it stays before all releases that score worse than the best configuration.
     """
     sign = MEASURES.get(advice.measure).direction.sign
     ordered = sorted((*advice.ranking, *ranked), key=lambda r: r.ranking_key(sign))
@@ -188,6 +189,9 @@ def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str
             key = release.ranking_key(sign)
             places = (i for i, entry in enumerate(ordered) if key < entry.ranking_key(sign))
             ordered.insert(next(places, len(ordered)), release)
+    elif advice.preferred is not None and ordered[0].method is None:
+        first = advice.ranking[0]
+        ordered = [first, *(entry for entry in ordered if entry is not first)]
     seconds = sum(release.method.seconds for release in ranked if release.method is not None)
     if ordered[0].method is not None:
         # Ties were with the best configuration, which is not the best any more.
@@ -196,6 +200,7 @@ def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str
         advice,
         ranking=tuple(ordered),
         optimal=advice.optimal and ordered[0].method is None,
+        preferred=advice.preferred if ordered[0].method is None else None,
         expected=advice.expected if ordered[0].method is None else None,
         warnings=(*advice.warnings, *notes),
         timings={**advice.timings, "methods": seconds},

@@ -404,7 +404,14 @@ def coarse(
     decimals, parts = _steps(rows)
     size = _size(score, in_units=in_units)
     stepped = round(round(score * parts, decimals - size) / parts, decimals - size + 1)
-    return stepped or round(score, 2)
+    return stepped or round(score, 2) or 0.0  # not -0.0
+
+
+def coarse_decimals(score: float, rows: float, *, in_units: bool = False) -> int:
+    """Return with how many decimals `coarse` states a score; negative for tens, hundreds and so on.
+    The parameters are as there.
+    """
+    return coarse_digits(rows) - _size(score, in_units=in_units)
 
 
 def rows_each(table_rows: float, figures: int, *, earlier: bool = False) -> float:

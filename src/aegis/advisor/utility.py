@@ -25,6 +25,7 @@ from aegis.advisor.label_leaks import label_leaks
 from aegis.advisor.scores import (
     ColumnRole,
     coarse,
+    coarse_decimals,
     coarse_digits,
     coarse_error,
     rows_each,
@@ -442,11 +443,12 @@ class UtilityFigure:
             return self
         unmasked = reference["deviation"] * math.sqrt(max(1 - self.reference, 0.0))
         rmse = number["deviation"] * math.sqrt(max(1 - self.value, 0.0))
+        reference_rmse = unmasked
+        if table_rows is not None:
+            reference_rmse = coarse(unmasked, table_rows, rmse, in_units=True)
         errors = NumberErrors(
             rmse=rmse,
-            reference_rmse=unmasked
-            if table_rows is None
-            else coarse(unmasked, table_rows, rmse, in_units=True),
+            reference_rmse=reference_rmse,
             one_row=number.get("one_row"),
             table_rows=table_rows,
         )
@@ -467,7 +469,7 @@ class UtilityFigure:
         return None if self.number is None else self.number.reference_rmse
 
     @property
-    def lost(self) -> int:
+    def lost_class_count(self) -> int:
         """The number of label classes that have no row in the release."""
         lost = self.lost_classes
         return lost if isinstance(lost, int) else len(lost)
@@ -540,7 +542,7 @@ class UtilityFigure:
         rows = self._rounded_by
         if rows is None:
             return None
-        return coarse_digits(rows) - 1 - math.floor(math.log10(abs(self.reference)))
+        return coarse_decimals(self.reference, rows)
 
     @property
     def _rounded_by(self) -> float | None:
@@ -548,7 +550,7 @@ class UtilityFigure:
         not rounded.
         """
         rows = None if self.number is None else self.number.table_rows
-        return None if not self.reference or self.reference == self.value else rows
+        return None if self.reference == self.value else rows
 
     @property
     def _compared(self) -> str:

@@ -295,16 +295,7 @@ class _Project:
         that is not in the project's files.
         """
         if metric.lower().startswith("publisherbenefit"):
-            stakes = rule.get("profitability")
-            if not isinstance(stakes, dict):
-                self._notes.append(
-                    f"The quality model {metric!r} does not say what is won and lost by an attack: give "
-                    "--objective 'publisher-payout(benefit=..., loss=..., gain=..., cost=...)'."
-                )
-                return None
-            amounts = ", ".join(f"{k}={stakes[k]:g}" for k in ("benefit", "loss", "gain", "cost"))
-            attacker = "journalist" if "journalist" in metric.lower() else "prosecutor"
-            return f"publisher-payout({amounts}, attacker={attacker})"
+            return self._payout(metric, rule)
         model = quality_model(metric)
         if self._sampled is not None:
             self._draw(metric, None if model is None else model.score)
@@ -345,6 +336,23 @@ class _Project:
                 "The project fixes levels, and which is not read: here they are drawn. Name them with "
                 "--option search=0 --option 'masks={ATTRIBUTE: {level: N}}'."
             )
+
+    def _payout(self, metric: str, rule: Mapping[str, Any]) -> str | None:
+        """Return the objective `publisher-payout` with the amounts of money that a criterion of the
+        rule names. If no criterion names them, add a note and return None.
+
+        `metric` is the quality model in ARX's notation.
+        """
+        stakes = rule.get("profitability")
+        if not isinstance(stakes, dict):
+            self._notes.append(
+                f"The quality model {metric!r} does not say what is won and lost by an attack: give "
+                "--objective 'publisher-payout(benefit=..., loss=..., gain=..., cost=...)'."
+            )
+            return None
+        amounts = ", ".join(f"{k}={stakes[k]:g}" for k in ("benefit", "loss", "gain", "cost"))
+        attacker = "journalist" if "journalist" in metric.lower() else "prosecutor"
+        return f"publisher-payout({amounts}, attacker={attacker})"
 
     def _optimum(self) -> tuple[float, tuple[int, ...]] | None:
         """Return the loss and the hierarchy levels of the best solution that the project stores;

@@ -159,7 +159,7 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
         (Column("", wraps=True), lambda point: _remark(point, knee=point.value == front.knee)),
     )
     yield from (line(text) for text in front.left_out)
-    score = f"score: {measure_words(advice.measure)}, on all rows. kept: on the released rows."
+    score = f"score: {measure_words(advice.measure)}, on all rows. kept: on {front.on}."
     yield line(f"\n{objective_legend(advice)}{score}", style="dim")
 
 

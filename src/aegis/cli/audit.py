@@ -203,15 +203,7 @@ def _sensitive(report: PrivacyReport) -> Iterator[RenderableType]:
     for start in range(0, len(names), BESIDE):
         shown = names[start : start + BESIDE]
         columns = [_attribute_figures(report.attributes[name], report) for name in shown]
-        never = [
-            title
-            for title in columns[0]
-            if title.startswith(RECURSIVE) and all(column[title] == NEVER for column in columns)
-        ]
-        columns = [
-            {title: text for title, text in column.items() if title not in never[1:]}
-            for column in columns
-        ]
+        columns = _without_repeats(columns)
         yield heading("What can be learned of a person?")
         yield table(
             [Column("figure"), *map(number, shown)],
@@ -223,6 +215,21 @@ def _sensitive(report: PrivacyReport) -> Iterator[RenderableType]:
         yield line(
             f"\n{report.unit.capitalize()} in classes where any of them is constant: {report.homogeneous_rows_any:,}"
         )
+
+
+def _without_repeats(columns: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Leave out the figures on recursive (c,l)-diversity for larger l if no sensitive attribute
+    reaches it for a smaller l. `columns` has the figures of each attribute.
+    """
+    never = [
+        title
+        for title in columns[0]
+        if title.startswith(RECURSIVE) and all(column[title] == NEVER for column in columns)
+    ]
+    return [
+        {title: text for title, text in column.items() if title not in never[1:]}
+        for column in columns
+    ]
 
 
 def _attribute_figures(figures: AttributeFigures, report: PrivacyReport) -> dict[str, str]:

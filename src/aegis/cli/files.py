@@ -144,8 +144,6 @@ def check_outputs(
     existing files, but no output may be one of the `inputs`. No table may be inside a folder that
     is read, because the next run would read it as data.
     """
-    from aegis.cli.output import Output
-
     read = {Path(given).resolve() for given in inputs if given is not None}
     seen: set[Path] = set()
     for named, formats in outputs:
@@ -160,14 +158,21 @@ def check_outputs(
                 hint="Write it somewhere else: the next run would read it as data.",
             )
         check_output(path, force=force, formats=formats)
-        for left in leftovers(path):
-            left.unlink(missing_ok=True)
-            Output().warn(
-                [f"An earlier run that was killed had left {left}, which nobody verified: deleted."]
-            )
+        _remove_leftovers(path)
         if path.resolve() in seen:
             raise PolicyError(f"{path} is named for two outputs.", hint="Give each its own name.")
         seen.add(path.resolve())
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Delete the files that a killed run left behind, and warn the user."""
+    from aegis.cli.output import Output
+
+    for left in leftovers(path):
+        left.unlink(missing_ok=True)
+        Output().warn(
+            [f"An earlier run that was killed had left {left}, which nobody verified: deleted."]
+        )
 
 
 def written(paths: Sequence[str | Path | None]) -> list[RenderableType]:
@@ -342,6 +347,28 @@ class FileValues:
     sheet: str | None = option(None, "The sheet to read from a workbook.", "NAME")
 
 
+def _refuse_unused(reading: Reading, subject: Source | Summary, given: str) -> None:
+    """Raise `PolicyError` if one of the options in `reading` has no effect on the format of the
+    opened table (`subject`). `given` is its path.
+    """
+    from aegis.sources import Source
+
+    unused: tuple[str, ...] | None
+    if not isinstance(subject, Source) or subject.reading is None:
+        kind, unused = "a text file or a workbook", None
+    elif subject.dialect is not None:
+        kind, unused = "a workbook", ("sheet",)
+    else:
+        kind, unused = "a text file", ("encoding", "delimiter", "quote", "escape")
+    for name, value in reading.to_dict().items():
+        if unused is None or name in unused:
+            raise PolicyError(
+                f"--{'no-' * (value is False)}{name} says how to read {kind}, and {shown(given)} "
+                "is not one.",
+                hint="Leave the option out.",
+            )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Opening:
     """The user's options for opening a table. An option that the user does not give is None or
@@ -414,21 +441,7 @@ class Opening:
             proposing=proposing,
             verify_key=verify_key,
         )
-
-        unused: tuple[str, ...] | None
-        if not isinstance(subject, Source) or subject.reading is None:
-            kind, unused = "a text file or a workbook", None
-        elif subject.dialect is not None:
-            kind, unused = "a workbook", ("sheet",)
-        else:
-            kind, unused = "a text file", ("encoding", "delimiter", "quote", "escape")
-        for name, value in reading.to_dict().items():
-            if unused is None or name in unused:
-                raise PolicyError(
-                    f"--{'no-' * (value is False)}{name} says how to read {kind}, and {shown(given)} "
-                    "is not one.",
-                    hint="Leave the option out.",
-                )
+        _refuse_unused(reading, subject, given)
         if isinstance(subject, Source):
             Output(quiet=quiet).warn(subject.notes)
         return subject

@@ -72,25 +72,7 @@ class Hierarchy:
     def __post_init__(self) -> None:
         even = bool(self.rows) and len(self.rows[0]) > 1
         if not (even and set(map(len, self.rows)) == {len(self.rows[0])} and _sound(self.columns)):
-            if not self.rows:
-                raise DataError(f"Hierarchy {self.name} is empty.", hint="Give one row per value.")
-            seen: dict[str | None, Row] = {}
-            for row in self.rows:
-                if len(row) != len(self.rows[0]) or len(row) < 2:
-                    raise DataError(
-                        f"Hierarchy {self.name}: value {row[0]!r} has {len(row) - 1} levels above it, "
-                        f"value {self.rows[0][0]!r} has {len(self.rows[0]) - 1}.",
-                        hint="Give every value the same number of levels, at least one.",
-                    )
-                if row[0] in seen:
-                    raise DataError(
-                        f"Hierarchy {self.name}: value {row[0]!r} has two rows: {_shown(seen[row[0]])} and "
-                        f"{_shown(row)}.",
-                        hint="Keep one of them.",
-                    )
-                seen[row[0]] = row
-            for lower, upper in pairwise(range(1, len(self.rows[0]))):
-                _check_nested(self.rows, lower, upper, self.name)
+            _check_rows(self.rows, self.name)
 
     @classmethod
     def from_csv(cls, path: str | Path, *, null: str = NULL) -> Hierarchy:
@@ -115,15 +97,7 @@ class Hierarchy:
         file = Path(path)
         with _without_collection():
             rows = _split(read_text(file, "hierarchy", DataError), file.name)
-            # The message quotes no value, because the file may contain data instead of a hierarchy.
-            for number, row in enumerate(rows, start=1):
-                if len(row) != len(rows[0]) or len(row) < 2:
-                    first = f"row 1 has {len(rows[0]) - 1} levels above its value"
-                    raise DataError(
-                        f"Hierarchy {file.name}: {first}"
-                        + ("." if number == 1 else f", row {number} has {len(row) - 1}."),
-                        hint="Give every value the same number of levels, at least one.",
-                    )
+            _require_even(rows, file.name)
             # A line that is there twice says nothing new; two lines that differ are refused.
             lines: dict[Row, None] = dict.fromkeys(map(tuple, rows))
             if any(row[0] == null for row in rows):
@@ -290,11 +264,7 @@ class Hierarchy:
         listed = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
         named = {value: True for value in self.values if value is not None}
         covered = keyed_by(named, _type_of(values, listed))
-        unknown = (
-            v
-            for v in listed
-            if v is not None and (float(v) if isinstance(v, Decimal) else v) not in covered
-        )
+        unknown = (v for v in listed if v is not None and _comparable(v) not in covered)
         return tuple(str(text_of(value)) for value in unknown)
 
 
@@ -325,6 +295,11 @@ def _type_of(values: Any, listed: list[Any]) -> Any:
         if not isinstance(first, int)
         else ibis.dtype("boolean" if isinstance(first, bool) else "int64")
     )
+
+
+def _comparable(value: object) -> object:
+    """Return a value in the form in which `keyed_by` converts it: a decimal as a float."""
+    return float(value) if isinstance(value, Decimal) else value
 
 
 def _split(text: str, name: str) -> list[list[str]]:
@@ -378,6 +353,47 @@ def _trimmed(row: list[str]) -> list[str] | None:
     while len(row) > 1 and not row[-1]:
         row.pop()
     return row if any(cell.strip() for cell in row) else None
+
+
+def _require_even(rows: list[list[str]], name: str) -> None:
+    """Raise `DataError` unless all rows of the hierarchy file `name` have equally many levels, at
+    least one.
+
+    The message quotes no value, because the file may contain data instead of a hierarchy.
+    """
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(rows[0]) or len(row) < 2:
+            first = f"row 1 has {len(rows[0]) - 1} levels above its value"
+            raise DataError(
+                f"Hierarchy {name}: {first}"
+                + ("." if number == 1 else f", row {number} has {len(row) - 1}."),
+                hint="Give every value the same number of levels, at least one.",
+            )
+
+
+def _check_rows(rows: tuple[Row, ...], name: str) -> None:
+    """Raise `DataError`, which names the hierarchy, unless its `rows` (a value and its groups) have
+    the same length and different values, and the groups of each level lie within those of the next.
+    """
+    if not rows:
+        raise DataError(f"Hierarchy {name} is empty.", hint="Give one row per value.")
+    seen: dict[str | None, Row] = {}
+    for row in rows:
+        if len(row) != len(rows[0]) or len(row) < 2:
+            raise DataError(
+                f"Hierarchy {name}: value {row[0]!r} has {len(row) - 1} levels above it, "
+                f"value {rows[0][0]!r} has {len(rows[0]) - 1}.",
+                hint="Give every value the same number of levels, at least one.",
+            )
+        if row[0] in seen:
+            raise DataError(
+                f"Hierarchy {name}: value {row[0]!r} has two rows: {_shown(seen[row[0]])} and "
+                f"{_shown(row)}.",
+                hint="Keep one of them.",
+            )
+        seen[row[0]] = row
+    for lower, upper in pairwise(range(1, len(rows[0]))):
+        _check_nested(rows, lower, upper, name)
 
 
 def _sound(columns: Sequence[pa.Array]) -> bool:

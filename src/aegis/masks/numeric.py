@@ -445,32 +445,12 @@ class Round(Mask):
         grid = Grid.of(self.step)
         if grid.digits == 0 and column.type().is_integer():
             return _nearest(column, grid.width)
-        value = column.cast("float64")
-        most = grid.outermost * grid.width / grid.scale
-        inside = arithmetic.numbers_that(column, column.between(-most, most))
-        safe = ibis.ifelse(inside, column, ibis.literal(0).cast(column.type()))
-        multiple = (arithmetic.quotient(safe, grid, half=True) * grid.width).cast("float64")
-        if grid.scale > 1:
-            multiple = multiple / grid.scale
-        return ibis.ifelse(inside, multiple, value)
+        return _nearest_float(column, grid)
 
     @staticmethod
     def _significant(column: ir.NumericValue, digits: int) -> ir.Value:
         if not column.type().is_integer():
-            value = column.cast("float64")
-            size = value.abs()
-            inside = arithmetic.numbers_that(value, size.between(1e-290, 1e290))
-            safe = ibis.ifelse(inside, value, 1.0)
-            place = safe.abs().log10().floor() - (digits - 1)
-            ten = ibis.literal(10.0)
-            unit_grid = Grid(1, 0, 0)
-            # Powers up to 10**22 are exact floats, so dividing by one gives the nearest float, as multiplying
-            # by 0.01 would not.
-            large = arithmetic.quotient(safe / ten**place, unit_grid, half=True) * ten**place
-            small = arithmetic.quotient(safe * ten ** (-place), unit_grid, half=True) / ten ** (
-                -place
-            )
-            return ibis.ifelse(inside, ibis.ifelse(place > 0, large, small), value)
+            return _significant_float(column.cast("float64"), digits)
         value = arithmetic.widened(column)
         low, high = arithmetic.limits(column.type())
         longest = len(str(high))
@@ -515,6 +495,34 @@ def _nearest_inside(value: ir.IntegerValue, step: int) -> ir.IntegerValue:
     moved = value + step // 2
     nearest = moved - arithmetic.remainder(moved, step)
     return arithmetic.settled(nearest, value.type())
+
+
+def _nearest_float(column: ir.NumericValue, grid: Grid) -> ir.FloatingValue:
+    value = column.cast("float64")
+    most = grid.outermost * grid.width / grid.scale
+    inside = arithmetic.numbers_that(column, column.between(-most, most))
+    safe = ibis.ifelse(inside, column, ibis.literal(0).cast(column.type()))
+    multiple = (arithmetic.quotient(safe, grid, half=True) * grid.width).cast("float64")
+    if grid.scale > 1:
+        multiple = multiple / grid.scale
+    return ibis.ifelse(inside, multiple, value)
+
+
+def _significant_float(value: ir.FloatingValue, digits: int) -> ir.FloatingValue:
+    """Return the number rounded to `digits` significant digits; numbers outside 1e-290 .. 1e290
+    stay unchanged.
+    """
+    size = value.abs()
+    inside = arithmetic.numbers_that(value, size.between(1e-290, 1e290))
+    safe = ibis.ifelse(inside, value, 1.0)
+    place = safe.abs().log10().floor() - (digits - 1)
+    ten = ibis.literal(10.0)
+    unit_grid = Grid(1, 0, 0)
+    # Powers up to 10**22 are exact floats, so dividing by one gives the nearest float, as multiplying
+    # by 0.01 would not.
+    large = arithmetic.quotient(safe / ten**place, unit_grid, half=True) * ten**place
+    small = arithmetic.quotient(safe * ten ** (-place), unit_grid, half=True) / ten ** (-place)
+    return ibis.ifelse(inside, ibis.ifelse(place > 0, large, small), value)
 
 
 @dataclass(frozen=True)

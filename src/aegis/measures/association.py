@@ -330,15 +330,7 @@ def expected_mutual_information(table: Contingency) -> float:
         b, column_weight = table.column_totals[:1], np.ones(1, dtype=np.int64)
     pairs_a, pairs_b = np.repeat(a, len(b)), np.tile(b, len(a))
     weight = np.outer(row_weight, column_weight).ravel()
-    # The mean of o ln(o / e) - o + e, where the count o is hypergeometric with mean e = a b / n.
-    low, stride, points = _windows(pairs_a, pairs_b, table.n)
-    deviance = np.empty(len(pairs_a))
-    chunk = np.cumsum(points) // _CHUNK
-    for fold in np.split(np.arange(len(pairs_a)), np.flatnonzero(np.diff(chunk)) + 1):
-        window = (low[fold], stride[fold], points[fold])
-        deviance[fold] = _sum_windows(
-            pairs_a[fold], pairs_b[fold], table.n, window, complement=binary
-        )
+    deviance = _expected_deviance(pairs_a, pairs_b, table.n, complement=binary)
     return float(weight @ deviance) / (table.n * math.log(2))
 
 
@@ -347,6 +339,20 @@ def _distinct(totals: Ints, weights: Ints) -> tuple[Ints, Ints]:
     summed = np.zeros(len(values), dtype=np.int64)
     np.add.at(summed, inverse, weights)
     return values, summed
+
+
+def _expected_deviance(a: Ints, b: Ints, n: int, *, complement: bool) -> Floats:
+    """Return the mean of o ln(o / e) - o + e for each pair of a row total a and a column total b.
+    In a table of n rows, the count o is hypergeometric with mean e = a b / n. With `complement`,
+    add the same mean for the other a - o rows of the row.
+    """
+    low, stride, points = _windows(a, b, n)
+    result = np.empty(len(a))
+    chunk = np.cumsum(points) // _CHUNK
+    for fold in np.split(np.arange(len(a)), np.flatnonzero(np.diff(chunk)) + 1):
+        window = (low[fold], stride[fold], points[fold])
+        result[fold] = _sum_windows(a[fold], b[fold], n, window, complement=complement)
+    return result
 
 
 def _windows(a: Ints, b: Ints, n: int) -> tuple[Ints, ...]:

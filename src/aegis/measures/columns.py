@@ -97,13 +97,7 @@ def column_errors(counts: CountsByFold) -> Floats:
         for place, penalty in enumerate(PENALTIES):
             residual = np.eye(len(scatter))
             if left_in:
-                # What maps the codes to the residuals of ridge regressions on all other columns.
-                inverse = inverted(scatter, penalty)
-                residual = np.empty_like(inverse)
-                for of_column in columns:
-                    residual[:, of_column] = inverse[:, of_column] @ np.linalg.inv(
-                        inverse[of_column, of_column]
-                    )
+                residual = _residuals(scatter, penalty, columns)
             missed = away @ residual
             for own, level, to_level in zip(columns, levels, to_levels, strict=True):
                 left = residual[:, own].T @ missed[:, own]
@@ -111,6 +105,19 @@ def column_errors(counts: CountsByFold) -> Floats:
     if not np.isfinite(errors).all():
         raise InternalError("Squared errors of columns are not finite, because the counts are not.")
     return errors
+
+
+def _residuals(scatter: Floats, penalty: float, columns: Sequence[slice]) -> Floats:
+    """Return the matrix T, shape (d, d), that maps the d codes of all columns (indicators or
+    thresholds) to the residuals of each column after ridge regression on all other columns.
+    `scatter` has the sums of squares and products of the centred codes, shape (d, d), `penalty` is
+    the ridge penalty, and `columns` are the slices of the columns.
+    """
+    inverse = inverted(scatter, penalty)
+    residual = np.empty_like(inverse)
+    for own in columns:
+        residual[:, own] = inverse[:, own] @ np.linalg.inv(inverse[own, own])
+    return residual
 
 
 def _shown(counts: CountsByFold) -> Sequence[ShownLevels]:

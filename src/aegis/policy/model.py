@@ -313,17 +313,8 @@ class Policy:
             )
         self._check_label()
         self._check_identifiers()
-        for criterion in self.privacy.criteria:
-            if criterion.attribute is not None:
-                with at_entry("privacy", criterion.model.key, "attribute"):
-                    self._check_protected(criterion.attribute)
-        name = self.label.column
-        scored = self.label_attribute is not None and self.label_attribute.scored
-        if self.label.cut and (scored or name in self.privacy.sensitive):
-            raise PolicyError(
-                f"The label {name!r} is cut into bins and also has a role or is protected by the rule.",
-                hint="Bins only serve to compute scores. Mask the column by `quantiles` before, or drop `bins`.",
-            )
+        self._check_sensitive()
+        self._check_bins()
         self._check_number()
         self._check_person()
         self._check_weight()
@@ -559,6 +550,18 @@ class Policy:
                 hint="Leave `weight` out of the policy to count each row once.",
             )
 
+    def _check_bins(self) -> None:
+        """Raise `PolicyError` if a label that the policy cuts into bins is masked or protected,
+        because its bins are not released.
+        """
+        name = self.label.column
+        scored = self.label_attribute is not None and self.label_attribute.scored
+        if self.label.cut and (scored or name in self.privacy.sensitive):
+            raise PolicyError(
+                f"The label {name!r} is cut into bins and also has a role or is protected by the rule.",
+                hint="Bins only serve to compute scores. Mask the column by `quantiles` before, or drop `bins`.",
+            )
+
     def _check_number(self) -> None:
         """Raise `PolicyError` if the rule protects a numeric label, or its mask shows no number."""
         name, own = self.label.column, self.label_attribute
@@ -595,6 +598,12 @@ class Policy:
                     f"The identifier {attribute.name!r} has {len(attribute.masks)} masks.",
                     hint="Give it one: identifiers have no part in the search.",
                 )
+
+    def _check_sensitive(self) -> None:
+        for criterion in self.privacy.criteria:
+            if criterion.attribute is not None:
+                with at_entry("privacy", criterion.model.key, "attribute"):
+                    self._check_protected(criterion.attribute)
 
     def _check_protected(self, name: str) -> None:
         attribute = self.attributes.get(name)

@@ -414,9 +414,7 @@ def _proof(advice: Advice) -> str:
             "release suppresses rows and keeps less."
         )
     if search is not None and isinstance(advice.preferred, FirstByMasking):
-        chosen = (
-            f"Of those found that are as good, it is the one that masks {advice.preferred.most}"
-        )
+        chosen = f"Of those found that are as good, it is the one that masks {advice.preferred.least_or_most}"
         if advice.optimal:
             return (
                 f"None of the {among} does better by more than Aegis can measure: proven. {chosen}."

@@ -203,12 +203,7 @@ def hierarchical_distance(counts: SensitiveCounts, levels: Ints) -> Floats:
         If the last level has several groups, a root is added. Values in one group at height 0 have
         the distance 0.
     """
-    columns = [
-        np.unique(levels[:, height], return_inverse=True)[1] for height in range(levels.shape[1])
-    ]
-    tree = np.stack([column.reshape(-1) for column in columns], axis=1).astype(np.int64)
-    if len(tree) and tree[:, -1].max() > 0:
-        tree = np.concatenate([tree, np.zeros((len(tree), 1), dtype=np.int64)], axis=1)
+    tree = _with_root(levels)
     height = tree.shape[1] - 1
     total = np.zeros(len(counts.starts))
     if height == 0:
@@ -222,8 +217,7 @@ def hierarchical_distance(counts: SensitiveCounts, levels: Ints) -> Floats:
     gains = np.zeros(len(q))
     for level in range(height + 1):
         codes = tree[:, level]
-        new = (np.diff(classes, prepend=-1) != 0) | (np.diff(codes[leaves], prepend=-1) != 0)
-        starts = np.flatnonzero(new).astype(np.int64, copy=False)
+        starts = _runs(classes, codes[leaves])
         gains = np.add.reduceat(gains, starts) if len(starts) else gains
         q = np.add.reduceat(q, starts) if len(starts) else q
         classes, leaves = classes[starts], leaves[starts]
@@ -232,6 +226,21 @@ def hierarchical_distance(counts: SensitiveCounts, levels: Ints) -> Floats:
         total += np.bincount(classes, weights=cost, minlength=len(total))
         gains = np.maximum(extra, 0.0)
     return total
+
+
+def _with_root(levels: Ints) -> Ints:
+    columns = [
+        np.unique(levels[:, height], return_inverse=True)[1] for height in range(levels.shape[1])
+    ]
+    tree = np.stack([column.reshape(-1) for column in columns], axis=1).astype(np.int64)
+    if len(tree) and tree[:, -1].max() > 0:
+        tree = np.concatenate([tree, np.zeros((len(tree), 1), dtype=np.int64)], axis=1)
+    return tree
+
+
+def _runs(classes: Ints, codes: Ints) -> Ints:
+    new = (np.diff(classes, prepend=-1) != 0) | (np.diff(codes, prepend=-1) != 0)
+    return np.flatnonzero(new).astype(np.int64, copy=False)
 
 
 def relative_gain(counts: SensitiveCounts) -> Floats:

@@ -325,23 +325,7 @@ class ShareCaps:
         array([4., 8., 0.])
         """
         by_group = counts if self.groups is None else counts @ self.groups
-        # The largest n with sum_g min(counts_g, n caps_g) >= demand n. The difference is concave in n
-        # and 0 at 0, so Newton steps from above never go below the solution.
-        most: Floats = counts.sum(axis=1).astype(np.float64)
-        open_ones: npt.NDArray[np.intp] | None = None
-        for _ in range(_STEPS):
-            inside = by_group if open_ones is None else by_group[open_ones]
-            rows = most if open_ones is None else most[open_ones]
-            scaled = rows[:, None] * self.caps
-            full = inside <= scaled
-            held = np.where(full, inside, 0.0).sum(axis=1)
-            slope = self.demand - np.where(full, 0.0, self.caps).sum(axis=1)
-            short = np.flatnonzero(held < slope * rows - _SLACK * (self.demand + 1) * rows)
-            if not len(short):
-                break
-            next_rows = held[short] / slope[short]
-            open_ones = short if open_ones is None else open_ones[short]
-            most[open_ones] = next_rows
+        most = self._within_caps(by_group, counts.sum(axis=1))
         if self.floors is not None and (self.floors > 0).any():
             asked = self.floors > 0
             most = np.minimum(most, (counts[:, asked] / self.floors[asked]).min(axis=1))
@@ -392,6 +376,31 @@ class ShareCaps:
         lost = np.bincount(of, weights=size * (beyond / cost), minlength=len(starts))
         stays: Floats = np.floor((sizes - lost) * (1 + _SLACK) + 1e-6)
         return stays
+
+    def _within_caps(self, counts: Floats, sizes: Floats) -> Floats:
+        """Return, for each class, the largest n (or a little more) with sum_g min(counts_g, n
+        caps_g) >= demand n over the groups g of values. `counts` has the rows by class and group,
+        and `sizes` the rows by class.
+
+        The difference is concave in n and 0 at 0, so Newton steps from above never go below the
+        solution.
+        """
+        most = sizes.astype(np.float64)
+        open_ones: npt.NDArray[np.intp] | None = None
+        for _ in range(_STEPS):
+            inside = counts if open_ones is None else counts[open_ones]
+            rows = most if open_ones is None else most[open_ones]
+            scaled = rows[:, None] * self.caps
+            full = inside <= scaled
+            held = np.where(full, inside, 0.0).sum(axis=1)
+            slope = self.demand - np.where(full, 0.0, self.caps).sum(axis=1)
+            short = np.flatnonzero(held < slope * rows - _SLACK * (self.demand + 1) * rows)
+            if not len(short):
+                break
+            next_rows = held[short] / slope[short]
+            open_ones = short if open_ones is None else open_ones[short]
+            most[open_ones] = next_rows
+        return most
 
 
 def splits(totals: Floats, room: int) -> tuple[Floats, int, int]:

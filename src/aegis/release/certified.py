@@ -395,7 +395,8 @@ class _Check:
             if name in self.source.columns:
                 masked[name] = mask
         self._shown(specs, masked)
-        for attribute in () if self.declared is None else self.declared.released():
+        declared = () if self.declared is None else self.declared.released()
+        for attribute in declared:  # a configuration masks all of them but identifiers
             if attribute.role is not Role.IDENTIFIER and attribute.name not in specs:
                 what = f"configuration.masks.{attribute.name}"
                 self._differs(what, NOTHING, "a column with a mask")
@@ -482,10 +483,10 @@ class _Check:
             return
         if not (is_count(rows) and is_count(suppressed)):
             self._differs(what, suppressed, "a number")
-        elif self.declared.privacy.criteria and suppressed > self.declared.privacy.allowed_rows(
-            rows
-        ):
-            self._differs(what, suppressed, f"at most {self.declared.privacy.allowed_rows(rows)}")
+            return
+        allowed = self.declared.privacy.allowed_rows(rows)
+        if self.declared.privacy.criteria and suppressed > allowed:
+            self._differs(what, suppressed, f"at most {allowed}")
 
     def _persons(self) -> None:
         persons, suppressed = self.document.get("persons"), self.document.get("suppressed_persons")

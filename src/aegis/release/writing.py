@@ -607,6 +607,10 @@ def _holds(stored: Kind | None, shown: Kind) -> bool:
     return stored is shown or (stored in _NUMERIC and shown in _NUMERIC)
 
 
+_FEWEST_STEPS = 10
+"""Smallest sum of all weights, in units of the last digit that a certificate states, for which the
+certificate states a share of it.
+"""
 MOST_ROWS = 2_000_000
 """Largest number of rows of a release for which the expected number of people found is estimated.
 """
@@ -651,13 +655,16 @@ class KeptWeight:
 
     def stated(self) -> dict[str, Any]:
         """Return the figures as a certificate states them. Sums are rounded to a power of ten that
-        no weight exceeds, because exact sums would reveal the weight of a suppressed row.
+        no weight exceeds, because exact sums would reveal the weight of a suppressed row. The share
+        is computed from them; it is None if it could be wrong by more than 0.1.
         """
         step = 10.0 ** math.ceil(math.log10(self.heaviest)) if self.heaviest > 0 else 1.0
         total, released = (
             float(f"{round(x / step) * step:.12g}") for x in (self.total, self.released)
         )
         shown = replace(self, total=total, released=released).to_dict()
+        if total < _FEWEST_STEPS * step:
+            shown["suppressed_share"] = None
         return shown | {
             key: None if value is None else float(f"{value:.3g}")
             for key, value in shown.items()

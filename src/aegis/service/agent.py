@@ -183,12 +183,7 @@ class Agent:
         try:
             self._work(job)
         except KeyboardInterrupt:
-            try:
-                self.client.give_back(job["id"], job["attempt"])
-            except AegisError as error:  # it is another's, or its lease ends in a few seconds
-                self.say(f"not given back: {error.message}")
-            else:
-                self.say("given back")
+            self._give_back(job)
             raise
         return True
 
@@ -209,6 +204,15 @@ class Agent:
             )
         except CatalogError as error:
             self._give_up(job, error)
+
+    def _give_back(self, job: Mapping[str, Any]) -> None:
+        """Return a job to the queue when this agent shuts down, so that another agent can do it."""
+        try:
+            self.client.give_back(job["id"], job["attempt"])
+        except AegisError as error:  # it is another's, or its lease ends in a few seconds
+            self.say(f"not given back: {error.message}")
+        else:
+            self.say("given back")
 
     def do(self, job: dict[str, Any]) -> None:
         """Do a job in this process. Upload the result, or report why there is none."""

@@ -120,13 +120,6 @@ class AgentSettings:
         folder = path.parent
         more = {"name": str(document["name"])} if "name" in document else {}
         pinned, held = document.get("certificate"), folder / str(document["key"])
-        given = document.get("former_keys")
-        if given is not None and not isinstance(given, list):
-            raise PolicyError(
-                "`former_keys` of the agent's file is not a list.", hint="Write [FILE.pub, ...]."
-            )
-        rotated = sorted(held.parent.glob(f"{glob.escape(held.name)}{_FORMER}*"))
-        listed = [load_public_key(folder / str(file)) for file in given or ()]
         return cls(
             str(document["url"]),
             token,
@@ -138,7 +131,7 @@ class AgentSettings:
             work=work,
             file=path.absolute(),
             text=text,
-            former_keys=(*listed, *(load_private_key(file).public for file in rotated)),
+            former_keys=_former_keys(held, document.get("former_keys"), folder),
             **more,
         )
 
@@ -206,6 +199,19 @@ def _shown(certificate: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what decides which rows a release shows: its masks, its suppressed rows and its rule."""
     rule = certificate.get("policy", {}).get("privacy")
     return certificate["configuration"]["masks"], certificate.get("suppressed_rows"), rule
+
+
+def _former_keys(held: Path, given: object, folder: Path) -> tuple[PublicKey, ...]:
+    """Return the public keys of earlier agents: of the file's key `former_keys` (`given`), and those
+    that a rotation of the key `held` left next to it.
+    """
+    if given is not None and not isinstance(given, list):
+        raise PolicyError(
+            "`former_keys` of the agent's file is not a list.", hint="Write [FILE.pub, ...]."
+        )
+    rotated = sorted(held.parent.glob(f"{glob.escape(held.name)}{_FORMER}*"))
+    listed = [load_public_key(folder / str(file)) for file in given or ()]
+    return (*listed, *(load_private_key(file).public for file in rotated))
 
 
 def _settings_in(text: str, path: Path) -> dict[str, Any]:

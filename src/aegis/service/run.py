@@ -49,9 +49,9 @@ def serve(settings: ServiceSettings, host: str, port: int) -> None:
     limits = UploadLimits(work=settings.work)
     # Before the other processes start, so that one of them alone updates the database's tables.
     catalog = Catalog.open(settings.database, settings.objects, limits=limits, connections=2)
-    metrics = temporary_folder("metrics")
-    with shared_files() as shared, working(settings, catalog), metrics as folder:
-        os.environ[FOLDER] = str(folder)
+    counting = temporary_folder("metrics")
+    with shared_files() as shared, working(settings, catalog), counting as folder:
+        os.environ[FOLDER] = str(folder)  # so that the processes add up their metrics
         quiet = replace(settings.operation, channels=())
         each = replace(settings, shared=shared, worker=False, operation=quiet)
         config = uvicorn.Config(

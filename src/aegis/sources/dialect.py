@@ -113,12 +113,7 @@ class Reading:
         for name in ("delimiter", "quote", "escape", "decimal", "thousands"):
             _check_character(name, getattr(self, name))
         for unit in self.units:
-            if not unit.strip() or len(unit) > _UNIT or not _MARKS.isdisjoint(unit):
-                raise PolicyError(
-                    f"{unit!r} cannot be a unit.",
-                    hint=f"Give what is before or behind numbers, such as $, % or kg: up to {_UNIT} "
-                    "characters, without digits, signs, points, commas and quotes.",
-                )
+            _check_unit(unit)
         if self.dates is not None and self.dates not in DATE_ORDERS:
             raise PolicyError.unknown("order of dates", self.dates, DATE_ORDERS)
         _check_apart(self)
@@ -415,6 +410,15 @@ def _check_character(name: str, value: str | None) -> None:
         raise PolicyError(
             f"The {name} {value!r} is not a character of ASCII.",
             hint='For example: , ; | "',
+        )
+
+
+def _check_unit(unit: str) -> None:
+    if not unit.strip() or len(unit) > _UNIT or not _MARKS.isdisjoint(unit):
+        raise PolicyError(
+            f"{unit!r} cannot be a unit.",
+            hint=f"Give what is before or behind numbers, such as $, % or kg: up to {_UNIT} "
+            "characters, without digits, signs, points, commas and quotes.",
         )
 
 

@@ -94,7 +94,7 @@ def open_spark(given: str, backend: Any) -> Source:
         There is no such file or table, a file is not Parquet, or files have different schemas.
     """
     session = backend._session
-    if "/" in given or Path(given).exists() or re.search(r"\.(parquet|pq)$|[*?]", given):
+    if _is_path(given):
         frame = _read(session, given)
         _check_schemas(session, frame.inputFiles(), given)
     else:
@@ -208,6 +208,10 @@ def _told(printed: bytes) -> str:
     lines = [line.strip() for line in printed.decode(errors="replace").splitlines()]
     told = (line for line in lines if re.search(r"Exception[: ]|Error[: ]", line))
     return without_secrets(next(told, ""))
+
+
+def _is_path(given: str) -> bool:
+    return "/" in given or Path(given).exists() or bool(re.search(r"\.(parquet|pq)$|[*?]", given))
 
 
 def _read(session: Any, given: str) -> Any:
@@ -339,14 +343,7 @@ class SparkFolder:
                 f"{self.place} exists.",
                 hint="Choose another name, or overwrite it: --force, in Python force=True.",
             )
-        with engine_errors(self.place):
-            place = _closed(self._files.makeQualified(self._path(self.place)))
-            frame = frame_of(self.source.backend, self.source.table)
-            # Spark gives them whole, and it may be another file system that holds them.
-            uri = self.source.backend._session._jvm.java.net.URI
-            read = [_closed(self._path(uri(file))) for file in frame.inputFiles()]
-            roots = [_closed(root) for root in _roots(frame)]
-        if any(file.startswith(place) for file in read) or any(map(place.startswith, roots)):
+        if self._is_read():
             raise PolicyError(
                 f"{self.place} is the table itself, holds files of it, or lies within its folder.",
                 hint="Give the output another name: it would replace the table, or be read as part "
@@ -407,6 +404,17 @@ class SparkFolder:
                 shutil.rmtree(self._local.with_name(PurePath(partial).name), ignore_errors=True)
             elif isinstance(error, EngineError):
                 error.hint = f"{error.hint} Delete {partial}, if it is there.".strip()
+
+    def _is_read(self) -> bool:
+        """Return whether the table is read from within the folder, or the folder is inside the table."""
+        with engine_errors(self.place):
+            place = _closed(self._files.makeQualified(self._path(self.place)))
+            frame = frame_of(self.source.backend, self.source.table)
+            # Spark gives them whole, and it may be another file system that holds them.
+            uri = self.source.backend._session._jvm.java.net.URI
+            read = [_closed(self._path(uri(file))) for file in frame.inputFiles()]
+            roots = [_closed(root) for root in _roots(frame)]
+        return any(file.startswith(place) for file in read) or any(map(place.startswith, roots))
 
     def _path(self, place: Any) -> Any:
         session = self.source.backend._session

@@ -307,17 +307,7 @@ def summarize_rows(
     with holding(builder.source), grouping(builder.source, counted_together):
         summary = builder.build(sample_rows)
     if policy.tasks:
-        likes = None if like is None else like.several
-        assert policy.label.several is not None
-        started, tasks = time.perf_counter(), []
-        for place, task in enumerate(policy.tasks):
-            own_like = None if likes is None else likes.tasks[place].summary
-            counted = TaskBuilder(builder, task, own_like).build(sample_rows)
-            own = replace(counted, unnamed=(), digests=summary.digests, terms=summary.terms)
-            tasks.append(TaskSummary(own, task.weight, task.named_measure(policy.measure)))
-        timings = {**summary.timings, "labels": time.perf_counter() - started}
-        several = SeveralSummaries(tuple(tasks), policy.label.several.serve)
-        summary = replace(summary, several=several, timings=timings)
+        summary = _with_tasks(builder, summary, sample_rows)
     return summary, builder.coded if builder.rows <= MOST_ROWS else None
 
 
@@ -330,6 +320,23 @@ def coded_rows(source: Source, policy: Policy, like: Summary) -> CodedRows | Non
     builder = Builder(source, policy, like.max_levels, 0, like, SILENT)
     builder.read()
     return builder.coded
+
+
+def _with_tasks(whole: Builder, summary: Summary, sample_rows: int | None) -> Summary:
+    """Return the summary of a table after adding a summary for each of its several labels, from the
+    same rows. Pairs of values are counted on a sample of `sample_rows` rows (None: all).
+    """
+    policy, likes = whole.policy, None if whole.like is None else whole.like.several
+    assert policy.label.several is not None
+    started, tasks = time.perf_counter(), []
+    for place, task in enumerate(policy.tasks):
+        like = None if likes is None else likes.tasks[place].summary
+        counted = TaskBuilder(whole, task, like).build(sample_rows)
+        own = replace(counted, unnamed=(), digests=summary.digests, terms=summary.terms)
+        tasks.append(TaskSummary(own, task.weight, task.named_measure(policy.measure)))
+    timings = {**summary.timings, "labels": time.perf_counter() - started}
+    several = SeveralSummaries(tuple(tasks), policy.label.several.serve)
+    return replace(summary, several=several, timings=timings)
 
 
 def _check_model(like: Summary, policy: Policy) -> None:

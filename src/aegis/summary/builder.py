@@ -553,11 +553,7 @@ class Builder:
     ) -> PairCounts:
         with self.progress.step("Counting co-occurrences", self.rows) as step:
             rows_elsewhere = self.coded is None and not self.source.engine.in_process
-            sampled = self.rows if sample_rows is None else min(sample_rows, self.rows)
-            few = sampled <= MOST_ROWS and sampled * len(attributes) <= MOST_CELLS
-            # Else many combinations would be those of a single row.
-            by_class = self.response is None and self.weights is None and self.policy.person is None
-            if rows_elsewhere and not (few and by_class and self.source.engine.sends_combinations):
+            if rows_elsewhere and not self._sends_combinations(sample_rows, len(attributes)):
                 rows = self._sample(sample_rows)
                 return count_pairs_in_engine(
                     self.source,
@@ -573,22 +569,7 @@ class Builder:
                 )
             few_read = self.several or self.response is not None or len(attributes) > WIDE
             if few_read and self._held(sample_rows):
-                assert self.coded is not None
-                labelled = self.coded.labelled
-                atoms = [self._atoms(attribute) for attribute in attributes.values()]
-                step.advance(self.rows)
-                dealer = Dealer(tuple(attributes), FOLDS, self.seed, self._divisor or 1)
-                return count_row_pairs(
-                    tuple(attributes),
-                    tuple(a.n_atoms for a in attributes.values()),
-                    len(classes),
-                    atoms,
-                    self.coded.label[labelled],
-                    dealer,
-                    response=self._held_response(labelled),
-                    weights=self._held_weights(labelled),
-                    content=self._content(dealer, attributes, atoms),
-                )
+                return self._row_pairs(attributes, len(classes), step)
             chunks = self._coded(attributes, classes, sample_rows, step)
             return count_pairs(
                 tuple(attributes),
@@ -600,12 +581,47 @@ class Builder:
                 divisor=self._divisor,
             )
 
+    def _sends_combinations(self, sample_rows: int | None, attributes: int) -> bool:
+        """Return whether the engine counts the combinations of all attributes' atoms in a sample of
+        `sample_rows` rows (None: no sample), and this process the pairs.
+
+        The engine counts the pairs if there are too many rows, or if rows have weights, a numeric
+        label or persons, by which many combinations would be those of a single row.
+        """
+        rows = self.rows if sample_rows is None else min(sample_rows, self.rows)
+        few = rows <= MOST_ROWS and rows * attributes <= MOST_CELLS
+        by_class = self.response is None and self.weights is None and self.policy.person is None
+        return few and by_class and self.source.engine.sends_combinations
+
     def _held(self, sample_rows: int | None) -> bool:
         """Return whether pairs of attributes are counted from all rows in memory when they are
         used, not from a sample of `sample_rows` rows (None: no sample) or by the engine.
         """
         by_row = self.coded is not None and self.policy.person is None
         return by_row and self._all_rows(sample_rows) and self.rows <= MOST_ROWS
+
+    def _row_pairs(
+        self, attributes: Mapping[str, AttributeSummary], classes: int, step: Step
+    ) -> PairCounts:
+        """Return the counts of pairs of attributes from rows in memory; each pair is counted when
+        it is first used.
+        """
+        assert self.coded is not None
+        labelled = self.coded.labelled
+        atoms = [self._atoms(attribute) for attribute in attributes.values()]
+        step.advance(self.rows)
+        dealer = Dealer(tuple(attributes), FOLDS, self.seed, self._divisor or 1)
+        return count_row_pairs(
+            tuple(attributes),
+            tuple(a.n_atoms for a in attributes.values()),
+            classes,
+            atoms,
+            self.coded.label[labelled],
+            dealer,
+            response=self._held_response(labelled),
+            weights=self._held_weights(labelled),
+            content=self._content(dealer, attributes, atoms),
+        )
 
     def _atoms(self, attribute: AttributeSummary) -> Integers:
         """Return the atom (set of values) of each labelled row in memory."""

@@ -35,8 +35,8 @@ from aegis.summary import Candidate, FrequencyTable
 _PARTS = 1 << 18
 """Classes at the finest masks of a box up to which they are looked at as parts of coarser ones."""
 _TRIED, _WORTH = 32, 0.25
-"""Share of the boxes that parts of classes must exclude after so many were tried, or else they are no
-longer looked at: a look then costs more than the boxes that it saves (`benchmarks.searches`)."""
+"""The search looks at parts of classes for `_TRIED` boxes. If it thereby excludes less than the share
+`_WORTH` of them, it stops, because a look costs more than it saves (`benchmarks.searches`)."""
 _LOOK, _PER_CELL, _QUERY = 1e-4, 5e-9, 0.1
 """The work of counting classes in memory, of each cell in this count, and of a query."""
 _FILTERED = 256

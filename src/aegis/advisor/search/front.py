@@ -308,7 +308,7 @@ def trace_front(
     bound: float = math.inf,
     recommend: Recommend | None = None,
 ) -> Front:
-    """Return the front: what is best for each value of a parameter of the rule.
+    """Return the front: the configuration to recommend for each value of a parameter of the rule.
 
     The search goes from the weakest rule to the strictest. A stricter monotone rule admits fewer
     configurations. So unless the objective depends on the rule, an upper bound for one point is
@@ -317,8 +317,8 @@ def trace_front(
 
     Each search first tries all configurations from earlier points. At the end, each point without a
     proof gets the best known configuration that its rule admits. A configuration that meets a
-    stricter rule also meets a weaker one. So no point is worse than a stricter point, even if there
-    is little time.
+    stricter rule also meets a weaker one. So no best score is below that of a stricter point, even
+    if there is little time.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def trace_front(
     bound
         Upper bound of the objective (negated if minimised) over all admissible configurations.
     recommend
-        Returns what to recommend at a point; None: the best score, and measure no release.
+        Chooses the configuration at a point. None: the best by score, without measuring releases.
     """
     strengths: list[_FrontStrength] = []
     values = list(known)
@@ -720,16 +720,7 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
     finer = []
     for index, (variable, domain) in enumerate(zip(problem.variables, box, strict=True)):
         current = domain.bit_length() - 1
-        # Also masks that hide less and are not nested in it, such as ranges of 7 years instead of 10.
-        nested = variable.finer[current] | variable.coarser[current]
-        hidden = [masking(variable, c) for c in range(len(variable.candidates))]
-        less = [
-            c for c, share in enumerate(hidden) if share < hidden[current] and not nested >> c & 1
-        ]
-        others = [
-            *next_finer(variable, current),
-            *sorted(less, key=lambda c: (-hidden[c], c))[:NEXT],
-        ]
+        others = [*next_finer(variable, current), *_hiding_less(variable, current)]
         for candidate in others:
             other = replaced(box, index, 1 << candidate)
             if not clock.allows(searcher.objective.effort(other), times=2):
@@ -749,6 +740,18 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
                 )
             )
     return finer
+
+
+def _hiding_less(variable: Variable, current: int) -> list[int]:
+    """Return the indices of up to 8 candidates that hide less than the candidate at index `current`
+    and are not nested in it, such as ranges of 7 years instead of 10.
+
+    The list starts with the candidate that hides most.
+    """
+    nested = variable.finer[current] | variable.coarser[current]
+    hidden = [masking(variable, c) for c in range(len(variable.candidates))]
+    less = [c for c, share in enumerate(hidden) if share < hidden[current] and not nested >> c & 1]
+    return sorted(less, key=lambda c: (-hidden[c], c))[:NEXT]
 
 
 def _relaxed(

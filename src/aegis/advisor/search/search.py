@@ -279,16 +279,16 @@ def _run(
     if not outcome.best:
         return _Searched(searcher, outcome, figures, (), searcher.rank(outcome, clock), clock)
     highest = outcome.best[:1]
-    figure, why = None, put_first(searcher, outcome, preference(request), top, clock)
-    preferred: FirstByMasking | FirstByRelease | None = why
+    figure = None
+    preferred: FirstByMasking | FirstByRelease | None
+    preferred = put_first(searcher, outcome, preference(request), top, clock)
     if released is not None and searcher.by_measure:
-        figure, other = _put_release_first(searcher, outcome, released, request, clock)
-        preferred = other or why
+        figure, by_release = _put_release_first(searcher, outcome, released, request, clock)
+        preferred = by_release or preferred
     ranking, lacking = searcher.with_errors(searcher.rank(outcome, clock), outcome, clock)
     figures = searcher.told(figures, lacking)
-    if isinstance(
-        preferred, FirstByRelease
-    ):  # scores on all rows do not say which release is the best
+    # Scores on all rows do not say which release is the best.
+    if isinstance(preferred, FirstByRelease):
         ranking = [changed(ranked, tied_with_best=None) for ranked in ranking]
     if figure is not None:
         ranking = [changed(ranking[0], utility=figure), *ranking[1:]]
@@ -408,26 +408,21 @@ def _recommended(
     released
         Counts the rows of releases.
     """
-    rows, figure, plan = released.under(searcher.plan), None, searcher.plan
-    why: FirstByMasking | FirstByRelease | None = None
-    if not searcher.by_measure:
-        pass
-    elif plan.rule == searched.searcher.plan.rule and searched.outcome.best:
-        box, figure, why = (
-            searched.outcome.best[0][1],
-            searched.ranking[0].utility,
-            searched.preferred,
-        )
-    else:
+    rule, rows = searcher.plan.rule, released.under(searcher.plan)
+    figure: UtilityFigure | None = None
+    by_release = False
+    if searcher.by_measure and rule == searched.searcher.plan.rule and searched.outcome.best:
+        box, figure = searched.outcome.best[0][1], searched.ranking[0].utility
+        by_release = isinstance(searched.preferred, FirstByRelease)
+    elif searcher.by_measure:
         alone = Found([(searcher.objective.bound(box), box)])
         figure, why = _put_release_first(searcher, alone, rows, request, searched.clock)
-        box = alone.best[0][1]
+        box, by_release = alone.best[0][1], why is not None
     scorer, measure, choice = searcher.scorer, searcher.measure, searcher.problem.choice(box)
     if figure is None:
-        removed = searcher.verdict(box, plan.rule).suppressed_rows
+        removed = searcher.verdict(box, rule).suppressed_rows
         figure = release_figure(rows, choice, removed, scorer, measure)
-    figure = figure or figure_on_all_rows(choice, scorer, measure)
-    return box, figure, isinstance(why, FirstByRelease)
+    return box, figure or figure_on_all_rows(choice, scorer, measure), by_release
 
 
 @dataclass(eq=False)

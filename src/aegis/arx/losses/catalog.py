@@ -180,13 +180,7 @@ def _over_classes(
 
     def made(text: str, problem: Problem, plan: PrivacyPlan) -> ClassLoss:
         _refuse_noise(text, problem)
-        frequency = problem.summary.frequency
-        if frequency is not None and frequency.earlier is not None:
-            raise PolicyError(
-                f"Information loss {text!r} counts the classes of one release, but here classes are counted "
-                "together with earlier ones.",
-                hint="Search by a measure, or leave out the earlier releases.",
-            )
+        _refuse_earlier(text, problem)
         return loss(problem, plan, read(text), text.strip())
 
     return made
@@ -229,6 +223,16 @@ def _no_options(base: str, only: str, text: str) -> PolicyError:
         f"Information loss {base!r} takes no options{only} (given: {text!r}).",
         hint=f"Those that do: {', '.join(_WITH_OPTIONS)}.",
     )
+
+
+def _refuse_earlier(loss: str, problem: Problem) -> None:
+    frequency = problem.summary.frequency
+    if frequency is not None and frequency.earlier is not None:
+        raise PolicyError(
+            f"Information loss {loss!r} counts the classes of one release, but here classes are counted "
+            "together with earlier ones.",
+            hint="Search by a measure, or leave out the earlier releases.",
+        )
 
 
 def _refuse_noise(text: str, problem: Problem) -> None:

@@ -305,14 +305,17 @@ class Pram(CategoryNoise):
             object.__setattr__(self, "values", _listed(self.name, self.values))
         if self.keep is not None:
             _probability(self.name, "keep", self.keep)
-            hint = "Leave both out: they are then taken from the data."
-            what = f"Mask {self.name!r} with 'keep'"
-            parameters.together(what, hint, values=self.values, shares=self.shares)
-            if self.shares is not None:
-                rows = _matrix(self.name, "shares", [self.shares], len(self.values or ()))
-                object.__setattr__(self, "shares", rows[0])
+            self._check_shares()
         else:
             self._check_matrix()
+
+    def _check_shares(self) -> None:
+        hint = "Leave both out: they are then taken from the data."
+        what = f"Mask {self.name!r} with 'keep'"
+        parameters.together(what, hint, values=self.values, shares=self.shares)
+        if self.shares is not None:
+            rows = _matrix(self.name, "shares", [self.shares], len(self.values or ()))
+            object.__setattr__(self, "shares", rows[0])
 
     def _check_matrix(self) -> None:
         if self.values is None:

@@ -96,23 +96,7 @@ def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
     specs, reason = _coarser(facts)
     masks = _parse(specs, facts)
     if role is not Role.QUASI_IDENTIFIER:
-        identity = parse_mask("identity")
-        rounded = _rounded(facts)
-        if _risky(facts) and is_amount(facts):
-            return Candidates(
-                (parse_mask("suppress"),),
-                f"{_differing(facts)}, and as texts they cannot be rounded: have them read as numbers",
-                ((identity, "the exact values are nearly keys"),),
-            )
-        if not (rounded and _risky(facts)):
-            why = "outside the rule, so not masked unless you say so"
-            return Candidates((identity,), "", tuple((mask, why) for mask in masks[:1]))
-        finest = _parse(rounded, facts)
-        return Candidates(
-            tuple(finest),
-            f"{_differing(facts)}, so it is rounded",
-            ((identity, "the exact values are nearly keys"),),
-        )
+        return _outside_the_rule(facts, masks)
     identity, suppress = parse_mask("identity"), parse_mask("suppress")
     unused: list[tuple[Mask, str]] = []
     if facts.distinct * ROWS_PER_VALUE > facts.values and masks:
@@ -120,6 +104,31 @@ def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
     else:
         masks.insert(0, identity)
     return Candidates((*masks[: MOST_MASKS - 1], suppress), reason, tuple(unused))
+
+
+def _outside_the_rule(facts: ColumnFacts, masks: Sequence[Mask]) -> Candidates:
+    """Return the candidates for a column that the privacy rule does not cover: only `identity`, or
+    coarser masks if nearly every row has a different value. `masks` would fit the column.
+    """
+    identity = parse_mask("identity")
+    rounded = _rounded(facts)
+    if _risky(facts) and is_amount(facts):
+        return Candidates(
+            (parse_mask("suppress"),),
+            f"{_differing(facts)}, and as texts they cannot be rounded: have them read as numbers",
+            ((identity, "the exact values are nearly keys"),),
+        )
+    if not (rounded and _risky(facts)):
+        unused = tuple(
+            (mask, "outside the rule, so not masked unless you say so") for mask in masks[:1]
+        )
+        return Candidates((identity,), "", unused)
+    finest = _parse(rounded, facts)
+    return Candidates(
+        tuple(finest),
+        f"{_differing(facts)}, so it is rounded",
+        ((identity, "the exact values are nearly keys"),),
+    )
 
 
 def _differing(facts: ColumnFacts) -> str:

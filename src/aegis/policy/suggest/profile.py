@@ -103,20 +103,7 @@ def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str,
         facts = _describe(source, sample, facts)
         step.advance()
         step.note("frequent values")
-        # How often each value occurs is counted in all columns except those of measured numbers.
-        at_once = _STACKED_AT_ONCE if source.engine.in_process else _MOST_AT_ONCE
-        asked = [
-            i
-            for i, column in enumerate(facts)
-            if _countable(column) or column.integral or column.kind is Kind.DATE
-        ]
-        described = list(facts)  # with how often values repeat, and the most frequent ones
-        for place in range(0, len(asked), at_once):
-            places = asked[place : place + at_once]
-            together = _find_values(source, sample, [described[i] for i in places])
-            for i, column in zip(places, together, strict=True):
-                described[i] = column
-        facts = described
+        facts = _find_repetition(source, sample, facts)
         step.advance()
         step.note("keys of persons")
         facts = _find_keys(source, sample, facts)
@@ -287,6 +274,23 @@ def _estimated(facts: ColumnFacts, sampled: int, seen: int) -> ColumnFacts:
     )
 
 
+def _find_repetition(
+    source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]
+) -> list[ColumnFacts]:
+    """Return the facts, completed by two queries on a sample (more for wide tables): how often
+    values repeat, the forms of texts, and the most frequent values.
+    """
+    at_once = _STACKED_AT_ONCE if source.engine.in_process else _MOST_AT_ONCE
+    asked = [i for i, column in enumerate(facts) if _repeats(column)]
+    described = list(facts)
+    for place in range(0, len(asked), at_once):
+        places = asked[place : place + at_once]
+        together = _find_values(source, sample, [described[i] for i in places])
+        for i, column in zip(places, together, strict=True):
+            described[i] = column
+    return described
+
+
 def _find_values(
     source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]
 ) -> list[ColumnFacts]:
@@ -296,8 +300,8 @@ def _find_values(
     Columns are stacked and grouped by value, so that the form of each different value is tested
     once.
     """
-    as_texts = {f"c{i}": sample[column.name].cast("string") for i, column in enumerate(facts)}
-    stacked = sample.select(**as_texts).pivot_longer(
+    wanted = {f"c{i}": sample[column.name].cast("string") for i, column in enumerate(facts)}
+    stacked = sample.select(**wanted).pivot_longer(
         ibis.selectors.all(), names_to="column", values_to="value"
     )
     grouped = (
@@ -306,6 +310,17 @@ def _find_values(
         .aggregate(n=lambda t: t.count())
     )
     texts = [f"c{i}" for i, column in enumerate(facts) if column.kind is Kind.TEXT]
+    by_column = grouped.group_by("column").aggregate(**_repetition(grouped, texts))
+    measured = {row["column"]: row for row in source.collect(by_column).to_pylist()}
+    facts = [_repeated(column, measured.get(f"c{i}")) for i, column in enumerate(facts)]
+    return _find_frequent(source, sample, grouped, facts)
+
+
+def _repetition(grouped: ir.Table, texts: Sequence[str]) -> dict[str, ir.Value]:
+    """Return aggregations over the table `grouped`, which has each value of a column with its
+    number of rows `n`: how often values repeat and, for the columns `texts`, the forms of the
+    values.
+    """
     size, value = grouped["n"].cast("float64"), grouped["value"]
     rows = size.sum()
     wanted: dict[str, ir.Value] = {
@@ -321,10 +336,7 @@ def _find_values(
             read = value.lower().strip() if shape in LOWERED else value
             matches = ibis.ifelse(is_text, read.re_search(pattern), ibis.literal(False))
             wanted[shape] = ibis.ifelse(matches, size, 0.0).sum() / rows
-    by_column = grouped.group_by("column").aggregate(**wanted)
-    measured = {row["column"]: row for row in source.collect(by_column).to_pylist()}
-    facts = [_repeated(column, measured.get(f"c{i}")) for i, column in enumerate(facts)]
-    return _find_frequent(source, sample, grouped, facts)
+    return wanted
 
 
 def _repeated(facts: ColumnFacts, row: Mapping[str, Any] | None) -> ColumnFacts:
@@ -455,6 +467,13 @@ def _may_be_key(facts: ColumnFacts) -> bool:
 def _ranged(facts: ColumnFacts) -> bool:
     """Return whether a column has texts that are ranges, few enough to be listed."""
     return facts.shape("range") > NEARLY_ALL and 2 < facts.distinct <= MOST_RANGES
+
+
+def _repeats(facts: ColumnFacts) -> bool:
+    """Return whether Aegis counts how often each value of a column occurs. It does so for all
+    columns except those of measured numbers.
+    """
+    return _countable(facts) or facts.integral or facts.kind is Kind.DATE
 
 
 def _countable(facts: ColumnFacts) -> bool:

@@ -163,20 +163,27 @@ def find_squares(
     """
     squares = {}
     for own, other in product(quasi, others):
-        if (
-            own.numeric
-            and other.numeric
-            and own.distinct >= FEWEST_NUMBERS
-            and (own.distinct, own.nulls) == (other.distinct, other.nulls)
-            and own.low >= 0
-            and math.isclose(float(own.low) * float(own.low), other.low, rel_tol=SQUARED)
-            and math.isclose(float(own.high) * float(own.high), other.high, rel_tol=SQUARED)
-        ):
+        if _may_have_squares(own, other):
             columns = _collect(source, [own, other], TWIN_ROWS)
             numbers, squared = (_numbers(columns[facts.name]) for facts in (own, other))
             if np.allclose(numbers * numbers, squared, rtol=SQUARED, atol=0, equal_nan=True):
                 squares[other.name] = own.name
     return squares
+
+
+def _may_have_squares(own: ColumnFacts, other: ColumnFacts) -> bool:
+    """Return whether the column `other` may have the squares of the column `own`, judged by their
+    numbers of values and their bounds.
+    """
+    return (
+        own.numeric
+        and other.numeric
+        and own.distinct >= FEWEST_NUMBERS
+        and (own.distinct, own.nulls) == (other.distinct, other.nulls)
+        and own.low >= 0
+        and math.isclose(float(own.low) * float(own.low), other.low, rel_tol=SQUARED)
+        and math.isclose(float(own.high) * float(own.high), other.high, rel_tol=SQUARED)
+    )
 
 
 def alike_once(warnings: Mapping[str, str]) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from aegis.errors import PolicyError
 from aegis.measures import MEASURES
 from aegis.measures.target_coded import held_out_reached, trace_by_separation
 from aegis.safe.protect.added_variance import added_variance
-from aegis.safe.protect.model import GRID, Moments, ProtectedSummary
+from aegis.safe.protect.model import GRID, Moments, ProtectedAttribute, ProtectedSummary
 from aegis.safe.protect.noise import coefficients, explained, weights_of
 from aegis.words import json_fields
 
@@ -392,16 +392,10 @@ def reconstruct_protected(summary: ProtectedSummary, attribute: str) -> Protecte
         ProtectedScorer(summary, replicate=seed).masked(place, FINEST).strength
         for seed in range(REPLICATES)
     ]
-    finest_first = sorted(own.candidates, key=lambda c: -c.size)
-    finest = finest_first[0].groups
-    names = []
-    for cell in range(len(own.table)):
-        shown = [c.shown[int(c.groups[cell])] for c in finest_first]
-        names.append(shown[0] if (finest == finest[cell]).sum() == 1 else " · ".join(shown))
     return ProtectedJoint(
         attribute=attribute,
         label=summary.label,
-        cells=tuple(names),
+        cells=tuple(cell_names(own)),
         classes=summary.classes,
         table=consistent(published, summary, weight),
         stderr=np.std(draws, axis=0, ddof=1),
@@ -442,3 +436,16 @@ def nearest_with_sum(counts: Floats, weight: Floats, total: float) -> Floats:
     place = int(np.argmax(shifts <= last))
     nearest: Floats = np.maximum(counts + shifts[place] * weight, 0.0)
     return nearest
+
+
+def cell_names(attribute: ProtectedAttribute) -> list[str]:
+    """Return a unique name for each cell (set of values): its masked value under one or several
+    masks.
+    """
+    finest_first = sorted(attribute.candidates, key=lambda c: -c.size)
+    finest = finest_first[0].groups
+    names = []
+    for cell in range(len(attribute.table)):
+        shown = [c.shown[int(c.groups[cell])] for c in finest_first]
+        names.append(shown[0] if (finest == finest[cell]).sum() == 1 else " · ".join(shown))
+    return names

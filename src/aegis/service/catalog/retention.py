@@ -51,14 +51,7 @@ def clean(catalog: Catalog, keep: timedelta) -> Removed:
     keep
         How long the file of a release stays after the release has expired or was revoked.
     """
-    matched = [key for key, made in catalog.objects.listed() if made < now() - ORPHANED]
-    with catalog.database.reading() as session:
-        named = set(session.scalars(select(Version.summary_key)))
-        named |= set(session.scalars(select(ReleaseRecord.object_key)))
-    orphans = [key for key in matched if key not in named]
-    for key in orphans:
-        catalog.objects.delete(key)
-    return Removed(_sessions(catalog), _files(catalog, keep), len(orphans))
+    return Removed(_sessions(catalog), _files(catalog, keep), _orphans(catalog))
 
 
 def _sessions(catalog: Catalog) -> int:
@@ -90,3 +83,14 @@ def _files(catalog: Catalog, keep: timedelta) -> int:
     for key in keys:
         catalog.objects.delete(key)
     return len(keys)
+
+
+def _orphans(catalog: Catalog) -> int:
+    matched = [key for key, made in catalog.objects.listed() if made < now() - ORPHANED]
+    with catalog.database.reading() as session:
+        named = set(session.scalars(select(Version.summary_key)))
+        named |= set(session.scalars(select(ReleaseRecord.object_key)))
+    orphans = [key for key in matched if key not in named]
+    for key in orphans:
+        catalog.objects.delete(key)
+    return len(orphans)

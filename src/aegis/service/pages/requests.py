@@ -10,7 +10,7 @@ from fastapi import Form, Query
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from aegis.measures import measures_of
+from aegis.measures import LabelKind, measures_of
 from aegis.measures.catalog import LEARNERS
 from aegis.service.api import shapes
 from aegis.service.api.requests import file_of, verified
@@ -78,15 +78,12 @@ def asking(identifier: str, call: CallOf) -> Response:
     with call.reading() as session:
         data_set = data_sets.seen(session, call.actor, Action.REQUEST, identifier)
         last = data_sets.newest(session, identifier)
-    kind = None if last is None else flow.policy_of(last.policy).label.kind
-    fitting = [] if kind is None else measures_of(kind)
-    fitting = sorted(fitting, key=lambda m: kind is None or m.name != kind.default_measure)
     return page(
         call,
         "request_form.html",
         data_set=data_set,
         models=[(str(model), words) for model, words in LEARNERS.items()],
-        measures=[(measure.name, measure.title) for measure in fitting],
+        measures=[] if last is None else _measures(flow.policy_of(last.policy).label.kind),
     )
 
 
@@ -210,3 +207,9 @@ def certificate(request_id: str, call: CallOf) -> Response:
 def verification(request_id: str, call: CallOf) -> Response:
     """Show whether the stored file, its certificate and its signature match."""
     return page(call, "verification.html", **verified(call, request_id))
+
+
+def _measures(label: LabelKind) -> list[tuple[str, str]]:
+    """Return the names and titles of the measures that fit this kind of label, the default first."""
+    fitting = sorted(measures_of(label), key=lambda measure: measure.name != label.default_measure)
+    return [(measure.name, measure.title) for measure in fitting]

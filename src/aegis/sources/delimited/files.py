@@ -89,7 +89,7 @@ def _refuse_json(lines: Sequence[str], name: str) -> None:
     first = lines[0].strip() if lines else ""
     try:
         is_record = first.startswith("{") and isinstance(json.loads(first), dict)
-    except ValueError:
+    except (ValueError, RecursionError):  # of lists within lists within lists
         is_record = False
     if is_record or re.match(r"\[\s*\{\s*\"", "".join(lines[:3])):
         ending = ".jsonl" if is_record else ".json"
@@ -353,12 +353,7 @@ def read_delimited(given: str, files: tuple[Path, ...], reading: Reading) -> Sou
             table, columns = _read(parts, names, dialect, reading)
         except (duckdb.InvalidInputException, duckdb.ConversionException):
             _count_lines(parts, dialect, len(names))  # names the line that is wrong
-            for part in parts:
-                if part.returns:
-                    raise DataError(  # noqa: B904 - what the engine said does not help
-                        f"{part.file} ends lines in more than one way: in CR alone as well as in LF or CR LF.",
-                        hint="Save it with line ends of one kind, or put fields that hold them in quotes.",
-                    )
+            _refuse_mixed(parts)
             raise
     told: dict[str, list[str]] = {}
     for column in columns:
@@ -517,6 +512,16 @@ def _prepared(file: Path, dialect: TextDialect, target: Path, columns: int) -> _
     line_end = "\n" if records.mixed else records.line_end
     returns = 0 if records.old else records.returns
     return _CsvPart(file, path, rows, records.longest, line_end, returns)
+
+
+def _refuse_mixed(parts: Sequence[_CsvPart]) -> None:
+    """Raise an error if a file has lines that end in CR alone next to other line ends."""
+    for part in parts:
+        if part.returns:
+            raise DataError(
+                f"{part.file} ends lines in more than one way: in CR alone as well as in LF or CR LF.",
+                hint="Save it with line ends of one kind, or put fields that hold them in quotes.",
+            )
 
 
 def _count_lines(parts: Sequence[_CsvPart], dialect: TextDialect, columns: int) -> int:

@@ -33,7 +33,7 @@ from aegis.summary.model import (
     SeveralSummaries,
     Summary,
 )
-from aegis.summary.responses import exact_sums
+from aegis.summary.responses import ResponseSums, exact_sums
 
 _BLOCK = 1 << 20
 """Entries that are looked at together."""
@@ -48,16 +48,7 @@ def check_summary(summary: Summary) -> None:
         _check_attribute(attribute, summary)
     own = summary.label_attribute
     if own is not None:
-        label = summary.label
-        _require(own.name == label.column, f"the label's own entry is called {own.name!r}")
-        _require(label.mask is None, "a label in bins has masks of its own")
-        _require(own.domain is None, "the label's own entry withholds its values")
-        rows = np.append(label.counts, label.unlabelled) if label.unlabelled else label.counts
-        _same(own.counts, rows, "the label's own entry has other rows than its classes")
-        named = tuple(show(value) for value in own.values.drop_null().to_pylist())
-        _require(named == label.classes, "the label's own entry has other values than its classes")
-        _require(all(c.mask.deterministic for c in own.candidates), "the label has masks of noise")
-        _check_attribute(own, summary)
+        _check_label_attribute(own, summary)
     _check_pairs(summary)
     if summary.frequency is not None:
         _check_frequency(summary.frequency, summary)
@@ -177,21 +168,7 @@ def _check_label(label: LabelSummary, rows: int) -> None:
 def _check_attribute(attribute: AttributeSummary, summary: Summary) -> None:
     what = f"attribute {attribute.name!r}"
     rows = summary.rows
-    listed = attribute.all_values
-    _require(
-        Kind.of(ibis.dtype(listed.type)) is attribute.kind,
-        f"{what}: values of type {listed.type} are no {attribute.kind}",
-    )
-    _require(attribute.values.type == listed.type, f"{what}: its cells are of another type")
-    present = listed.drop_null()
-    _require(listed[: len(present)].null_count == 0, f"{what}: null is not its last value")
-    if pa.types.is_floating(present.type) and len(present) and pc.is_nan(present[-1]).as_py():
-        present = present[:-1]
-    for part in _blocks(len(present)):
-        some = present[max(0, part.start - 1) : part.stop]
-        ordered = pc.all(pc.greater(some[1:], some[:-1])).as_py()
-        _require(len(some) < 2 or bool(ordered), f"{what}: its values are not in ascending order")
-    _check_nulls(attribute, listed, what)
+    _check_values(attribute, what)
     _require(
         _total(attribute.counts, rows, what) == rows,
         f"{what}: its values do not add up to the rows",
@@ -210,15 +187,41 @@ def _check_attribute(attribute: AttributeSummary, summary: Summary) -> None:
     )
     if attribute.domain is not None:
         _check_domain(attribute, attribute.domain, of_values, what)
-    atoms = attribute.n_atoms
-    _all_used(attribute.atoms, atoms, f"{what}, atoms")
-    for candidate in (*attribute.candidates, attribute.unmasked):
-        own = f"{what}, mask {candidate.declared}"
-        _require(len(candidate.levels) == atoms, f"{own}: {len(candidate.levels):,} atoms")
-        _check_candidate(candidate, attribute, summary.max_levels, own)
-    plain = attribute.unmasked
-    _require(plain.noise is None, f"{what}: noise in place of the values")
-    _require(plain.size == len(attribute.values), f"{what}: its values are not all different")
+    _check_divisions(attribute, summary.max_levels, what)
+
+
+def _check_label_attribute(own: AttributeSummary, summary: Summary) -> None:
+    label = summary.label
+    _require(own.name == label.column, f"the label's own entry is called {own.name!r}")
+    _require(label.mask is None, "a label in bins has masks of its own")
+    _require(own.domain is None, "the label's own entry withholds its values")
+    rows = np.append(label.counts, label.unlabelled) if label.unlabelled else label.counts
+    _same(own.counts, rows, "the label's own entry has other rows than its classes")
+    named = tuple(show(value) for value in own.values.drop_null().to_pylist())
+    _require(named == label.classes, "the label's own entry has other values than its classes")
+    _require(all(c.mask.deterministic for c in own.candidates), "the label has masks of noise")
+    _check_attribute(own, summary)
+
+
+def _check_values(attribute: AttributeSummary, what: str) -> None:
+    """Raise `ValueError`, which names the attribute as `what`, unless its values have an allowed
+    type, are in order, and contain at most one null.
+    """
+    listed = attribute.all_values
+    _require(
+        Kind.of(ibis.dtype(listed.type)) is attribute.kind,
+        f"{what}: values of type {listed.type} are no {attribute.kind}",
+    )
+    _require(attribute.values.type == listed.type, f"{what}: its cells are of another type")
+    present = listed.drop_null()
+    _require(listed[: len(present)].null_count == 0, f"{what}: null is not its last value")
+    if pa.types.is_floating(present.type) and len(present) and pc.is_nan(present[-1]).as_py():
+        present = present[:-1]
+    for part in _blocks(len(present)):
+        some = present[max(0, part.start - 1) : part.stop]
+        ordered = pc.all(pc.greater(some[1:], some[:-1])).as_py()
+        _require(len(some) < 2 or bool(ordered), f"{what}: its values are not in ascending order")
+    _check_nulls(attribute, listed, what)
 
 
 def _check_nulls(attribute: AttributeSummary, listed: pa.Array, what: str) -> None:
@@ -251,6 +254,21 @@ def _equal(first: pa.Array, two: pa.Array) -> bool:
     return bool(first.equals(two))
 
 
+def _check_divisions(attribute: AttributeSummary, max_levels: int, what: str) -> None:
+    """Raise `ValueError`, which names the attribute as `what`, unless its atoms (sets of values),
+    and the groups, levels and ranges of every candidate mask, agree with one another.
+    """
+    atoms = attribute.n_atoms
+    _all_used(attribute.atoms, atoms, f"{what}, atoms")
+    for candidate in (*attribute.candidates, attribute.unmasked):
+        own = f"{what}, mask {candidate.declared}"
+        _require(len(candidate.levels) == atoms, f"{own}: {len(candidate.levels):,} atoms")
+        _check_candidate(candidate, attribute, max_levels, own)
+    plain = attribute.unmasked
+    _require(plain.noise is None, f"{what}: noise in place of the values")
+    _require(plain.size == len(attribute.values), f"{what}: its values are not all different")
+
+
 def _check_candidate(
     candidate: Candidate, attribute: AttributeSummary, max_levels: int, what: str
 ) -> None:
@@ -272,6 +290,10 @@ def _check_candidate(
         _same(
             candidate.levels, np.arange(attribute.n_atoms), f"{what}: its levels are not its atoms"
         )
+    _check_ranges(candidate, attribute, what)
+
+
+def _check_ranges(candidate: Candidate, attribute: AttributeSummary, what: str) -> None:
     ranges = candidate.ranges
     due = attribute.kind.ordered and candidate.mask.deterministic
     _require((ranges is not None) == due, f"{what}: ranges of what has no order, or none")
@@ -319,17 +341,22 @@ def _check_pairs(summary: Summary) -> None:
     there = pairs.responses is not None
     _require(there == (summary.label.unit is not None), "a number to predict without its sums")
     if pairs.responses is not None:
-        what = "sums of the label"
-        folds = pairs.folds
-        rows = np.array([pairs.counted]) if folds is None else folds.rows
-        for i, sums in enumerate(pairs.responses.sums):
-            of_rows = pairs.joints[i].T if folds is None else folds.joints[i][:, :, 0]
-            _require(not sums[of_rows == 0].any(), f"{what}: of an atom without rows")
-            _same(sums.sum(axis=1), pairs.responses.total, f"{what}: atoms and folds differ")
-        for total, square, n in zip(
-            pairs.responses.total, pairs.responses.squares, rows, strict=True
-        ):
-            _require(int(total) ** 2 <= square * int(n), f"{what}: their squares are too small")
+        _check_responses(pairs, pairs.responses)
+
+
+def _check_responses(pairs: PairCounts, responses: ResponseSums) -> None:
+    """Raise `ValueError` if the sums of a numeric label over the values of an attribute differ from
+    its sum over all rows, or if no numbers can have these sums.
+    """
+    what = "sums of the label"
+    folds = pairs.folds
+    rows = np.array([pairs.counted]) if folds is None else folds.rows
+    for i, sums in enumerate(responses.sums):
+        of_rows = pairs.joints[i].T if folds is None else folds.joints[i][:, :, 0]
+        _require(not sums[of_rows == 0].any(), f"{what}: of an atom without rows")
+        _same(sums.sum(axis=1), responses.total, f"{what}: atoms and folds differ")
+    for total, square, n in zip(responses.total, responses.squares, rows, strict=True):
+        _require(int(total) ** 2 <= square * int(n), f"{what}: their squares are too small")
 
 
 def _check_pair(pairs: PairCounts, pair: tuple[int, int]) -> None:

@@ -430,18 +430,7 @@ class Reader:
         weights = None if said.weights is None else _sums_from(said.weights)
         folds = None
         if said.folds is not None:
-            entries = columns.whole("fold_cells", np.int64, len(pairs))
-            of_cells = columns.whole("fold_count", np.int32 if weights is None else np.int64)
-            folds = FoldCounts(
-                size=said.folds,
-                rows=columns.whole("fold_rows", np.int64, said.folds),
-                joints=_shaped(
-                    columns.whole("fold_joint", np.int64), [(said.folds, *s) for s in shapes]
-                ),
-                cell=_parted(columns.whole("fold_cell", np.int32), entries, pairs),
-                fold=_parted(columns.whole("fold_of", np.int8), entries, pairs),
-                count={p: as_entries(own) for p, own in _parted(of_cells, entries, pairs).items()},
-            )
+            folds = _folds_from(columns, said.folds, shapes, pairs, weighted=weights is not None)
         responses = _responses_from(columns, said, sizes)
         columns.finish()
         return PairCounts(
@@ -571,6 +560,26 @@ def _sums_from(said: WeightSumsShape) -> WeightSums:
     if not 0 < sums.total < 1 << 62 or sums.divisor < 1 or sums.squares < 1:
         refuse(f"weights add up to {sums.total:,}, their squares to {sums.squares:,}")
     return sums
+
+
+def _folds_from(
+    columns: Columns,
+    size: int,
+    shapes: list[tuple[int, int]],
+    pairs: list[tuple[int, int]],
+    *,
+    weighted: bool,
+) -> FoldCounts:
+    entries = columns.whole("fold_cells", np.int64, len(pairs))
+    of_cells = columns.whole("fold_count", np.int64 if weighted else np.int32)
+    return FoldCounts(
+        size=size,
+        rows=columns.whole("fold_rows", np.int64, size),
+        joints=_shaped(columns.whole("fold_joint", np.int64), [(size, *s) for s in shapes]),
+        cell=_parted(columns.whole("fold_cell", np.int32), entries, pairs),
+        fold=_parted(columns.whole("fold_of", np.int8), entries, pairs),
+        count={p: as_entries(own) for p, own in _parted(of_cells, entries, pairs).items()},
+    )
 
 
 def _responses_from(
