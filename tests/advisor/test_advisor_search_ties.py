@@ -16,7 +16,7 @@ from aegis import Study, load_policy
 from aegis.advisor import PrivacyPlan, Scorer
 from aegis.advisor.confidence import Prefer, configuration_masking, tie_margin
 from aegis.advisor.released import error_of
-from aegis.advisor.search.front import masking
+from aegis.advisor.search.neighbours import masking
 from aegis.advisor.search.problem import make_problem
 from aegis.errors import PolicyError
 from aegis.measures import get

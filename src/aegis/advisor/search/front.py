@@ -17,15 +17,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from aegis.advisor.confidence import Prefer, hidden_share, tie_margin
+from aegis.advisor.confidence import Prefer, tie_margin
 from aegis.advisor.figures import Binding, FinerMask, FirstByMasking, Front, FrontPoint, Relaxation
 from aegis.advisor.plan import weaker_than_owner
 from aegis.advisor.search.branch import BranchAndBound, Found
 from aegis.advisor.search.feasibility import Feasibility
-from aegis.advisor.search.neighbours import NEXT, next_finer
+from aegis.advisor.search.neighbours import hiding_less, masking, next_finer
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.objectives import Additive
-from aegis.advisor.search.problem import Box, Clock, Problem, Variable, replaced
+from aegis.advisor.search.problem import Box, Clock, Problem, replaced
 from aegis.advisor.search.searcher import Searcher
 from aegis.advisor.utility import UtilityFigure
 from aegis.errors import PolicyError
@@ -514,14 +514,6 @@ _NODES = 64
 """Largest number of boxes to split in the search for less masking; a good result is enough."""
 
 
-def masking(variable: Variable, candidate: int) -> float:
-    """Return the share of the entropy of an attribute's values that a candidate mask hides, from 0
-    to 1. `candidate` is the index of the mask.
-    """
-    channel = variable.channels.get(candidate)
-    return hidden_share(variable.attribute, variable.candidates[candidate], channel)
-
-
 class Masking(Additive):
     """An objective: how much a configuration masks. It is the mean, over attributes, of the share
     of entropy that the mask hides.
@@ -720,7 +712,7 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
     finer = []
     for index, (variable, domain) in enumerate(zip(problem.variables, box, strict=True)):
         current = domain.bit_length() - 1
-        others = [*next_finer(variable, current), *_hiding_less(variable, current)]
+        others = [*next_finer(variable, current), *hiding_less(variable, current)]
         for candidate in others:
             other = replaced(box, index, 1 << candidate)
             if not clock.allows(searcher.objective.effort(other), times=2):
@@ -740,18 +732,6 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
                 )
             )
     return finer
-
-
-def _hiding_less(variable: Variable, current: int) -> list[int]:
-    """Return the indices of up to 8 candidates that hide less than the candidate at index `current`
-    and are not nested in it, such as ranges of 7 years instead of 10.
-
-    The list starts with the candidate that hides most.
-    """
-    nested = variable.finer[current] | variable.coarser[current]
-    hidden = [masking(variable, c) for c in range(len(variable.candidates))]
-    less = [c for c, share in enumerate(hidden) if share < hidden[current] and not nested >> c & 1]
-    return sorted(less, key=lambda c: (-hidden[c], c))[:NEXT]
 
 
 def _relaxed(

@@ -14,7 +14,15 @@ import heapq
 import math
 from collections.abc import Callable, Sequence
 
-from aegis.advisor.search.problem import Box, MaskVariable, SearchSpace, members, replaced
+from aegis.advisor.confidence import hidden_share
+from aegis.advisor.search.problem import (
+    Box,
+    MaskVariable,
+    SearchSpace,
+    Variable,
+    members,
+    replaced,
+)
 
 NEXT = 8
 """Largest number of next finer masks of an attribute that are tried: those with the fewest groups.
@@ -41,6 +49,26 @@ def next_finer(variable: MaskVariable, current: int) -> list[int]:
     covers = [c for c in members(finer) if not (variable.coarser[c] & finer & ~(1 << c))]
     covers.sort(key=lambda c: variable.candidates[c].size)
     return covers[:NEXT]
+
+
+def masking(variable: Variable, candidate: int) -> float:
+    """Return the share of the entropy of an attribute's values that a candidate mask hides, from 0
+    to 1. `candidate` is the index of the mask.
+    """
+    channel = variable.channels.get(candidate)
+    return hidden_share(variable.attribute, variable.candidates[candidate], channel)
+
+
+def hiding_less(variable: Variable, current: int) -> list[int]:
+    """Return the indices of up to 8 candidates that hide less than the candidate at index `current`
+    and are not nested in it, such as ranges of 7 years instead of 10.
+
+    The list starts with the candidate that hides most.
+    """
+    nested = variable.finer[current] | variable.coarser[current]
+    hidden = [masking(variable, c) for c in range(len(variable.candidates))]
+    less = [c for c, share in enumerate(hidden) if share < hidden[current] and not nested >> c & 1]
+    return sorted(less, key=lambda c: (-hidden[c], c))[:NEXT]
 
 
 def others(variable: MaskVariable, current: int) -> list[int]:
