@@ -50,6 +50,18 @@ def test_a_recommendation_that_scores_less_says_why_with_and_without_a_proof() -
         assert "does better: proven" not in page
 
 
+def test_a_ranking_that_recommends_a_lower_score_does_not_call_it_the_best() -> None:
+    by_masking = FirstByMasking("least-masking", 0.9, 0.002, 0.1, 0.2)
+    given = advice([ranked("c1"), ranked("c2")])
+    plain, equal = (
+        Finding.of(replace(given, preferred=why), given.ranking[0]).proof
+        for why in (None, by_masking)
+    )
+    assert plain.startswith("It is the best of 2 that meet the rule, among 2 configurations")
+    assert equal.startswith("It is about as good as the best of 2 that meet the rule, among 2")
+    assert equal.endswith("Of those found that are as good, it is the one that masks least.")
+
+
 @pytest.mark.parametrize(("suppressed", "rows"), [(10, "released"), (10, "all"), (0, "released")])
 def test_a_proof_names_the_rows_on_which_scores_were_compared(suppressed: int, rows: str) -> None:
     utility = UtilityFigure("adjusted-pillai", 0.3, 0.4, rows=Rows(rows))

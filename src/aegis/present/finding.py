@@ -407,29 +407,38 @@ def _proof(advice: Advice) -> str:
     among = f"{counted(advice.combinations, 'combination')} of masks"
     if search is not None and advice.combinations == 1:
         return "The policy allows no other combination of masks."
-    if search is not None and advice.by_release:
-        proven = " (proven)" if search.optimal else " of those tried"
+    if advice.by_release:
+        proven = " (proven)" if search is not None and search.optimal else " of those tried"
         return (
             f"Another of the {among} scores best{proven}{_objective(advice)} on all rows, but its "
             "release suppresses rows and keeps less."
         )
-    if search is not None and isinstance(advice.preferred, FirstByMasking):
-        chosen = f"Of those found that are as good, it is the one that masks {advice.preferred.least_or_most}"
-        if advice.optimal:
-            return (
-                f"None of the {among} does better by more than Aegis can measure: proven. {chosen}."
-            )
-        possible = possible_words(search, _ranked_on(advice))
-        return f"It is about as good as the best found among {among}; {possible}. {chosen}."
+    chosen, first = "", advice.preferred
+    if isinstance(first, FirstByMasking):
+        chosen = (
+            f" Of those found that are as good, it is the one that masks {first.least_or_most}."
+        )
+    if search is None:
+        return _ranked_among(advice, among) + chosen
+    if advice.optimal and chosen:
+        return f"None of the {among} does better by more than Aegis can measure: proven.{chosen}"
     if advice.optimal:
         return f"None of the {among} does better{_objective(advice)}{_ranked_on(advice)}: proven."
-    if search is not None:
-        return f"It is the best found among {among}; {possible_words(search, _ranked_on(advice))}."
+    best = "about as good as the best" if chosen else "the best"
+    possible = possible_words(search, _ranked_on(advice))
+    return f"It is {best} found among {among}; {possible}.{chosen}"
+
+
+def _ranked_among(advice: Advice, among: str) -> str:
+    """Return a text on how many configurations were ranked; `among` names all combinations."""
+    if advice.optimal:
+        return f"None of the {among} does better{_ranked_on(advice)}: proven."
     if len(advice.ranking) == 1 and not advice.masked_tables:
         return f"No other configuration was ranked; there are {among}."
+    best = "the best" if advice.preferred is None else "about as good as the best"
     if not advice.verdicts_known:
-        return f"It is the best of {ranked_words(advice)} that were ranked, of {among}."
-    best = f"It is the best of {advice.admissible_count:,} that meet the rule"
+        return f"It is {best} of {ranked_words(advice)} that were ranked, of {among}."
+    best = f"It is {best} of {advice.admissible_count:,} that meet the rule"
     if advice.masked_tables:
         return f"{best}, among {ranked_words(advice)}."
     return f"{best}, among {ranked_words(advice)} that were ranked; there are {among}."
