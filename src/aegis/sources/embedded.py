@@ -8,6 +8,7 @@ Convert exceptions of engines to one clear error, without revealing secrets.
 from __future__ import annotations
 
 import atexit
+import itertools
 import os
 import re
 import shutil
@@ -151,6 +152,14 @@ def lock_embedded(folders: Sequence[Path]) -> None:
     )
 
 
+_NUMBERS = itertools.count()
+
+
+def fresh_name() -> str:
+    """Return a name that no table of this process's embedded engine has had."""
+    return f"aegis_{next(_NUMBERS)}"
+
+
 def stored(query: str, **arrow: pa.Table) -> ir.Table:
     """Store the rows of a query in a table of the embedded engine. The engine drops the table when
     no Python object refers to it any more.
@@ -164,7 +173,7 @@ def stored(query: str, **arrow: pa.Table) -> ir.Table:
     arrow
         Arrow tables, under the names that the query uses.
     """
-    name = ibis.util.gen_name("aegis")
+    name = fresh_name()
     connection = embedded()
     with connection.con.cursor() as cursor:
         for used, rows in arrow.items():

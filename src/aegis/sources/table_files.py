@@ -23,7 +23,15 @@ import pyarrow.parquet
 from aegis.errors import AegisError, EngineError
 from aegis.files import format_of, temporary_folder
 from aegis.sources.dialect import Reading
-from aegis.sources.embedded import embedded, engine_errors, is_locked, literal, quoted, turn
+from aegis.sources.embedded import (
+    embedded,
+    engine_errors,
+    fresh_name,
+    is_locked,
+    literal,
+    quoted,
+    turn,
+)
 from aegis.sources.source import Source
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -186,7 +194,7 @@ def _copy(source: Source, table: ir.Table, path: Path, options: str) -> None:
     stream = pa.RecordBatchReader.from_batches(
         schema, _noting_failures(source.batches(table), failures)
     )
-    name = ibis.util.gen_name("aegis")
+    name = fresh_name()
     with embedded().con.cursor() as cursor:
         cursor.register(name, stream)
         try:

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import ibis
 import ibis.expr.types as ir
 
 from aegis.errors import DataError
@@ -32,7 +31,7 @@ from aegis.sources.delimited.column_types import (
     types_of,
 )
 from aegis.sources.dialect import Reading, TextDialect, csv_options, decide, decoded, records_of
-from aegis.sources.embedded import embedded, limits, literal, quoted, stored
+from aegis.sources.embedded import embedded, fresh_name, limits, literal, quoted, stored
 from aegis.sources.records import count_records, opened, rewrite, text_of, unify_line_ends
 from aegis.sources.source import Source
 from aegis.words import cut, joined
@@ -420,7 +419,7 @@ def _first_rows(scan: str, columns: int, counted: int) -> Iterator[tuple[str, in
     limit = max(_FIRST_ROWS, min(SAMPLE, _SAMPLE_CELLS // columns))
     if counted <= 2 * limit:  # to read half of the rows twice takes longer than to read all once
         limit = 2 * limit + 1
-    name = f"memory.main.{quoted(ibis.util.gen_name('aegis'))}"
+    name = f"memory.main.{quoted(fresh_name())}"
     connection = embedded().con
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {name} AS SELECT * FROM {scan} LIMIT {limit}")
