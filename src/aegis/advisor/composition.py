@@ -233,8 +233,8 @@ def _masks_under(
 
 
 def certified_rows(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the rows of the table, the suppressed rows and the rule that a certificate states; each
-    is None, or a rule without requirements, if the certificate does not state it.
+    """Return the rows of the table, the suppressed rows and the rule that a certificate states. A
+    number that it does not state is None. A rule that it does not state has no requirements.
 
     Raises
     ------

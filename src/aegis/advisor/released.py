@@ -205,9 +205,8 @@ class KeptRows:
             As in `rows_each`.
         """
         table_rows = rows_each(whole.summary.rows, labels, earlier=earlier)
-        value, error, columns, leaks = measure.worst(whole.label_rows), None, {}, {}
-        if self.constant:
-            value = coarse(value, table_rows)
+        value, error = coarse(measure.worst(whole.label_rows), table_rows), None
+        columns, leaks = {}, {}
         if not self.constant:
             if self.scorer is None or self.choice is None:
                 return None

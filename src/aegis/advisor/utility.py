@@ -102,7 +102,9 @@ class ColumnFigure:
         """How many percent of the column's unmasked score the release keeps, at most 100; None if
         the unmasked score is 0 or not stated.
         """
-        return min(100 * self.score / self.unmasked, 100.0) if self.unmasked else None
+        if self.unmasked is None or self.unmasked <= 0:
+            return None
+        return min(100 * self.score / self.unmasked, 100.0)
 
     @property
     def role(self) -> ColumnRole:

@@ -79,12 +79,10 @@ class AttributeKind(StrEnum):
     """By their distances. This is the default for numbers."""
     ORDINAL = "ordinal"
     """Only by their ranks, either in the stated `order` or in the natural order of numbers, dates
-    and times.
-    """
+    and times."""
     CATEGORICAL = "categorical"
     """Only as equal or different. This is the default for texts and booleans. It also suits numeric
-    codes.
-    """
+    codes."""
 
 
 @dataclass(frozen=True)

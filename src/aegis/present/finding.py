@@ -245,6 +245,10 @@ class Finding:
         )
 
 
+_TENTH = 0.1
+"""The last digit of a percentage that people see."""
+
+
 def _lost_alone(advice: Advice, name: str, figure: UtilityFigure) -> float | None:
     """Return the loss in percent if only one column is masked; None if it is unknown, or larger than
     the loss of the whole release (`figure`).
@@ -255,7 +259,7 @@ def _lost_alone(advice: Advice, name: str, figure: UtilityFigure) -> float | Non
     lost, whole = advice.share_lost(name), figure.utility_kept
     if lost is None or whole is None:
         return lost
-    return lost if lost <= 100.0 - whole + 0.05 else None
+    return lost if lost <= 100.0 - whole + _TENTH / 2 else None
 
 
 LISTED = 60

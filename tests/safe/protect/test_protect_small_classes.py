@@ -20,6 +20,7 @@ from aegis.privacy import PrivacyRule
 from aegis.release.applying import first_admissible
 from aegis.safe.protect import protect, rank_protected, search_protected
 from aegis.safe.protect.model import StatedVerdict
+from aegis.safe.protect.ranking import FITTING
 from aegis.safe.protect.small_classes import MARGIN, ExpectedSmallClasses
 
 SIZES = (3, 3, 2, 2)
@@ -148,3 +149,11 @@ def test_a_share_is_stated_with_its_error_or_not_at_all(protected):
     attributes = {a.name: replace(a, codes=None) for a in (hidden, *others)}
     blind = replace(protected, attributes=attributes, moments=None)
     assert search_protected(blind).estimated.share_error is None
+
+
+@pytest.mark.parametrize(("k", "fits"), [(60, True), (4000, False)])
+def test_earlier_first_choices_are_counted_only_beside_one_that_fits(protected, policy, k, fits):
+    rule = PrivacyRule.parse({"k": k, "suppression": 0.1})
+    advice = search_protected(protected, policy=replace(policy, privacy=rule))
+    assert (FITTING in advice.warnings[0]) is fits
+    assert ("so it may not meet the rule" in advice.warnings[0]) is not fits

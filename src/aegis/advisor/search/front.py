@@ -233,10 +233,8 @@ def front_under_owner(
     ----------
     summary
         The summary. If it does not contain a rule, or was made in this process, all values stay.
-    span
-        The varied parameter and its values.
-    rule
-        The rule of the policy.
+    span, rule
+        The varied parameter and its values, and the rule of the policy.
     override
         Whether the user accepts weaker rules. A locked summary allows none.
 
@@ -316,9 +314,8 @@ def trace_front(
     the bound of this point, it is the best there, and no search is necessary.
 
     Each search first tries all configurations from earlier points. At the end, each point without a
-    proof gets the best known configuration that its rule admits. A configuration that meets a
-    stricter rule also meets a weaker one. So no best score is below that of a stricter point, even
-    if there is little time.
+    proof gets the best known configuration that its rule admits. A weaker rule admits it, too, so
+    no point has a worse best score than a stricter point, even if there is little time.
 
     Parameters
     ----------
@@ -355,8 +352,9 @@ def trace_front(
             if clock.left():
                 _settle(searcher, strength, values, clock, len(hard) - done)
     values += [strength.box for strength in strengths if strength.box is not None]
-    for strength in (strength for strength in strengths if not strength.proven):
-        strength.box = _best_of(searcher, strength, values, strength.reached) or strength.box
+    for strength in strengths:
+        if not strength.proven:
+            strength.box = _best_of(searcher, strength, values, strength.reached) or strength.box
     points = [_point(searcher, strength, recommend) for strength in strengths]
     marked = _mark_dominated(points, searcher.objective.sign)
     return Front(span.parameter, tuple(marked), _knee(span.parameter, marked))

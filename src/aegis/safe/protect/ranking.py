@@ -158,10 +158,10 @@ def search_protected(
 
 
 def _fails(expected: ExpectedSmallClasses | None, choice: Choice) -> bool:
-    """Return whether a configuration fails the rule on class sizes by estimate. `choice` has the
-    index of each attribute's candidate mask.
+    """Return whether a configuration lacks the margin with which it meets the rule on class sizes by
+    estimate. `choice` has the index of each attribute's candidate mask.
     """
-    return expected is not None and not expected.fits(tuple(1 << place for place in choice))
+    return expected is not None and expected.under(choice) > expected.most
 
 
 def _stated(summary: ProtectedSummary) -> list[Configuration]:
@@ -242,8 +242,8 @@ def _advice(
     )
 
 
-FAILING = "in our tests, 1 of 77 such choices failed"
-"""How many first choices did not meet the rule in the test that docs/protection.md describes."""
+FITTING = "but in our tests, 1 of 77 such choices failed"
+"""How many first choices with this margin did not meet the rule in the test of decision 0134."""
 
 
 def _share_error(summary: ProtectedSummary, replicated: Floats) -> float | None:
@@ -270,10 +270,11 @@ def _warnings(
         "the masks together show"
     ]
     if small is not None and expected is not None:
+        tested = FITTING if small <= expected.most else "so it may not meet the rule"
         warnings.insert(
             0,
             f"by estimate, {small:,.0f} rows are in classes below {expected.least} "
-            f"({expected.allowed:,.0f} may be suppressed), but {FAILING}. The estimate takes "
+            f"({expected.allowed:,.0f} may be suppressed), {tested}. The estimate takes "
             "quasi-identifiers as independent, and covers class sizes only. The owner of the table "
             "finds out with aegis apply, which names another listed configuration if the first fails",
         )

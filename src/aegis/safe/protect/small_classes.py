@@ -42,13 +42,22 @@ class ExpectedSmallClasses:
 
     The logarithm of the share of a class is a sum over the quasi-identifiers. So its distribution
     over the rows is the convolution of their distributions.
+
+    Attributes
+    ----------
+    rows, allowed
+        The number of rows of the table, and of rows that the rule allows to suppress.
+    least
+        The number of rows that the rule requires of each class.
+    most
+        The largest expected number of rows in small classes with which a configuration fits.
     """
 
     def __init__(self, summary: ProtectedSummary, rule: PrivacyRule) -> None:
         self.rows = summary.rows
         self.allowed = rule.suppression * summary.rows
         self.least = rule.minimum_size
-        self._most = max(self.allowed / MARGIN, 0.5)
+        self.most = max(self.allowed / MARGIN, 0.5)
         steps = math.ceil((math.log(summary.rows) + 4) / _STEP)
         expected = (summary.rows - 1) * np.exp(-np.arange(steps) * _STEP)
         self._small = _at_most(self.least - 2, expected)
@@ -84,13 +93,13 @@ class ExpectedSmallClasses:
         """Return whether the box may have a configuration that meets the rule with a margin, by
         the estimate. The box has a bit mask of candidate masks for each attribute.
         """
-        return self._fewest(box) <= self._most
+        return self._fewest(box) <= self.most
 
     @property
     def fits_all(self) -> bool:
-        """Whether every configuration suppresses no more rows than the rule allows."""
+        """Whether every configuration meets the rule with a margin, by the estimate."""
         worst = [np.diff(own.cumsum(axis=1).min(axis=0), prepend=0.0) for own in self._spread]
-        return self._expected(worst) <= self._most
+        return self._expected(worst) <= self.most
 
     def _fewest(self, box: Box) -> float:
         """Return a number of rows in too small classes below which no configuration of the box
