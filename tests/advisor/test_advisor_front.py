@@ -19,8 +19,8 @@ from aegis.advisor.search import Searcher
 from aegis.advisor.search.front import (
     FrontRange,
     _knee,
-    _mark_dominated,
     check_span,
+    front_of,
     relaxations,
     trace_front,
 )
@@ -223,10 +223,13 @@ def test_dominated_points() -> None:
         point(6, 0.8),
         point(9, 0.1),
     ]
-    marked = [p.dominated for p in _mark_dominated(given, 1)]
+    marked = [p.dominated for p in front_of(FrontRange("k", ()), given, 1).points]
     assert marked == [False, True, True, False, False, False]
     losses = [
-        p.dominated for p in _mark_dominated([point(2, 5.0), point(3, 5.0), point(4, 9.0)], -1)
+        p.dominated
+        for p in front_of(
+            FrontRange("k", ()), [point(2, 5.0), point(3, 5.0), point(4, 9.0)], -1
+        ).points
     ]
     assert losses == [True, False, False]
 

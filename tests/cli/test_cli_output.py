@@ -341,6 +341,7 @@ def test_figures_for_people():
     ]
     assert [fixed(999.5), fixed(-1234.56), fixed(2.5e20)] == ["999.5000", "-1,234.6", "2.5e+20"]
     assert fixed(0.12344999) == "0.1234"
+    assert [fixed(1.06e-22), fixed(-3e-17)] == ["0.0000", "0.0000"]
     assert figure(float("nan")) == "-"
     assert percent(99.96) == "> 99.9 %"
     assert share(5, 200) == "5 (2.5 %)"

@@ -153,22 +153,21 @@ def test_a_front_leaves_out_rules_that_are_weaker_than_the_owner_s(summary: Summ
     advice = Study(summary, policy()).search(front="k=2,4,5,6")
     assert advice.front is not None
     assert [point.value for point in advice.front.points] == [5, 6]
-    assert advice.warnings[0].startswith(
-        "the front is shorter: k = 2, 4 are weaker than the rule of the summary's owner, "
+    assert advice.front.weaker.startswith(
+        "The front leaves out k = 2, 4, which are weaker than the rule of the summary's owner, "
         "k-anonymity (k = 5)"
     )
-    assert not any(
-        "shorter" in text for text in Study(summary, policy()).search(front="k=5,6").warnings
-    )
+    assert advice.front.notes[0] == advice.front.weaker
+    assert Study(summary, policy()).front("k=5,6").weaker == ""
     assert len(Study(summary, policy(), rule_override=True).front("k=2,5").points) == 2
     locked = Study(lock(summary), policy(), rule_override=True)
     assert [point.value for point in locked.front("k=2,5").points] == [5]
 
 
 def test_a_front_of_weaker_rules_only_is_refused(summary: Summary) -> None:
-    with pytest.raises(PolicyError, match="no value that the summary allows: k = 2 is weaker"):
+    with pytest.raises(PolicyError, match="does not allow: k = 2, which is weaker"):
         Study(summary, policy()).front("k=2")
-    with pytest.raises(PolicyError, match=r"k = 2, 3, 4 are weaker.* the summary is locked"):
+    with pytest.raises(PolicyError, match=r"k = 2, 3, 4, which are weaker.* the summary is locked"):
         Study(lock(summary), policy(), rule_override=True).front("k=2..4")
 
 

@@ -345,7 +345,8 @@ class FrontPoint:
         The masks of the best configuration as text, by attribute; empty if there is none.
     smallest_class, suppressed_rows
         Rows of the smallest equivalence class of its release, and the rows that the release
-        suppresses.
+        suppresses; None if no class can be counted, so that only an estimate says whether it meets
+        the rule.
     proven
         Whether this configuration is proven to be the best; False if it was chosen by its release.
     dominated
@@ -362,8 +363,8 @@ class FrontPoint:
     utility_kept: float | None
     configuration: Configuration | None
     declared: Mapping[str, str]
-    smallest_class: int
-    suppressed_rows: int
+    smallest_class: int | None
+    suppressed_rows: int | None
     proven: bool
     dominated: bool = False
     objective: float | None = None
@@ -385,6 +386,11 @@ class FrontPoint:
         }
 
 
+_BY_ESTIMATE = (
+    "Each configuration meets its rule by estimate. Only the owner of the table can check the rule."
+)
+
+
 @dataclass(frozen=True, repr=False)
 class Front:
     """The Pareto front: the best utility for each of several values of a parameter of the privacy
@@ -399,11 +405,15 @@ class Front:
     knee
         The recommended value, where the curve bends most (its knee); None if the front is too
         short.
+    weaker
+        A sentence on the values that are left out because the rule of a summary's owner is
+        stricter; empty if there are none.
     """
 
     parameter: str
     points: tuple[FrontPoint, ...]
     knee: float | None
+    weaker: str = ""
 
     @property
     def shown(self) -> tuple[FrontPoint, ...]:
@@ -423,6 +433,11 @@ class Front:
         return "the released rows"
 
     @property
+    def by_estimate(self) -> bool:
+        """Whether only an estimate says which configurations meet the rules."""
+        return any(point.smallest_class is None for point in self.points)
+
+    @property
     def left_out(self) -> tuple[str, ...]:
         """For the values whose points are not shown, sentences that say why.
 
@@ -440,9 +455,19 @@ class Front:
             f"{self.parameter} = {', '.join(named)}: {why}." for why, named in values.items() if why
         )
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The sentences below a front: how points were found to meet their rule, and which values
+        are not shown.
+        """
+        first = (_BY_ESTIMATE if self.by_estimate else "", self.weaker)
+        return (*filter(None, first), *self.left_out)
+
     def _why_not(self, point: FrontPoint) -> str:
         """Return why a point is not shown; empty if it is."""
         if point.score is None:
+            if self.by_estimate:
+                return "by estimate, no configuration meets the rule"
             none = "no configuration meets the rule"
             return none if point.proven else "no configuration was found in time"
         share = None if point.utility is None else point.utility_kept
@@ -454,7 +479,7 @@ class Front:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return json_fields(self, "parameter", "knee", "points")
+        return json_fields(self, "parameter", "knee", "weaker", "points")
 
     def __repr__(self) -> str:
         utility = ((point.value, point.utility_kept) for point in self.points)

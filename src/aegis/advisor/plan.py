@@ -8,7 +8,7 @@ Compare a user's privacy rule with the rule of the summary's owner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -23,8 +23,8 @@ from aegis.arrays import Flags, Floats, Integers, Ints, remembered
 from aegis.errors import DataError, InternalError, PolicyError
 from aegis.masks import Hierarchy, Identity, Mask, privacy_account
 from aegis.measures import Measure
-from aegis.policy import Attribute, Configuration, OwnerRule, Policy, Role, RuleOverride
-from aegis.privacy import ClassTable, PrivacyAccount, PrivacyRule, Strength, Verdict, strength
+from aegis.policy import Attribute, Configuration, Policy, Role, RuleOverride
+from aegis.privacy import ClassTable, PrivacyAccount, PrivacyRule, Verdict
 from aegis.sources import Source
 from aegis.summary import (
     AttributeSummary,
@@ -527,24 +527,6 @@ def check_owner_rule(summary: Summary, rule: PrivacyRule, *, override: bool) -> 
     if summary.terms is None or not summary.terms.binding:
         return None
     return summary.terms.owner.require(rule, override=override, what=WHAT)
-
-
-def weaker_than_owner(
-    summary: Summary, rules: Iterable[PrivacyRule], *, override: bool
-) -> tuple[OwnerRule, list[bool]] | None:
-    """Return the owner's rule in a summary, and for each of several rules, such as those of the
-    points of a front, whether it is weaker and so not allowed. Return None if every rule is
-    allowed.
-
-    `override` says whether the user accepts a weaker rule. A locked summary allows none.
-    """
-    if summary.terms is None or not summary.terms.binding:
-        return None
-    owner = summary.terms.owner
-    if override and not owner.locked:
-        return None
-    weaker = [strength(rule, owner.rule) is Strength.WEAKER for rule in rules]
-    return (owner, weaker) if any(weaker) else None
 
 
 def with_owner_rule(advice: Advice, summary: Summary, override: RuleOverride | None) -> Advice:

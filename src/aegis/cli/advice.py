@@ -16,6 +16,8 @@ from aegis.present.finding import measure_words, possible_words, says_nothing, s
 from aegis.words import amount, counted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import RenderableType
     from rich.text import Text
 
@@ -147,6 +149,10 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
 
     rows = advice.summary["rows"]
     by_objective = any(point.objective is not None for point in front.points)
+    counted: list[tuple[Column, Callable[[FrontPoint], str]]] = [
+        (number("min. class"), lambda point: f"{point.smallest_class:,}"),
+        (number("suppressed"), lambda point: share(point.suppressed_rows or 0, rows)),
+    ]
     yield heading(f"The best configuration by {front.parameter}")
     yield table_of(
         front.shown,
@@ -154,11 +160,10 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
         (number("objective"), lambda point: fixed(point.objective)) if by_objective else None,
         (number("score"), lambda point: fixed(point.score)),
         (number("kept"), lambda point: percent(point.utility_kept)),
-        (number("min. class"), lambda point: f"{point.smallest_class:,}"),
-        (number("suppressed"), lambda point: share(point.suppressed_rows, rows)),
-        (Column("", wraps=True), lambda point: _remark(point, knee=point.value == front.knee)),
+        *([] if front.by_estimate else counted),
+        (Column("", wraps=True), lambda point: _remark(point, front)),
     )
-    yield from (line(text) for text in front.left_out)
+    yield from (line(text) for text in front.notes)
     score = f"score: {measure_words(advice.measure)}, on all rows. kept: on {front.on}."
     yield line(f"\n{objective_legend(advice)}{score}", style="dim")
 
@@ -174,10 +179,10 @@ def objective_legend(advice: Advice) -> str:
     return f"objective: {measure_words(search.objective)}, {best} first: the search went by it.\n"
 
 
-def _remark(point: FrontPoint, *, knee: bool) -> str:
-    said = ["recommended knee"] if knee else []
-    said += [] if point.proven else ["not proven"]
-    return ", ".join(said)
+def _remark(point: FrontPoint, front: Front) -> str:
+    remarks = ["recommended knee"] if point.value == front.knee else []
+    remarks += [] if point.proven or front.by_estimate else ["not proven"]
+    return ", ".join(remarks)
 
 
 def signed(change: float) -> str:

@@ -557,15 +557,15 @@ def figure(value: float | None, digits: int = 5) -> str:
 
 def fixed(value: float | None, decimals: int = 4) -> str:
     """Return a number as text with a fixed number of decimals, so that a column of numbers is easy
-    to compare.
+    to compare. Less than 1e-12 is a rounding error, and shown as 0.
     """
     if value is None or math.isnan(value):
         return NOTHING
-    if value and (abs(value) < 0.5 * 10**-decimals or abs(value) >= 1e15):
+    if 1e-12 <= abs(value) < 0.5 * 10**-decimals or abs(value) >= 1e15:
         return f"{value:.3g}"
     if abs(value) >= 1000:
         return f"{value:,.0f}" if abs(value) >= 100_000 else f"{value:,.1f}"
-    return f"{value:.{decimals}f}"
+    return f"{round(value, decimals) + 0.0:.{decimals}f}"
 
 
 def percent(value: float | None, decimals: int = 1) -> str:

@@ -341,7 +341,8 @@ def _share(advice: Advice, percentage: float | None) -> str:
     error = advice.estimated.share_error
     if error is None:
         return ": the protected summary does not tell how much it keeps"
-    return f" keeps {percent(percentage)} (± {error:.0f}) of what the protected summary shows"
+    shown = f"{error:.0f}" if error >= 0.95 else f"{max(error, 0.1):.1f}"
+    return f" keeps {percent(percentage)} (± {shown}) of what the protected summary shows"
 
 
 def utility_words(measure: str, label: str | None) -> str:

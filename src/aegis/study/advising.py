@@ -292,18 +292,17 @@ class Advising(ABC):
             return added.search(given, progress=self.progress)
         check_request(self.policy, given)
         check_methods(self.policy, methods, self.seed)
-        shorter = None
         if given.front is not None and self.source is None:
-            span, shorter = front_under_owner(
-                self.summary,
+            terms = self.summary.terms
+            span = front_under_owner(
+                terms.owner if terms is not None and terms.binding else None,
                 FrontRange.of(given.front),
                 self.policy.privacy,
                 override=self._subject.rule_override,
             )
             given = replace(given, front=span)
         with self._subject.holding(), self._subject.released().open() as rows:
-            advice = self._completed(self._searched(given, rows=rows), given, methods, rows)
-        return advice if shorter is None else replace(advice, warnings=(shorter, *advice.warnings))
+            return self._completed(self._searched(given, rows=rows), given, methods, rows)
 
     def _searched(
         self,

@@ -1,8 +1,7 @@
-"""The front of privacy against utility from a protected summary, held against all combinations."""
+"""The front of privacy against utility from a protected summary, compared with all combinations."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from itertools import product
 
@@ -15,10 +14,10 @@ from protect_support import POLICY, make_table
 
 import aegis
 from aegis.errors import PolicyError
-from aegis.safe.protect import ProtectedScorer, front_protected, protect
-from aegis.safe.protect.ranking import _alike, _log_chances, _thinned
-
-QUASI = ("age", "city", "sex")
+from aegis.privacy.rule import rule_at
+from aegis.safe.protect import ProtectedScorer, protect, search_protected
+from aegis.safe.protect.model import StatedVerdict
+from aegis.safe.protect.small_classes import ExpectedSmallClasses
 
 
 @pytest.fixture(scope="module")
@@ -29,99 +28,90 @@ def summaries():
     return counts, protect(table, policy, level="noise", epsilon=8.0, delta=1e-6)
 
 
-def rows_alike(summary, choice, quasi_identifiers):
-    return _alike(summary, _log_chances(summary, quasi_identifiers), choice)
-
-
 def _every(summary):
     return product(*(range(len(a.candidates)) for a in summary.attributes.values()))
 
 
+def _best_of_all(summary, rule):
+    """Return the highest score of all combinations that meet a rule by estimate; None if none."""
+    scorer, expected = ProtectedScorer(summary), ExpectedSmallClasses(summary, rule)
+    fitting = [c for c in _every(summary) if expected.under(c) <= expected.most]
+    return max((scorer.score(c) for c in fitting), default=None)
+
+
+@pytest.mark.parametrize("span", ["k=3,5,20,100,300", "suppression=0,0.02,0.1", "risk=0.01,0.2"])
+@pytest.mark.parametrize("moments", [True, False])
 @pytest.mark.parametrize("place", [0, 1])
-def test_no_point_is_beaten_and_both_ends_are_there(summaries, place):
-    summary = summaries[place]
-    scorer = ProtectedScorer(summary)
-    points = front_protected(summary, QUASI, count=40)
-    chosen = [summary.choose(p.configuration) for p in points]
-    assert [p.score for p in points] == [scorer.score(c) for c in chosen]
-    assert [p.alike for p in points] == pytest.approx(
-        [rows_alike(summary, c, QUASI) for c in chosen]
+def test_each_point_is_the_best_of_all_that_meet_its_rule_by_estimate(
+    summaries, place, moments, span
+):
+    summary, policy = summaries[place], aegis.load_policy(yaml.safe_load(POLICY))
+    summary = summary if moments else replace(summary, moments=None)
+    front = search_protected(summary, policy=policy, front=span, rule_override=True).front
+    assert [point.score for point in front.points] == pytest.approx(
+        [
+            _best_of_all(summary, rule_at(policy.privacy, front.parameter, point.value))
+            for point in front.points
+        ]
     )
-    assert [p.score for p in points] == sorted((p.score for p in points), reverse=True)
-    assert [p.alike for p in points] == sorted(p.alike for p in points)
-    assert len({p.alike for p in points}) == len(points)
-    assert points[-1].alike == pytest.approx(
-        max(rows_alike(summary, c, QUASI) for c in _every(summary))
-    )
-
-
-def test_without_moments_hardly_any_combination_is_above_the_front(summaries):
-    summary = replace(summaries[0], moments=None)
     scorer = ProtectedScorer(summary)
-    points = front_protected(summary, QUASI, count=1000)
-    for choice in _every(summary):
-        alike, score = rows_alike(summary, choice, QUASI), scorer.score(choice)
-        best = max(p.score for p in points if p.alike >= alike * (1 - 1e-9))
-        assert score <= best + 0.02 * points[0].score
+    for point in front.points:
+        assert point.utility_kept == scorer.utility_kept(point.score)
+        assert point.score == scorer.score(summary.choose(point.configuration))
+        assert (point.smallest_class, point.suppressed_rows, point.proven) == (None, None, False)
 
 
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 1000), count=st.integers(2, 9))
-def test_no_other_mask_is_more_useful_and_as_private(protected, seed, count):
-    """Whatever the tables say: attributes share information, which `_spread` does not know."""
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 1000))
+def test_a_stricter_rule_never_keeps_more(protected, policy, seed):
     random = np.random.default_rng(seed)
     blurred = {
         name: replace(a, table=np.rint(a.table * random.uniform(0.3, 1, a.table.shape)))
         for name, a in protected.attributes.items()
     }
     summary = replace(protected, attributes=blurred)
-    scorer = ProtectedScorer(summary)
-    for point in front_protected(summary, QUASI, count=count):
-        choice = summary.choose(point.configuration)
-        for index, attribute in enumerate(summary.all_attributes):
-            for place in range(len(attribute.candidates)):
-                other = (*choice[:index], place, *choice[index + 1 :])
-                if rows_alike(summary, other, QUASI) >= point.alike:
-                    assert scorer.score(other) <= point.score + 1e-12
+    front = search_protected(summary, policy=policy, front="k=3,10,50,500").front
+    scores = [point.score for point in front.points if point.score is not None]
+    assert scores == sorted(scores, reverse=True)
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.integers(min_value=2, max_value=9))
-def test_no_more_points_than_were_asked_for(summaries, count):
-    points = front_protected(summaries[1], QUASI, count=count)
-    assert 1 <= len(points) <= count
+def test_the_point_of_the_policys_rule_is_the_recommendation(protected, policy):
+    advice = search_protected(protected, policy=policy, front="k=3,30")
+    assert advice.front.points[0].configuration.masks == advice.best.configuration.masks
 
 
-def test_rows_alike_are_those_of_the_table_where_one_attribute_tells_rows_apart(summaries):
-    """Held against the table itself: city alone, and noise that is small beside 600 rows."""
-    summary = summaries[1]
-    choice = summary.choose(
-        front_protected(summary, ("city",), count=2)[0].configuration
-    )  # the most useful one shows the city as it is, or its most frequent values
-    shown = list(summary.attributes)
-    groups = summary.attributes["city"].candidates[choice[shown.index("city")]]
-    cities = Counter(make_table()["city"].to_pylist())
-    if groups.size < 4:
-        most = dict(cities.most_common(2))
-        cities = Counter({**most, "other": 600 - sum(most.values())})
-    exact = sum(n * n for n in cities.values()) / 600
-    assert rows_alike(summary, choice, ("city",)) == pytest.approx(exact, rel=0.15)
+def test_the_owners_statements_decide_at_the_policys_rule(protected, policy):
+    """Estimates decide at the other points."""
+    choice = (2, 2, 1, 1)
+    stated = replace(protected, verdicts=(StatedVerdict(choice, admissible=True),))
+    front = search_protected(stated, policy=policy, front="k=3,30").front
+    assert stated.choose(front.points[0].configuration) == choice
+    assert front.points[1].score > front.points[0].score
 
 
-def test_a_front_of_one_point_is_refused(summaries):
-    with pytest.raises(PolicyError, match="front of 1 points"):
-        front_protected(summaries[0], QUASI, count=1)
+def test_values_weaker_than_the_owners_rule_are_left_out(protected, policy):
+    study = aegis.Study(protected, policy)
+    advice = study.search(front="k=2,3,5")
+    assert [point.value for point in advice.front.points] == [3, 5]
+    assert "The front leaves out k = 2, which is weaker" in advice.front.notes[1]
+    assert [p.value for p in study.front("k=3,5").points] == [3, 5]
+    allowed = aegis.Study(protected, policy, rule_override=True).front("k=2,3")
+    assert [point.value for point in allowed.points] == [2, 3]
+    with pytest.raises(PolicyError, match="only values that the summary does not allow"):
+        study.front("k=2")
 
 
-def test_what_a_point_keeps_is_what_the_ranking_says_even_where_noise_outdoes_the_label(summaries):
-    policy = aegis.load_policy(yaml.safe_load(POLICY))
-    table = aegis.summarize(make_table(), policy)
-    noisy = protect(table, policy, level="noise", epsilon=0.05, delta=1e-6)
-    for summary in (*summaries, noisy):
-        scorer = ProtectedScorer(summary)
-        for point in front_protected(summary, QUASI, count=40):
-            assert point.utility_kept == scorer.utility_kept(point.score)
-            assert point.utility_kept is None or 0 <= point.utility_kept <= 100
+def test_a_value_that_nothing_meets_says_so(protected, policy):
+    """Only suppressing all columns meets k = 2,900 of 3,000 rows; nothing meets k = 4,000."""
+    front = aegis.Study(protected, policy).front("k=3,4000")
+    assert front.points[1].configuration is None
+    assert front.left_out == ("k = 4,000: by estimate, no configuration meets the rule.",)
+    assert "by estimate" in front.notes[0]
+
+
+def test_a_parameter_that_no_estimate_covers_is_refused(protected, policy):
+    with pytest.raises(PolicyError, match="no front over l"):
+        search_protected(protected, policy=policy, front="l=2,3")
 
 
 @pytest.mark.parametrize(
@@ -132,14 +122,6 @@ def test_a_share_is_from_nothing_to_all(summaries, score, unmasked, kept):
     scorer = ProtectedScorer(summaries[0])
     scorer.unmasked = unmasked
     assert scorer.utility_kept(score) == kept
-
-
-def test_the_ends_of_a_front_are_kept_however_few_points_are():
-    private, useful = np.array([5.0, 4.0, 3.9, 2.0, 1.0]), np.array([1.0, 2.0, 3.0, 4.0, 5.0])
-    for most in (2, 3, 4):
-        kept = _thinned(private, useful, most).tolist()
-        assert (kept[0], kept[-1]) == (0, 4)
-        assert len(kept) <= most
 
 
 def test_correlations_are_those_of_each_pair_of_attributes(protected):

@@ -1,9 +1,6 @@
 """Compute the Pareto front of privacy and utility (the best configuration for each of several
 values of a parameter of the rule), choose among configurations that score about the same, and
-explain why the best is not finer.
-
-To explain this, state how much a weaker rule would gain. Among configurations that score about the
-same, recommend the one that masks least.
+explain why the best is not finer and how much a weaker rule would gain.
 
 Scores within a stated margin of the best score count as equal, because trained models show no
 difference on new rows. If the search scored a list, the whole list is compared. If the score has a
@@ -19,7 +16,6 @@ from dataclasses import dataclass, replace
 
 from aegis.advisor.confidence import Prefer, tie_margin
 from aegis.advisor.figures import Binding, FinerMask, FirstByMasking, Front, FrontPoint, Relaxation
-from aegis.advisor.plan import weaker_than_owner
 from aegis.advisor.search.branch import BranchAndBound, Found
 from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.neighbours import hiding_less, masking, next_finer
@@ -29,10 +25,11 @@ from aegis.advisor.search.problem import Box, Clock, Problem, replaced
 from aegis.advisor.search.searcher import Searcher
 from aegis.advisor.utility import UtilityFigure
 from aegis.errors import PolicyError
+from aegis.policy.terms import OwnerRule
 from aegis.privacy import MODELS, ModelParameter, PrivacyRule
-from aegis.privacy.rule import larger_is_stronger, rule_at
+from aegis.privacy.rule import Strength, larger_is_stronger, rule_at
+from aegis.privacy.rule import strength as strength_of
 from aegis.requests import Span
-from aegis.summary import Summary
 
 _MOST = 12
 """Largest number of points of a front over a range."""
@@ -100,17 +97,21 @@ def varying() -> dict[str, Varied]:
 @dataclass(frozen=True)
 class FrontRange:
     """The parameter of the rule that a front varies, and its values from the weakest to the
-    strictest. A front has the best configuration for each value.
+    strictest. A front has the best configuration for each value. `weaker` is a sentence on the
+    values that are left out because the owner's rule is stricter; empty if there are none.
     """
 
     parameter: str
     values: tuple[float, ...]
+    weaker: str = ""
 
     @classmethod
     def of(cls, given: Span | str) -> FrontRange:
         """Return the parameter that a front varies, with its values, from a text such as "k=2..50",
         or from an object with the fields `parameter` and `values`.
         """
+        if isinstance(given, FrontRange):
+            return given
         return cls.parse(given) if isinstance(given, str) else cls(given.parameter, given.values)
 
     @classmethod
@@ -224,15 +225,15 @@ def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[s
 
 
 def front_under_owner(
-    summary: Summary, span: FrontRange, rule: PrivacyRule, *, override: bool
-) -> tuple[FrontRange, str | None]:
+    owner: OwnerRule | None, span: FrontRange, rule: PrivacyRule, *, override: bool
+) -> FrontRange:
     """Return the part of a front's range that is no weaker than the rule that the owner put into a
-    summary, and a sentence on the values that are left out; None if all values stay.
+    summary.
 
     Parameters
     ----------
-    summary
-        The summary. If it does not contain a rule, or was made in this process, all values stay.
+    owner
+        The owner's rule in the summary. If it is None, all values stay.
     span, rule
         The varied parameter and its values, and the rule of the policy.
     override
@@ -243,12 +244,13 @@ def front_under_owner(
     PolicyError
         Every value gives a weaker rule.
     """
-    compared = weaker_than_owner(summary, rules_of(span, rule), override=override)
-    if compared is None:
-        return span, None
-    owner, weaker = compared
+    if owner is None or (override and not owner.locked):
+        return span
+    weaker = [strength_of(at, owner.rule) is Strength.WEAKER for at in rules_of(span, rule)]
+    if not any(weaker):
+        return span
     named = ", ".join(f"{value:g}" for value, out in zip(span.values, weaker, strict=True) if out)
-    below = f"{span.parameter} = {named} {'are' if ',' in named else 'is'} weaker than the rule of the summary's owner, {owner.rule}"
+    below = f"{span.parameter} = {named}, which {'are' if ',' in named else 'is'} weaker than the rule of the summary's owner, {owner.rule}"
     remedy = "the summary is locked, so it allows no weaker rule"
     if not owner.locked:
         remedy = (
@@ -256,11 +258,11 @@ def front_under_owner(
         )
     if all(weaker):
         raise PolicyError(
-            f"The front has no value that the summary allows: {below}.",
+            f"The front has only values that the summary does not allow: {below}.",
             hint=f"Choose stricter values; {remedy}.",
         )
     stays = tuple(value for value, out in zip(span.values, weaker, strict=True) if not out)
-    return FrontRange(span.parameter, stays), f"the front is shorter: {below}; {remedy}"
+    return FrontRange(span.parameter, stays, f"The front leaves out {below}; {remedy}.")
 
 
 Recommend = Callable[[Searcher, Box], tuple[Box, UtilityFigure, bool]]
@@ -356,8 +358,7 @@ def trace_front(
         if not strength.proven:
             strength.box = _best_of(searcher, strength, values, strength.reached) or strength.box
     points = [_point(searcher, strength, recommend) for strength in strengths]
-    marked = _mark_dominated(points, searcher.objective.sign)
-    return Front(span.parameter, tuple(marked), _knee(span.parameter, marked))
+    return front_of(span, points, searcher.objective.sign)
 
 
 def _strength(
@@ -450,26 +451,26 @@ def _point(searcher: Searcher, strength: _FrontStrength, recommend: Recommend | 
     )
 
 
-def _mark_dominated(points: Sequence[FrontPoint], sign: int) -> list[FrontPoint]:
-    """Return the points of a front: the best configurations under ever stricter rules. Mark each
-    point for which a point with a stricter rule has at least the same utility.
+def front_of(span: FrontRange, points: Sequence[FrontPoint], sign: int) -> Front:
+    """Return the front over a range, with its knee. Mark each point for which a point with a
+    stricter rule has at least the same utility.
 
-    `points` begin with the weakest rule. `sign` is -1 if smaller values of the objective are
-    better.
+    `points` are the best configurations under ever stricter rules. `sign` is -1 if smaller values
+    of the objective are better.
     """
-    marked = []
+    marked: list[FrontPoint] = []
     best_later = -math.inf
     for point in reversed(points):
         value = _worth(point, sign)
-        marked.append(replace(point, dominated=-math.inf < value <= best_later + _SAME))
+        marked.insert(0, replace(point, dominated=-math.inf < value <= best_later + _SAME))
         best_later = max(best_later, value)
-    return marked[::-1]
+    return Front(span.parameter, tuple(marked), _knee(span.parameter, marked), span.weaker)
 
 
 def _worth(point: FrontPoint, sign: int) -> float:
     """Return the figure by which a point of a front is compared with the others; larger is better.
     It is the utility of its release, unless the search optimised something else. -inf if the point
-    has no configuration. `sign` is as in `_mark_dominated`.
+    has no configuration. `sign` is as in `front_of`.
     """
     if point.reached is None:
         return -math.inf

@@ -26,7 +26,6 @@ _ROWS = "models are trained on rows"
 REFUSED = {
     "measure": _SCORED,
     "objective": _SCORED,
-    "front": "a front needs the classes of every configuration",
     "after": "its owner holds the rule against earlier releases",
     "merit": _EXACT,
     "models": _EXACT,
@@ -43,12 +42,18 @@ REFUSED = {
 
 @dataclass(frozen=True)
 class RankedCounts:
-    """A protected summary and the policy under which it is ranked or searched. `override` has the
-    privacy rule of the summary's owner if the user chose another rule; else it is None.
+    """A protected summary and the policy under which it is ranked or searched.
+
+    Attributes
+    ----------
+    rule_override, override
+        Whether the user accepts another privacy rule than that of the summary's owner, and how the
+        policy's rule differs from it; None if it does not.
     """
 
     summary: ProtectedSummary
     policy: Policy
+    rule_override: bool
     override: RuleOverride | None
     summary_format: ClassVar[str] = "protected"
     searchable: bool = True
@@ -82,6 +87,8 @@ class RankedCounts:
             top=request.top,
             time_limit=request.time_limit,
             work=request.work,
+            front=request.front,
+            rule_override=self.rule_override,
             progress=progress,
         )
         return self._overridden(advice)
@@ -123,7 +130,7 @@ def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedCo
         note = f"left out, since the policy does not ask for them: {gone}"
         summary = replace(narrowed(summary, candidates), notes=(*summary.notes, note))
     summary, override = summary_under(summary, policy, rule_override=rule_override)
-    return RankedCounts(summary, policy, override)
+    return RankedCounts(summary, policy, rule_override, override)
 
 
 def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Output) -> None:

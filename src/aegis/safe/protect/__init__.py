@@ -21,7 +21,7 @@ from aegis.safe.protect.model import (
     summary_under,
 )
 from aegis.safe.protect.noise import Noise
-from aegis.safe.protect.ranking import front_protected, rank_protected, search_protected
+from aegis.safe.protect.ranking import rank_protected, search_protected
 from aegis.safe.protect.release import protect, release_protected
 from aegis.safe.protect.scores import ProtectedScorer, reconstruct_protected
 
@@ -43,7 +43,6 @@ __all__ = [
     "compare",
     "dumps",
     "epsilon_of",
-    "front_protected",
     "load_protected",
     "loads",
     "narrowed",

@@ -9,24 +9,20 @@ each attribute, the largest explained share and the smallest degrees of freedom 
 the box. Scores from moments have no bound. Then the search scores every configuration if there are
 few, and otherwise those with the largest scores from label tables alone.
 
-Estimate the trade-off between privacy and utility from a protected summary.
-
-A protected summary has no joint counts of quasi-identifiers, so the size of the smallest class
-cannot be computed from it. Instead, this module computes how many rows are expected to agree with a
-row in every quasi-identifier, as if attributes were independent: the number of rows times the
-probability that two rows agree. Real attributes depend on each other, so more rows agree. The
-provider's agent checks on the data whether a configuration meets the rule.
+A front has the best configuration for each of several values of the rule, by the same search.
+A protected summary has no joint counts of quasi-identifiers, so an estimate of the rows in small
+classes decides which configurations count as meeting a rule. The provider's agent checks on the
+data whether a configuration meets the rule.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import and_, or_
-from typing import Any
 
 import numpy as np
 
@@ -34,23 +30,33 @@ from aegis.advisor import Advice, Ranked
 from aegis.advisor.advice import with_caveats
 from aegis.advisor.advise import configurations_to_rank
 from aegis.advisor.confidence import COMPARED, marked
-from aegis.advisor.figures import EstimatedScores, MaskChange, SearchFigures, SearchWork
+from aegis.advisor.figures import (
+    EstimatedScores,
+    Front,
+    FrontPoint,
+    MaskChange,
+    SearchFigures,
+    SearchWork,
+)
 from aegis.advisor.scores import AttributeScore
 from aegis.advisor.search.branch import BranchAndBound, Found
+from aegis.advisor.search.front import FrontRange, front_of, front_under_owner
 from aegis.advisor.search.objective import OfConfigurations
 from aegis.advisor.search.problem import Box, Clock, MaskVariable, SearchSpace, Work, members
 from aegis.advisor.search.searcher import LISTED, figures_of
 from aegis.advisor.search.shortlist import SPLITS, Shortlist
-from aegis.arrays import Floats, Ints
+from aegis.arrays import Floats
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.files import SILENT, Progress, Step
 from aegis.masks import Mask
 from aegis.measures.target_coded import held_out_reached
 from aegis.policy import Configuration, Policy, policy_mapping
-from aegis.requests import Configurations, RankRequest, SearchRequest
+from aegis.privacy import PrivacyRule
+from aegis.privacy.rule import rule_at
+from aegis.requests import Configurations, RankRequest, SearchRequest, Span
 from aegis.safe.protect.cells import UNNAMED_SHOWN
-from aegis.safe.protect.model import ProtectedAttribute, ProtectedCandidate, ProtectedSummary
+from aegis.safe.protect.model import ProtectedSummary
 from aegis.safe.protect.scores import (
     DIFFERENT,
     MEASURE,
@@ -61,7 +67,7 @@ from aegis.safe.protect.scores import (
     replicated_scores,
 )
 from aegis.safe.protect.small_classes import ExpectedSmallClasses
-from aegis.words import amount, json_fields
+from aegis.words import amount
 
 
 @one_blas_thread
@@ -120,6 +126,8 @@ def search_protected(
     top: int = 5,
     time_limit: float | None = None,
     work: float | None = None,
+    front: Span | str | None = None,
+    rule_override: bool = False,
     progress: Progress = SILENT,
 ) -> Advice:
     """Return the best configurations among all combinations, scored from a protected summary.
@@ -135,13 +143,17 @@ def search_protected(
         The result of `aegis.safe.protect.protect` or `load_protected`.
     policy
         The policy to show in the advice.
-    top, time_limit, work
-        The number of configurations to return, and the limits of the search, as in `SearchRequest`.
+    top, time_limit, work, front
+        The number of configurations to return, the limits of the search, and the values of the rule
+        for which to return a front, as in `SearchRequest`.
+    rule_override
+        Whether the user accepts points of the front with a weaker rule than the owner's.
 
     Raises
     ------
     PolicyError
-        `top` is below 1, or a limit is negative.
+        `top` is below 1, a limit is negative, or the summary cannot estimate which configurations
+        meet the rules of the front.
     """
     # Taking long to load, and only of searches.
     from aegis.advisor.search import check_limits
@@ -149,11 +161,14 @@ def search_protected(
     began = time.perf_counter()
     request = SearchRequest(top=top, time_limit=time_limit, work=work)
     check_limits(request)
-    scorer = ProtectedScorer(summary)
+    search = _Search(ProtectedScorer(summary), request, progress)
     expected = ExpectedSmallClasses.of(summary, policy)
-    leading, figures = best_configurations(scorer, request, progress, expected)
-    scored = [(_ranked(f"best-{i + 1}", c, scorer), c) for i, c in enumerate(leading)]
-    advice = _advice(scorer, scored, policy, expected, figures)
+    span = None if front is None else _range(front, summary, policy, rule_override)
+    leading, figures = search.best(top, expected)
+    scored = [(_ranked(f"best-{i + 1}", c, search.scorer), c) for i, c in enumerate(leading)]
+    advice = _advice(search.scorer, scored, policy, expected, figures)
+    if span is not None:
+        advice = replace(advice, front=search.front(span, _rule(summary, policy), leading[:1]))
     return replace(advice, timings={"total": time.perf_counter() - began})
 
 
@@ -460,69 +475,159 @@ class RuleByEstimate:
         return self._expected.fits(box)
 
 
-def best_configurations(
-    scorer: ProtectedScorer,
-    request: SearchRequest,
-    progress: Progress,
-    expected: ExpectedSmallClasses | None = None,
-) -> tuple[list[Choice], SearchFigures]:
-    """Search all combinations of masks. Return the best ones, best first, and figures on the
-    search.
-
-    With `expected`, only those that meet the rule on class sizes by this estimate are returned, if
-    there are any.
+class _Search:
+    """Searches the masks of one protected summary under several rules, which share scores and the
+    limit of time or work.
     """
-    began = time.perf_counter()
-    summary, top = scorer.summary, request.top
-    space = space_of(summary)
-    rules: list[RuleByVerdicts | RuleByEstimate] = [RuleByVerdicts(summary)]
-    if expected is not None and not expected.fits_all:
-        rules.insert(0, RuleByEstimate(summary, expected))
-    with progress.step(f"Searching {amount(summary.combinations)} combinations") as step:
-        clock = Clock.asked(request, space.work)
-        for rule in rules:
-            outcome, objective = _searched(scorer, space, rule, top, clock, step)
-            if outcome.best:
-                break
-    seconds = time.perf_counter() - began
-    work = SearchWork(
-        summary.combinations, outcome.nodes, objective.scored, seconds, rule_monotone=True
-    )
-    best = [choice_of(box) for _, box in outcome.best[:top]]
-    figures = _under_verdicts(figures_of(outcome, objective, work, alone=top == 1), summary)
-    return best, _under_estimate(figures, rule, by_estimate=len(rules) > 1)
+
+    def __init__(self, scorer: ProtectedScorer, request: SearchRequest, progress: Progress) -> None:
+        self.scorer = scorer
+        self._progress = progress
+        self._space = space_of(scorer.summary)
+        self._objective: FromTables | FromCodes = FromTables(MEASURE, scorer, self._space.work)
+        if scorer.estimator == "codes":
+            self._objective = FromCodes(MEASURE, scorer, self._space.work)
+        self._clock = Clock.asked(request, self._space.work)
+
+    def best(
+        self, top: int, expected: ExpectedSmallClasses | None
+    ) -> tuple[list[Choice], SearchFigures]:
+        """Return the `top` best configurations, best first, and figures on the search.
+
+        With `expected`, only those that meet the rule on class sizes by this estimate are returned,
+        if there are any.
+        """
+        began = time.perf_counter()
+        summary = self.scorer.summary
+        rules: list[RuleByVerdicts | RuleByEstimate] = [RuleByVerdicts(summary)]
+        if expected is not None and not expected.fits_all:
+            rules.insert(0, RuleByEstimate(summary, expected))
+        with self._progress.step(f"Searching {amount(summary.combinations)} combinations") as step:
+            for rule in rules:
+                outcome = self._run(rule, top, self._clock, step)
+                if outcome.best:
+                    break
+        seconds = time.perf_counter() - began
+        work = SearchWork(
+            summary.combinations,
+            outcome.nodes,
+            self._objective.scored,
+            seconds,
+            rule_monotone=True,
+        )
+        best = [choice_of(box) for _, box in outcome.best[:top]]
+        figures = figures_of(outcome, self._objective, work, alone=top == 1)
+        by_estimate = len(rules) > 1
+        return best, _under_estimate(
+            _under_verdicts(figures, summary), rule, by_estimate=by_estimate
+        )
+
+    def front(self, span: FrontRange, rule: PrivacyRule, recommended: Sequence[Choice]) -> Front:
+        """Return the best configuration for each value of a parameter of the rule, among those that
+        meet the rule with this value by estimate.
+
+        Parameters
+        ----------
+        span
+            The parameter and its values.
+        rule
+            The rule of the policy.
+        recommended
+            The configuration that is recommended under this rule; empty if there is none.
+        """
+        points = []
+        title = f"Tracing the front over {span.parameter}"
+        with self._progress.step(title, len(span.values)) as step:
+            for done, value in enumerate(span.values):
+                varied = rule_at(rule, span.parameter, value)
+                choices = recommended
+                if varied != rule:
+                    share = self._clock.part(1 / (len(span.values) - done))
+                    choices = self._by_estimate(varied, share, step)
+                points.append(self._point(value, choices))
+                step.advance()
+        return front_of(span, points, self._objective.sign)
+
+    def _by_estimate(self, rule: PrivacyRule, clock: Clock, step: Step) -> list[Choice]:
+        """Return the best configuration that meets the rule by estimate; empty if none was found."""
+        summary = self.scorer.summary
+        rule_by_estimate = RuleByEstimate(summary, ExpectedSmallClasses(summary, rule))
+        outcome = self._run(rule_by_estimate, 1, clock, step)
+        if outcome.interrupted:
+            self._clock.stop()
+        return [choice_of(box) for _, box in outcome.best[:1]]
+
+    def _point(self, value: float, choices: Sequence[Choice]) -> FrontPoint:
+        """Return the point of a front for a value of the rule; `choices` has its configuration, or
+        is empty.
+        """
+        if not choices:
+            return FrontPoint(value, None, None, None, {}, None, None, proven=False)
+        ranked = _ranked(f"{value:g}", choices[0], self.scorer)
+        return FrontPoint(
+            value,
+            ranked.score,
+            ranked.utility_kept,
+            ranked.configuration,
+            ranked.declared,
+            smallest_class=None,
+            suppressed_rows=None,
+            proven=False,
+        )
+
+    def _run(
+        self, rule: RuleByVerdicts | RuleByEstimate, top: int, clock: Clock, step: Step
+    ) -> Found:
+        """Search the best configurations that a rule admits: all of them, if the score has a bound
+        or there are few.
+        """
+        objective = self._objective
+        if isinstance(objective, FromCodes):
+            objective.bounded = rule.possible <= ENUMERATED
+        if objective.bounded:
+            return BranchAndBound(
+                self._space, objective, rule, top=top, clock=clock, step=step
+            ).run()
+        tables = FromTables("the estimate from label tables alone", self.scorer, self._space.work)
+        shortlist = Shortlist(
+            self._space,
+            objective,
+            rule,
+            [tables],
+            listed=max(LISTED, top),
+            bounds=False,
+            prove=False,
+            clock=clock,
+            step=step,
+        )
+        return shortlist.run((), SPLITS)
 
 
-def _searched(
-    scorer: ProtectedScorer,
-    space: SearchSpace,
-    rule: RuleByVerdicts | RuleByEstimate,
-    top: int,
-    clock: Clock,
-    step: Step,
-) -> tuple[Found, _Estimated]:
-    """Search the best configurations that a rule admits: all of them, if the score has a bound or
-    there are few. Return them, and the objective, which remembers their scores.
+def _rule(summary: ProtectedSummary, policy: Policy | None) -> PrivacyRule:
+    """Return the rule of a policy or, without one, of the summary's owner."""
+    if policy is not None:
+        return policy.privacy
+    return PrivacyRule() if summary.owner is None else summary.owner.rule
+
+
+def _range(
+    front: Span | str, summary: ProtectedSummary, policy: Policy | None, rule_override: bool
+) -> FrontRange:
+    """Return the values of the rule for a front that are no weaker than the owner's rule.
+
+    Raises
+    ------
+    PolicyError
+        The summary cannot estimate which configurations meet such rules.
     """
-    objective: _Estimated = FromTables(MEASURE, scorer, space.work)
-    if scorer.estimator == "codes":
-        objective = FromCodes(MEASURE, scorer, space.work)
-        objective.bounded = rule.possible <= ENUMERATED
-    if objective.bounded:
-        search = BranchAndBound(space, objective, rule, top=top, clock=clock, step=step)
-        return search.run(), objective
-    shortlist = Shortlist(
-        space,
-        objective,
-        rule,
-        [FromTables("the estimate from label tables alone", scorer, space.work)],
-        listed=max(LISTED, top),
-        bounds=False,
-        prove=False,
-        clock=clock,
-        step=step,
-    )
-    return shortlist.run((), SPLITS), objective
+    span = FrontRange.of(front)
+    if span.parameter not in ("k", "risk", "suppression"):
+        raise PolicyError(
+            f"A protected summary has no front over {span.parameter}: it has no classes, and from it "
+            "Aegis can only estimate which classes are too small.",
+            hint="Vary k, risk or suppression, or give the table or its exact summary (.aegis).",
+        )
+    return front_under_owner(summary.owner, span, _rule(summary, policy), override=rule_override)
 
 
 def _under_estimate(
@@ -560,176 +665,3 @@ def _under_verdicts(figures: SearchFigures, summary: ProtectedSummary) -> Search
     return replace(
         figures, optimal=False, exact=False, bound=None, gap=None, notes=(*figures.notes, note)
     )
-
-
-_WIDTH = 400
-"""Largest number of partial choices that are kept from one attribute to the next."""
-
-
-@dataclass(frozen=True)
-class ProtectedPoint:
-    """A configuration on the front of privacy and utility: no other one is better in both.
-
-    Attributes
-    ----------
-    alike
-        Expected number of rows that agree with a random row in all quasi-identifiers, if the
-        quasi-identifiers were independent. The row itself counts, so the number is at least 1.
-    score, utility_kept
-        The score from the protected summary, and this score in percent of the score without masks;
-        None if the score without masks is not positive.
-    configuration
-        The fitted masks.
-    declared
-        Masks by attribute, as written in the policy.
-    """
-
-    alike: float
-    score: float
-    utility_kept: float | None
-    configuration: Configuration
-    declared: Mapping[str, str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        masks = {"masks": self.configuration.spec()}
-        return json_fields(self, "alike", "score", "utility_kept") | masks
-
-
-@one_blas_thread
-def front_protected(
-    summary: ProtectedSummary, quasi_identifiers: Collection[str], *, count: int = 8
-) -> tuple[ProtectedPoint, ...]:
-    """Return configurations on the front of utility and privacy, from the most useful to the most
-    private.
-
-    No configuration on the front is worse than another one in both utility and privacy. Utility is
-    the score of a ranking. Privacy is the expected number of rows that agree in all
-    quasi-identifiers.
-
-    Parameters
-    ----------
-    summary
-        The protected summary.
-    quasi_identifiers
-        Names of the attributes by which somebody may recognise rows. All other attributes count
-        only for utility.
-    count
-        Largest number of configurations.
-
-    Raises
-    ------
-    PolicyError
-        `count` is below 2.
-    """
-    if count < 2:
-        raise PolicyError(f"A front of {count} points was asked for.", hint="Ask for 2 or more.")
-    scorer = ProtectedScorer(summary)
-    chances = _log_chances(summary, quasi_identifiers)
-    choices = [_improved(c, scorer, chances) for c in _spread(scorer, chances, count)]
-    scored = [(_alike(summary, chances, c), scorer.score(c), c) for c in choices]
-    points: list[ProtectedPoint] = []
-    for alike, score, choice in sorted(scored, key=lambda s: (-s[0], -s[1])):
-        if not points or score > points[-1].score:
-            points.append(_point(scorer, alike, score, choice, len(points)))
-    return tuple(reversed(points))
-
-
-def _point(
-    scorer: ProtectedScorer, alike: float, score: float, choice: Choice, number: int
-) -> ProtectedPoint:
-    summary = scorer.summary
-    pairs = zip(summary.all_attributes, choice, strict=True)
-    return ProtectedPoint(
-        alike,
-        score,
-        scorer.utility_kept(score),
-        summary.configuration(f"front-{number + 1}", choice),
-        {a.name: str(a.candidates[place].declared) for a, place in pairs},
-    )
-
-
-def _alike(summary: ProtectedSummary, chances: Sequence[Floats], choice: Choice) -> float:
-    """Return how many rows would agree with a random row in all quasi-identifiers if these were
-    independent. `choice` has the index of each attribute's candidate mask. `chances` has, by
-    attribute and candidate, the log probability that two rows agree.
-    """
-    log = math.fsum(own[place] for own, place in zip(chances, choice, strict=True))
-    return max(summary.rows * math.exp(log), 1.0)
-
-
-def _log_chances(summary: ProtectedSummary, quasi_identifiers: Collection[str]) -> list[Floats]:
-    """Return, for each attribute and each of its candidate masks, the log probability that two rows
-    have the same masked value, from noisy counts. It is 0 for attributes that are not
-    quasi-identifiers.
-    """
-    return [
-        np.array([_log_chance(a, c) if a.name in quasi_identifiers else 0.0 for c in a.candidates])
-        for a in summary.all_attributes
-    ]
-
-
-def _log_chance(attribute: ProtectedAttribute, candidate: ProtectedCandidate) -> float:
-    cells = np.maximum(attribute.table.sum(axis=1), 0).astype(np.float64)
-    shown = np.bincount(candidate.groups, weights=cells, minlength=candidate.size)
-    total = shown.sum()
-    # Where noise leaves no rows at all, nothing distinguishes rows.
-    return 0.0 if total <= 0 else math.log(float(((shown / total) ** 2).sum()))
-
-
-def _improved(choice: Choice, scorer: ProtectedScorer, chances: Sequence[Floats]) -> Choice:
-    """Change one or two masks of a configuration at a time, as long as its score rises and at least
-    as many rows agree in all quasi-identifiers. `choice` has the index of each attribute's mask.
-    `chances` has, by attribute and mask, the log probability that two rows agree.
-    """
-    from aegis.advisor.search.neighbours import LocalSearch, others  # taking long to load
-
-    least = _alike(scorer.summary, chances, choice) * (1 - 1e-9)
-
-    def score(box: Box) -> float:
-        return scorer.score(choice_of(box))
-
-    def value(box: Box) -> float:
-        enough = _alike(scorer.summary, chances, choice_of(box)) >= least
-        return score(box) if enough else -math.inf
-
-    start = tuple(1 << place for place in choice)
-    local = LocalSearch(space_of(scorer.summary), score, value)
-    return choice_of(local.improved(start, others, pairs=True))
-
-
-def _spread(scorer: ProtectedScorer, chances: Sequence[Floats], count: int) -> list[Choice]:
-    """Return at most `count` choices of masks such that none is worse than another one in both
-    privacy and utility, spread over the whole range of privacy. `chances` has, by attribute and
-    mask, the log probability that two rows agree. If there are many choices, only part of them is
-    examined.
-    """
-    private, useful = np.zeros(1), np.zeros(1)
-    places = np.zeros((1, 0), dtype=np.int64)
-    for index, own in enumerate(chances):
-        strengths = np.array([scorer.alone(index, place) for place in range(len(own))])
-        private = (private[:, None] + own).ravel()
-        useful = (useful[:, None] + strengths).ravel()
-        own_places = np.tile(np.arange(len(own)), len(places))[:, None]
-        places = np.hstack([np.repeat(places, len(own), axis=0), own_places])
-        staying = _thinned(private, useful, _WIDTH)
-        private, useful, places = private[staying], useful[staying], places[staying]
-    staying = _thinned(private, useful, count)
-    return [tuple(chosen) for chosen in places[staying].tolist()]
-
-
-def _thinned(private: Floats, useful: Floats, most: int) -> Ints:
-    """Return the indices of at most `most` choices, spread evenly over privacy, that are not worse
-    than another one in both privacy and utility. `private` and `useful` have the privacy and the
-    utility of each choice.
-    """
-    order = np.lexsort((-useful, -private))
-    best_before = np.concatenate([[-np.inf], np.maximum.accumulate(useful[order])[:-1]])
-    front = order[useful[order] > best_before]
-    if len(front) <= most:
-        return front
-    along = private[front]
-    wanted = np.linspace(along[0], along[-1], most)
-    # `along` falls: the nearest at or above each wanted one, first and last included.
-    nearest = np.searchsorted(-along, -wanted, side="right") - 1
-    return front[np.unique(np.clip(nearest, 0, len(front) - 1))]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from fastapi.responses import PlainTextResponse
 from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from aegis.advisor import Advice
+from aegis.advisor.figures import Front
 from aegis.masks import Mask
 from aegis.policy import Policy, Role, dump_policy
 from aegis.present import value_shown
-from aegis.safe.protect import ProtectedSummary, front_protected, narrowed, rank_protected
+from aegis.safe.protect import ProtectedSummary, narrowed, rank_protected
 from aegis.safe.protect import search_protected as search
 from aegis.service.catalog import Action, data_sets
 from aegis.service.catalog.access import may
@@ -25,7 +26,7 @@ from aegis.service.catalog.summaries import as_declared, costs_in, read, written
 from aegis.service.identity import Call, CallOf, FormCallOf
 from aegis.service.known_columns import proposed_masks
 from aegis.service.pages import controls
-from aegis.service.pages.local import FormOf, Yaml
+from aegis.service.pages.local import FRONT, FormOf, Yaml, front_card
 from aegis.service.pages.render import fragment, page, see
 from aegis.service.routes import Routes
 from aegis.service.workbench import edited
@@ -196,14 +197,8 @@ def front(identifier: str, call: CallOf, form: FormOf) -> Response:
     """Draw a chart of utility against privacy for the current candidate masks."""
     stood, policy, _ = _taken(call, identifier, form)
     known = narrowed(stood.summary, {a.name: a.masks for a in policy.attributes.values()})
-    quasi = [a.name for a in policy.attributes.values() if a.role is Role.QUASI_IDENTIFIER]
-    points = front_protected(known, quasi)
-    drawn = [
-        (f"{p.alike:,.0f}" if p.alike >= 10 else f"{p.alike:.1f}", p.utility_kept)
-        for p in points
-        if p.utility_kept is not None
-    ]
-    return fragment("protected_front.html", points=points, drawn=drawn)
+    advice = search(known, policy=policy, top=1, time_limit=SECONDS, front=FRONT)
+    return front_card(cast(Front, advice.front))
 
 
 @routes.post("/data-sets/{identifier}/workbench/policy", Action.STUDY)

@@ -10,6 +10,7 @@ from starlette.datastructures import FormData
 from starlette.responses import FileResponse, Response
 
 from aegis.advisor import Advice
+from aegis.advisor.figures import Front
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.present import Finding
 from aegis.service.catalog import Action
@@ -30,6 +31,8 @@ from aegis.sources.office_files import WORKBOOKS
 routes = Routes(include_in_schema=False)
 SECONDS = 10.0
 """Largest number of seconds for a chart of privacy against utility."""
+FRONT = "k=2,3,5,10,20,50"
+"""The values of k in a chart of privacy against utility."""
 AT_ONCE = 0.5
 """Number of seconds after which a page shows the progress of opening a table."""
 EFFORTS = (1.5, 4.0, None)
@@ -208,14 +211,7 @@ def front(identifier: str, call: CallOf, benches: BenchesOf, form: FormOf) -> Re
     k.
     """
     bench, _ = _taken(identifier, call, benches, form)
-    drawn = bench.front("k=2,3,5,10,20,50", SECONDS)
-    named = [(f"{point.value:g}", point.utility_kept) for point in drawn.shown]
-    return fragment(
-        "front.html",
-        parameter=drawn.parameter,
-        points=[(name, value) for name, value in named if value is not None],
-        left_out=drawn.left_out,
-    )
+    return front_card(bench.front(FRONT, SECONDS))
 
 
 @routes.post("/bench/{identifier}/release", Action.STUDY)
@@ -267,3 +263,10 @@ def _problem(advice: Advice) -> NoAdmissibleConfiguration | None:
     except NoAdmissibleConfiguration as error:
         return error
     return None
+
+
+def front_card(front: Front) -> Response:
+    """Return the part of a page that draws a chart of utility against privacy."""
+    named = [(f"{point.value:g}", point.utility_kept) for point in front.shown]
+    points = [(name, value) for name, value in named if value is not None]
+    return fragment("front.html", front=front, points=points)
