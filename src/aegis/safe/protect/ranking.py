@@ -523,8 +523,8 @@ class _Search:
         )
 
     def front(self, span: FrontRange, rule: PrivacyRule, recommended: Sequence[Choice]) -> Front:
-        """Return the best configuration for each value of a parameter of the rule, among those that
-        meet the rule with this value by estimate.
+        """Return the best configuration for each value of a parameter of the rule. By estimate, it
+        meets the rule with this value.
 
         Parameters
         ----------
