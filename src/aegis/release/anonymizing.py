@@ -23,7 +23,7 @@ from aegis.errors import InternalError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import SILENT, Progress
 from aegis.masking import ORDERED_ROWS
 from aegis.masks import parse_mask
-from aegis.options import asked, checks_types
+from aegis.options import checks_types, request_with
 from aegis.policy import Policy, as_policy
 from aegis.release.auditing import Audit, audit
 from aegis.release.released import SEEDED, Released, refuse_other_classes, refuse_unplanned
@@ -164,7 +164,7 @@ def anonymize(
     >>> aegis.anonymize("data/adult.parquet", policy, "mondrian").audit.report.k >= 5
     True
     """
-    given, policy = asked(AnonymizeRequest, request, options), as_policy(policy)
+    given, policy = request_with(AnonymizeRequest, request, options), as_policy(policy)
     policy.refuse_several("A record-level release")
     recipe = _recipe(method, given)
     source = open_table(table, reading=policy.reading)

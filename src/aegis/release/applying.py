@@ -26,7 +26,7 @@ from aegis.masking import (
 from aegis.masking.masked import WithOriginals
 from aegis.masking.masked_codes import masked_batches
 from aegis.masking.noised import DrawnTable
-from aegis.options import asked, checks_types
+from aegis.options import checks_types, request_with
 from aegis.policy import (
     Configuration,
     OwnerRule,
@@ -201,7 +201,7 @@ def apply(
     >>> release.audit.passed, release.released_rows + release.suppressed_rows
     (True, 32561)
     """
-    given = asked(ApplyRequest, request, options)
+    given = request_with(ApplyRequest, request, options)
     chosen, measure, owner = configuration_to_apply(configuration)
     given = replace(given, made_under=given.made_under or owner)
     if given.output is not None:

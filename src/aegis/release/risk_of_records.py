@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import DataError, PolicyError, member
 from aegis.files import SILENT, Progress
-from aegis.options import asked, checks_types
+from aegis.options import checks_types, request_with
 from aegis.policy import as_policy
 from aegis.privacy.individual import (
     eigenvalue_distance,
@@ -224,7 +224,7 @@ def record_risk(
     0.000162
     """
     source = open_table(table)
-    given = _completed(asked(RiskRequest, request, options), source)
+    given = _completed(request_with(RiskRequest, request, options), source)
     names = tuple(dict.fromkeys(given.quasi_identifiers))
     _check(names, given)
     source.engine.require_here(
