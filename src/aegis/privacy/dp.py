@@ -106,7 +106,7 @@ class PrivacyAccount:
         return bool(self.losses) and not self.exact
 
     @property
-    def stated(self) -> str:
+    def in_words(self) -> str:
         """The total epsilon, and what is not covered, in words."""
         exact = "" if self.covers_release else f"; not covered: {', '.join(self.exact)}"
         return f"epsilon {self.epsilon:g}{exact}"
@@ -134,10 +134,10 @@ class PrivacyAccount:
         }
 
 
-def _check(loss: PrivacyLoss, name: str, given: float, fine: bool, allowed: str) -> None:
-    if not fine:
+def _check(loss: PrivacyLoss, name: str, value: float, is_allowed: bool, allowed: str) -> None:
+    if not is_allowed:
         raise PolicyError(
-            f"{name} of the noise on {loss.attribute!r} is {given!r}.", hint=f"Give {allowed}."
+            f"{name} of the noise on {loss.attribute!r} is {value!r}.", hint=f"Give {allowed}."
         )
 
 

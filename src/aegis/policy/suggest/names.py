@@ -73,7 +73,7 @@ class Concept:
         nearly all values must differ.
     codes
         Whether whole numbers in such a column are codes without an order.
-    whole
+    whole_name
         Whether a phrase must be the whole name. For example, `first` refers to a person's name, but
         `first contact` does not.
     trait
@@ -91,7 +91,7 @@ class Concept:
     phrases: tuple[str, ...]
     weak: bool = False
     codes: bool = False
-    whole: bool = False
+    whole_name: bool = False
     trait: bool = False
     kinds: frozenset[Kind] = frozenset()
     parts: tuple[str, ...] = ()
@@ -267,12 +267,12 @@ def _matches(words: Words) -> Iterator[tuple[Phrase, Concept]]:
     """Yield every phrase of a column's name together with a concept to which it may refer."""
     by_phrase = _concepts_by_phrase()
     for phrase in words.phrases():
-        whole = phrase.ends and phrase.start == 0
-        known = by_phrase.get(phrase.text)
-        if known is None and len(phrase.words) == 1:
-            known = by_phrase.get(_corrected(phrase.text)) or _by_part(phrase.text)
-        for concept in known or ():
-            if (phrase.ends or not concept.weak) and (whole or not concept.whole):
+        is_whole_name = phrase.ends and phrase.start == 0
+        concepts = by_phrase.get(phrase.text)
+        if concepts is None and len(phrase.words) == 1:
+            concepts = by_phrase.get(_corrected(phrase.text)) or _by_part(phrase.text)
+        for concept in concepts or ():
+            if (phrase.ends or not concept.weak) and (is_whole_name or not concept.whole_name):
                 yield phrase, concept
         if _numbers_somebody(phrase.words):
             yield phrase, _concept(NUMBER)
@@ -562,12 +562,14 @@ def _single_shares(
     """Return the share of a key's repeated values that have a single trait, by the names of key and
     trait; without pairs of which so few values repeat that all could have a single trait by chance.
     """
-    asked = {
+    compared = {
         key: [trait for trait in traits if trait.name != key and trait.distinct * FINER <= distinct]
         for key, distinct in keys.items()
     }
     counts = [
-        _counts(table, key, trait) for key, listed in asked.items() for trait in _compared(listed)
+        _counts(table, key, trait)
+        for key, listed in compared.items()
+        for trait in _compared(listed)
     ]
     if not counts:
         return {}
@@ -601,12 +603,12 @@ def _counts(table: ir.Table, key: str, trait: Trait) -> ir.Table:
     """Return a query for two numbers: how many values of the column `key` occur in several rows in
     which the trait is known, and how many of them have the same trait in all these rows.
     """
-    known = table.filter(table[key].notnull() & table[trait.name].notnull())
-    column = known[trait.name]
+    complete = table.filter(table[key].notnull() & table[trait.name].notnull())
+    column = complete[trait.name]
     if column.type().is_boolean():  # some engines have no least flag
         column = column.ifelse(1, 0)
-    groups = known.group_by(value=known[key]).aggregate(
-        rows=known.count(), low=column.min(), high=column.max()
+    groups = complete.group_by(value=complete[key]).aggregate(
+        rows=complete.count(), low=column.min(), high=column.max()
     )
     again = groups.filter(groups["rows"] > 1)
     same = (again["low"] == again["high"]).ifelse(1, 0)
@@ -642,26 +644,28 @@ def find_once_each(
         The engine failed.
     """
     pairs = source.rows * (source.rows - 1) / 2
-    asked = [
+    key_times = [
         (key, time)
         for key, p in keys.items()
         for time, q in times.items()
         if key != time and pairs * p * q >= -math.log(BY_CHANCE)
     ]
-    if not asked:
+    if not key_times:
         return {}
-    counts = [_count(table, key, time) for key, time in asked]
+    counts = [_count(table, key, time) for key, time in key_times]
     rows = source.collect(stacked(counts)).to_pylist()
     once = {(r["key"], r["time"]) for r in rows if r["cells"] and r["cells"] >= ONCE * r["rows"]}
-    return {key: time for key, time in reversed(asked) if (key, time) in once}
+    return {key: time for key, time in reversed(key_times) if (key, time) in once}
 
 
 def _count(table: ir.Table, key: str, time: str) -> ir.Table:
     """Return a query for two numbers: how many rows have a key and a time (are null in neither
     column), and how many different pairs of key and time they have.
     """
-    known = table.filter(table[key].notnull() & table[time].notnull())
-    cells = known.group_by(key_value=known[key], time_value=known[time]).aggregate(n=known.count())
+    complete = table.filter(table[key].notnull() & table[time].notnull())
+    cells = complete.group_by(key_value=complete[key], time_value=complete[time]).aggregate(
+        n=complete.count()
+    )
     return cells.aggregate(rows=cells["n"].sum(), cells=cells.count()).mutate(
         key=ibis.literal(key), time=ibis.literal(time)
     )
