@@ -498,10 +498,7 @@ class Policy:
         for column in () if self.label else self.label.columns:
             masks.setdefault(column, None)
         if self.label:
-            label_mask = self.label_mask
-            if label_mask is not None and fitted is not None:
-                label_mask = fitted
-            masks.setdefault(self.label.column, label_mask)
+            masks.setdefault(self.label.column, self.label_mask and (fitted or self.label_mask))
         return masks
 
     def _check_person(self) -> None:

@@ -582,7 +582,7 @@ def odd_values(source: Source, masks: Mapping[str, Mask]) -> dict[str, list[str]
             again[name] = values
     groupings = evaluate_columns([((masks[name],), values) for name, values in again.items()])
     for (name, values), [grouping] in zip(again.items(), groupings, strict=True):
-        masked = grouping.shown.take(pa.array(grouping.codes)).to_pylist()
+        masked = grouping.masked_values.take(pa.array(grouping.codes)).to_pylist()
         pairs = zip(values.to_pylist(), masked, strict=True)
         odd_of[name] = [str(value) for value, own in pairs if value != own]
     return {name: None if odd is None else sorted(odd)[:5] for name, odd in odd_of.items()}
