@@ -117,7 +117,6 @@ PUBLIC_NAMES = {
 
 STILL_HOLLOW = {
     "advisor",
-    "anonymizers",
     "arx",
     "cli",
     "masking",

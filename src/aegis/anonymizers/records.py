@@ -335,7 +335,7 @@ class RecordTable:
     persons
         The person of each of N rows, shape (N,), numbered from 0; None if the policy does not count
         persons.
-    shown
+    masks
         Mask of each masked quasi-identifier, as text.
     """
 
@@ -346,7 +346,7 @@ class RecordTable:
     notes: tuple[str, ...] = ()
     carried: Mapping[str, str] = field(default_factory=dict)
     persons: Ints | None = None
-    shown: Mapping[str, str] = field(default_factory=dict)
+    masks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def quasi(self) -> tuple[str, ...]:
