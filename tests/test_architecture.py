@@ -124,7 +124,6 @@ STILL_HOLLOW = {
     "papers",
     "present",
     "records",
-    "release",
     "report",
     "safe",
     "service",
