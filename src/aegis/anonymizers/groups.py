@@ -298,9 +298,7 @@ def centroid_loss(
     inside = groups if not groups.suppressed else RecordGroups(groups.of[groups.order])
     return relative_deviation(
         released,
-        lambda attribute, _, scaled: distances_to_centroid(
-            attribute, inside, scaled=scaled, rounded=rounded
-        ),
+        lambda a, _, scaled: distances_to_centroid(a, inside, scaled=scaled, rounded=rounded),
         scaled=scaled,
     )
 

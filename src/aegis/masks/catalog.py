@@ -155,16 +155,14 @@ def _parse(spec: object, hierarchy: Hierarchy | None) -> Mask:
             hint="Write a name, as in `suppress`, or {name: {parameter: value}}, as in "
             "{bucketize: {width: 10}}.",
         )
-    [(name, parameters)] = spec.items()
+    [(name, entry)] = spec.items()
     mask = MASKS.get(str(name)).mask
     if issubclass(mask, Compose):
-        return _composed(mask, parameters, hierarchy)
+        return _composed(mask, entry, hierarchy)
     if issubclass(mask, Level):
-        values = _checked(
-            mask, parameters if isinstance(parameters, Mapping) else {"level": parameters}
-        )
+        values = _checked(mask, entry if isinstance(entry, Mapping) else {"level": entry})
         return mask(**values, hierarchy=hierarchy)
-    return mask(**_checked(mask, {} if parameters is None else parameters))
+    return mask(**_checked(mask, {} if entry is None else entry))
 
 
 def _checked(mask: type[Mask], parameters: object) -> dict[str, Any]:

@@ -639,11 +639,9 @@ class EraseDigits(Mask):
             integer, inside = arithmetic.floor_decimal(column.abs())
             truncated = _towards_zero(integer, unit)
             erased = ibis.ifelse(column < 0, -truncated, truncated)
-            return (
-                erased
-                if inside is None
-                else ibis.ifelse(inside, erased.cast(column.type()), column)
-            )
+            if inside is None:
+                return erased
+            return ibis.ifelse(inside, erased.cast(column.type()), column)
         value = column.cast("float64")
         most = float(arithmetic.EXACT) * unit
         inside = (value > -most) & (value < most)

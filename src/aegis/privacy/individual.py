@@ -62,9 +62,7 @@ def key_counts(codes: Ints, weights: Floats, missing: Flags | None = None) -> tu
             own_keys, other_keys = keys[: len(of_mine)], keys[len(of_mine) :]
             groups = int(keys.max(initial=0)) + 1
             counts[of_mine] += np.bincount(other_keys, minlength=groups)[own_keys]
-            sums[of_mine] += np.bincount(other_keys, weights=weights[of_other], minlength=groups)[
-                own_keys
-            ]
+            sums[of_mine] += np.bincount(other_keys, weights[of_other], groups)[own_keys]
     return counts, sums
 
 

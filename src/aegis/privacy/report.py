@@ -419,15 +419,13 @@ def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ..
     unit
         The counted unit, such as "rows".
     """
-    attributes = {
-        name: f"{name} ({rows:,} {unit})" for name, rows in homogeneous_rows.items() if rows
-    }
-    if not attributes:
+    texts = {name: f"{name} ({rows:,} {unit})" for name, rows in homogeneous_rows.items() if rows}
+    if not texts:
         return ()
-    remedies = ", ".join(f"{{attribute: {name}, l: 2}}" for name in attributes)
-    remedy = remedies if len(attributes) == 1 else f"[{remedies}]"
+    remedies = ", ".join(f"{{attribute: {name}, l: 2}}" for name in texts)
+    remedy = remedies if len(texts) == 1 else f"[{remedies}]"
     return (
-        f"Some classes have a single value of {joined(attributes.values())}: somebody who knows that a person is in such "
+        f"Some classes have a single value of {joined(texts.values())}: somebody who knows that a person is in such "
         f"a class knows the value. To prevent it, uncomment or write `l_diversity: {remedy}` under `privacy` in the "
         "policy",
     )
@@ -509,18 +507,16 @@ def _notes(table: ClassTable) -> tuple[str, ...]:
     if not table.sensitive:
         notes.append("No sensitive attribute is given, so only identity disclosure is measured.")
     for name, counts in table.sensitive.items():
-        null_rows = sum(
+        nulls = sum(
             int(total)
             for label, total in zip(counts.labels, counts.totals, strict=True)
             if label == NULL
         )
-        if null_rows:
+        if nulls:
             then = "a class of nulls and one known value has two distinct values."
             counts_as = f"Null counts as a value of {name}"
             notes.append(
-                Quoting(
-                    f"{counts_as} ({counted(null_rows, 'row')}): {then}", f"{counts_as}: {then}"
-                )
+                Quoting(f"{counts_as} ({counted(nulls, 'row')}): {then}", f"{counts_as}: {then}")
             )
     return tuple(notes)
 

@@ -302,10 +302,8 @@ class PrivacyRule:
     @cached_property
     def minimum_size(self) -> int:
         """The smallest class size that the criteria on class sizes allow, at least 1."""
-        least_sizes = ((criterion.model.least_size, criterion) for criterion in self.criteria)
-        return max(
-            [1, *(least(criterion) for least, criterion in least_sizes if least is not None)]
-        )
+        sizes = ((criterion.model.least_size, criterion) for criterion in self.criteria)
+        return max([1, *(least(criterion) for least, criterion in sizes if least is not None)])
 
     @cached_property
     def implied_size(self) -> int:

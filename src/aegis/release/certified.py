@@ -749,9 +749,7 @@ class _Check:
             of_input.remove("utility.lost_classes")
         if not is_number(reference):
             self._differs("utility.reference", reference, "a number")
-        elif (
-            all_rows or chosen.constant is None
-        ):  # else the classes of the input say where it begins
+        elif all_rows or chosen.constant is None:  # else the input's classes say where it begins
             percent, rows = certified.get("kept"), scorer.label_rows
             share = share_like(percent, value, reference, chosen, rows, self.source.rows)
             self._differs("utility.kept", percent, share)

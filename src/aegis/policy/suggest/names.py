@@ -562,14 +562,12 @@ def _single_shares(
     """Return the share of a key's repeated values that have a single trait, by the names of key and
     trait; without pairs of which so few values repeat that all could have a single trait by chance.
     """
-    compared = {
+    tried = {
         key: [trait for trait in traits if trait.name != key and trait.distinct * FINER <= distinct]
         for key, distinct in keys.items()
     }
     counts = [
-        _counts(table, key, trait)
-        for key, listed in compared.items()
-        for trait in _compared(listed)
+        _counts(table, key, trait) for key, listed in tried.items() for trait in _compared(listed)
     ]
     if not counts:
         return {}
@@ -603,12 +601,12 @@ def _counts(table: ir.Table, key: str, trait: Trait) -> ir.Table:
     """Return a query for two numbers: how many values of the column `key` occur in several rows in
     which the trait is known, and how many of them have the same trait in all these rows.
     """
-    complete = table.filter(table[key].notnull() & table[trait.name].notnull())
-    column = complete[trait.name]
+    both = table.filter(table[key].notnull() & table[trait.name].notnull())
+    column = both[trait.name]
     if column.type().is_boolean():  # some engines have no least flag
         column = column.ifelse(1, 0)
-    groups = complete.group_by(value=complete[key]).aggregate(
-        rows=complete.count(), low=column.min(), high=column.max()
+    groups = both.group_by(value=both[key]).aggregate(
+        rows=both.count(), low=column.min(), high=column.max()
     )
     again = groups.filter(groups["rows"] > 1)
     same = (again["low"] == again["high"]).ifelse(1, 0)
@@ -662,10 +660,8 @@ def _count(table: ir.Table, key: str, time: str) -> ir.Table:
     """Return a query for two numbers: how many rows have a key and a time (are null in neither
     column), and how many different pairs of key and time they have.
     """
-    complete = table.filter(table[key].notnull() & table[time].notnull())
-    cells = complete.group_by(key_value=complete[key], time_value=complete[time]).aggregate(
-        n=complete.count()
-    )
+    both = table.filter(table[key].notnull() & table[time].notnull())
+    cells = both.group_by(key_value=both[key], time_value=both[time]).aggregate(n=both.count())
     return cells.aggregate(rows=cells["n"].sum(), cells=cells.count()).mutate(
         key=ibis.literal(key), time=ibis.literal(time)
     )

@@ -316,18 +316,15 @@ def _attribute(profile: ColumnProfile, role: Role) -> Attribute:
 
 
 def _profile(facts: ColumnFacts, role: Role, reason: str, warning: str = "") -> ColumnProfile:
-    proposal = propose_masks(facts, role)
-    why = proposal.reason
-    return ColumnProfile(facts, role, reason, proposal.masks, why, proposal.unused, warning)
+    choice = propose_masks(facts, role)
+    return ColumnProfile(facts, role, reason, choice.masks, choice.reason, choice.unused, warning)
 
 
 def _propose(facts: ColumnFacts) -> ColumnProfile:
     role, reason = propose_role(facts)
     if role is Role.FEATURE and is_likely_weight(facts):
-        reason = (
-            "may be the weight of a row, which can single it out: not released unless you say so"
-        )
-        return ColumnProfile(facts, Role.IGNORE, reason)
+        why = "may be the weight of a row, which can single it out: not released unless you say so"
+        return ColumnProfile(facts, Role.IGNORE, why)
     return _profile(facts, role, reason, warn_of(facts, role))
 
 

@@ -547,10 +547,8 @@ def _reason_by_names(facts: ColumnFacts, concept: Concept | None) -> str | None:
     if concept is not None or facts.distinct < FEWEST_FOR_UNIQUE or names_thing(facts.spoken):
         return None
     named = names_people(facts.spoken) and facts.shape("person") > MOSTLY_CODES
-    if (
-        facts.shape("given") < (GIVEN_IF_NAMED if named else GIVEN_NAMES)
-        or facts.shape("prose") > 0.5
-    ):
+    least = GIVEN_IF_NAMED if named else GIVEN_NAMES
+    if facts.shape("given") < least or facts.shape("prose") > 0.5:
         return None
     return f"{percent(100 * facts.shape('given'), 0)} of the values hold a common given name"
 

@@ -255,15 +255,13 @@ def _header(
     count = len(profiles)
     path = PurePath(origin)
     name = show(path.name or origin)
-    quoted_table = (
-        shlex.quote(show(name if path.is_absolute() else origin, most=200)) if file else "TABLE"
-    )
+    table = shlex.quote(show(name if path.is_absolute() else origin, most=200)) if file else "TABLE"
     yield f"# A first policy for {name} ({rows:,} rows, {count:,} columns), proposed by `aegis init`."
     yield "#"
     yield "# It is a guess from names and values. Read every entry: correct the roles, delete masks that make"
     yield "# no sense, add others (`aegis masks` lists all), then run"
     yield "#"
-    yield f"#   aegis advise {quoted_table} --policy {shlex.quote(show(target, most=200))}"
+    yield f"#   aegis advise {table} --policy {shlex.quote(show(target, most=200))}"
     yield "#"
     yield "# Roles: identifier        names a person; dropped, or released as a keyed token"
     yield "#        quasi-identifier  known to others, identifying in combination; forms the classes of the rule"

@@ -473,9 +473,7 @@ def _unseen(table: ir.Table, masks: Mapping[str, Mask | None]) -> ir.Value:
     """
     conditions = [m.known(table[n]) for n, m in masks.items() if m is not None]
     cases: list[tuple[Any, Any]] = [
-        ((~condition).fill_null(False), ibis.literal(1))
-        for condition in conditions
-        if condition is not None
+        ((~holds).fill_null(False), ibis.literal(1)) for holds in conditions if holds is not None
     ]
     return ibis.cases(*cases, else_=ibis.literal(0))
 
