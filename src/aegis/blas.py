@@ -1,11 +1,8 @@
-"""Limit the threads and the memory of this process.
-
-Run linear algebra on one thread.
+"""Run linear algebra on one thread, and check the limits that the operating system sets on the
+memory of this process.
 
 Aegis factorises many small matrices one after the other. For these, several BLAS threads are slower
 than one thread, and on a busy machine several times slower.
-
-Check the limits that the operating system sets on the memory of this process.
 """
 
 from __future__ import annotations

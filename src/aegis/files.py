@@ -1,22 +1,17 @@
 """Handle files and folders of this process, its progress, and its interruptions.
 
-Write files completely or not at all: a file first has a temporary name and is then renamed.
+A file is written completely or not at all: it first has a temporary name and is then renamed. The
+names of folders for temporary files contain the process, so that leftovers can be removed.
 
-Make folders for temporary files. Their names contain the process, so that leftovers can be
-removed.
+Ctrl-C and SIGTERM take effect, even if a library swallows them. Python raises `KeyboardInterrupt`
+wherever the program happens to be. Within DuckDB, it becomes a `RuntimeError` ("Query
+interrupted"). While DuckDB imports an optional Python module, it can also get lost. So Aegis also
+notes each signal, and raises `KeyboardInterrupt` at the next boundary: at the end of a query or a
+step, or before an output gets its final name.
 
-Make sure that Ctrl-C and SIGTERM take effect, even if a library swallows them.
-
-Python raises `KeyboardInterrupt` wherever the program happens to be. Within DuckDB, it becomes a
-`RuntimeError` ("Query interrupted"). While DuckDB imports an optional Python module, it can also
-get lost. So Aegis also notes each signal, and raises `KeyboardInterrupt` at the next boundary: at
-the end of a query or a step, or before an output gets its final name.
-
-Define the progress of long work: the work reports its steps to an object of the caller, which
-shows them.
-
-Library functions accept `progress: Progress = SILENT`. The command line passes an object that draws
-on standard error; a notebook or a service may pass another one.
+Long work reports its steps to an object of the caller, which shows them. Library functions accept
+`progress: Progress = SILENT`. The command line passes an object that draws on standard error; a
+notebook or a service may pass another one.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""The encoded table that every record-level method works on.
+"""The encoded table that every record-level method works on, and the table that it encodes.
 
 Each quasi-identifier, of any kind, is a column of integer codes into its sorted domain. Numbers are
 in ascending order, ordinal values in their given order, and categories in the order of their
 hierarchy or, without a hierarchy, of their text. So ranges, medians and cuts all work on codes. A
 missing value has the last code.
-
-A table in memory with its encoded records, the input of the record-level methods.
 """
 
 from __future__ import annotations

@@ -1,23 +1,18 @@
-"""The interface of masks: each is one frozen object that builds one Ibis expression. Parameters of
-masks are checked here, and masks that add noise have their base here.
+"""The interface of masks, the two masks that show everything or nothing, and checks of parameters.
+A mask is one frozen object that builds one Ibis expression.
 
 All other properties of a mask follow from this expression. Evaluated on the distinct values of a
 column, it shows which values the mask treats in the same way. Compiled by Ibis, it is the mask's
 SQL. Computed by the engine, it masks a table. So groups, SQL and masked table cannot disagree.
 
-Check mask parameters when a mask is constructed.
+When a mask is constructed, each check returns a parameter in its normal form. Otherwise it raises
+`PolicyError`, which names the mask, the parameter, the given value and the allowed values.
 
-Each check returns the parameter in its normal form. Otherwise it raises `PolicyError`, which names
-the mask, the parameter, the given value and the allowed values.
-
-Define the two extreme masks: show everything, show nothing.
-
-The interface of noise masks: equal values may be masked differently, with known probabilities.
-
-A noise mask has no expression that an engine could run. Instead it states its *channel*: for each
-distinct value of a column, the distribution of the masked value over a finite list of *reports*
-(algorithms.md, "Masking functions"). Aegis computes expected joint counts, scores and
-reconstructions from the channel without any draw. `draw` masks rows with the same distribution.
+A noise mask may mask equal values differently, so it has no expression that an engine could run.
+Instead it states its *channel*: for each distinct value of a column, the distribution of the masked
+value over a finite list of *reports* (algorithms.md, "Masking functions"). Aegis computes expected
+joint counts, scores and reconstructions from the channel without any draw. `draw` masks rows with
+the same distribution.
 
 Numbers are shown on a grid: the noisy number moves to the nearest grid point, and numbers beyond
 the ends move to the ends. Both steps are part of the channel. Null and NaN do not change, so that

@@ -1,15 +1,13 @@
 """Define masks that merge categories, by a mapping or by frequency.
 
-Map each listed value to a target in one expression, converting between types and text.
-
-Hierarchies, groups and frequent values all use this mapping. Times on DuckDB 1.5, one thread, 5
-million rows of text: a simple CASE takes 0.17 s for 15 values, 0.5 s for 100 and 2.8 s for 1,000.
-`IN` lists, one per target, take 0.6 s for 10 targets of 10 values and 6.6 s for 100 targets of 10
-values. The engine runs a list of more than five values as a join, which changes the order of the
-rows; a mask must never do that. From 1,000 values, MAP literals and list positions take about half
-the time of the simple CASE, but every engine writes them differently in SQL. So text is mapped by a
-simple CASE. Integers are mapped by bisection over runs of neighbouring values; the depth of the
-expression is log2 of the number of runs.
+Hierarchies, groups and frequent values all map listed values to targets in one expression. Times on
+DuckDB 1.5, one thread, 5 million rows of text: a simple CASE takes 0.17 s for 15 values, 0.5 s for
+100 and 2.8 s for 1,000. `IN` lists, one per target, take 0.6 s for 10 targets of 10 values and 6.6
+s for 100 targets of 10 values. The engine runs a list of more than five values as a join, which
+changes the order of the rows; a mask must never do that. From 1,000 values, MAP literals and list
+positions take about half the time of the simple CASE, but every engine writes them differently in
+SQL. So text is mapped by a simple CASE. Integers are mapped by bisection over runs of neighbouring
+values; the depth of the expression is log2 of the number of runs.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Define generalisation hierarchies, which group values on successive levels, and the mask that
 shows a level.
 
-Apply masks with many values by joining a small table, if an expression would be too long.
-
-For a `Level` of a hierarchy with 100,000 values, an engine needs minutes and gigabytes to evaluate
-a CASE with 100,000 branches. A join of the column with a table that has a row per value gives the
-same result. Values that are not in a table of an engine are looked up in this process.
+Masks with many values join a small table instead of building a long expression. For a `Level` of a
+hierarchy with 100,000 values, an engine needs minutes and gigabytes to evaluate a CASE with 100,000
+branches. A join of the column with a table that has a row per value gives the same result. Values
+that are not in a table of an engine are looked up in this process.
 """
 
 from __future__ import annotations

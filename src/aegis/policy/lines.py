@@ -1,5 +1,5 @@
 """Read YAML with line numbers, so that errors in a policy can name the line, and define the entries
-of a policy file.
+of a policy file, which are checked before names are looked up.
 
 Aegis reads scalars as in YAML 1.2 (https://yaml.org/spec/1.2.2/#103-core-schema), but without its
 octal and hexadecimal numbers. So `yes`, `no`, `on` and `off` are texts. 2024-01-31, 12:30 and
@@ -9,8 +9,6 @@ column may be called 2024, on or null.
 A file may come from an untrusted source, so its length, depth and number of nodes are limited. The
 content of an alias counts once for each use, although it is in memory only once. Otherwise, a few
 aliases of aliases could represent billions of nodes.
-
-Define the schema of a policy file, which is checked before names are looked up.
 """
 
 from __future__ import annotations

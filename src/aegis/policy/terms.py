@@ -1,9 +1,8 @@
-"""Keep what the owner of a summary decided: the policy, its rule, and whether the rule is locked.
+"""Keep the policy and the rule of a summary's owner, and whether the rule is locked; and decide
+whether a rule can be checked on several releases of one table together.
 
 People who compute advice from the summary, or apply the advice, may declare another rule. Aegis
 then reports the difference. If the owner has locked the rule, Aegis refuses a weaker rule.
-
-Decide whether a rule can be checked on several releases of one table together.
 """
 
 from __future__ import annotations

@@ -5,13 +5,11 @@ needs only the size of each class, and how often each value of a sensitive attri
 class. The rows themselves are not needed. Null counts as a value, both of a quasi-identifier and of
 a sensitive attribute: the code that builds the table gives null a separate code.
 
-Count the distinct persons of each class instead of its rows, because a person may have several
-rows.
-
-A person is in a class if at least one row of the person is in the class. So a person whose rows
-differ in the quasi-identifiers is in several classes. The numbers of persons of several classes
-cannot be added, because a person would count several times: use `Persons.within` to count the
-persons of several classes.
+If a person may have several rows, the distinct persons of each class are counted instead of its
+rows. A person is in a class if at least one row of the person is in the class. So a person whose
+rows differ in the quasi-identifiers is in several classes. The numbers of persons of several
+classes cannot be added, because a person would count several times: use `Persons.within` to count
+the persons of several classes.
 """
 
 from __future__ import annotations

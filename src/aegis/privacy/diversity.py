@@ -2,11 +2,9 @@
 those of the whole table.
 
 All functions are pure functions of a `SensitiveCounts` and return one figure per class,
-shape (n_classes,). The figure of a class does not depend on any other class.
-
-All functions are pure functions of a `SensitiveCounts` and return one figure per class,
-shape (n_classes,). q_v and p_v are the shares of the value v in the class and in the whole table.
-Values that no row of the table has are ignored.
+shape (n_classes,). The diversity of a class does not depend on any other class. For distances, q_v
+and p_v are the shares of the value v in the class and in the whole table. Values that no row of the
+table has are ignored.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""Account for differential privacy: add up the stated epsilons of noise masks.
+"""Account for differential privacy: add up the stated epsilons of noise masks, and compute the
+sampling rate and the smallest class of a release by sampling and generalisation.
 
 The guarantee covers only the attributes with noise. The account lists attributes that are released
 without noise; if there are any, `covers_release` is False.
 
-Compute the sampling rate and the smallest class for differential privacy by sampling and
-generalisation.
-
-(epsilon, delta)-differential privacy holds if each record is drawn independently, the
-generalisation does not depend on the data, and classes with fewer than k records are left out.
-References: Li, Qardaji, Su, On sampling, anonymization, and differential privacy (ASIACCS 2012),
-theorem 5; Bild, Kuhn, Prasser, SafePub (PoPETs 2018).
+Sampling and generalisation give (epsilon, delta)-differential privacy if each record is drawn
+independently, the generalisation does not depend on the data, and classes with fewer than k records
+are left out. References: Li, Qardaji, Su, On sampling, anonymization, and differential privacy
+(ASIACCS 2012), theorem 5; Bild, Kuhn, Prasser, SafePub (PoPETs 2018).
 """
 
 from __future__ import annotations

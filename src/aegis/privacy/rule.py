@@ -10,14 +10,12 @@ class fails. So an audit of the released rows finds the same figures. With `refe
 class is compared only once, with all rows before suppression. Then an audit of the released rows
 may find that they violate the limit.
 
-Decide whether one privacy rule requires at least as much as another rule, criterion by
-criterion.
-
-Rule B is *at least as strong* as rule A if A also allows every release that B allows. Aegis decides
-this from the rules, not by trying tables. Each criterion of A must follow from the criteria of B. B
-must allow no more suppression than A, and count the same unit, rows or persons. If the steps below
-do not show that a criterion follows, Aegis assumes that it does not. So if two rules cannot be
-compared, each is *weaker* than the other, which is the safe answer to "is this rule weak?".
+**Strength.** Rule B is *at least as strong* as rule A if A also allows every release that B allows.
+Aegis decides this from the rules, not by trying tables. Each criterion of A must follow from the
+criteria of B. B must allow no more suppression than A, and count the same unit, rows or persons. If
+the steps below do not show that a criterion follows, Aegis assumes that it does not. So if two
+rules cannot be compared, each is *weaker* than the other, which is the safe answer to "is this rule
+weak?".
 
 A criterion follows from
 

@@ -1,10 +1,6 @@
-"""Compare the fields of a certificate with the values that a released file allows.
-
-Define the possible values of certificate fields that the released file does not determine.
-
-Compare a certificate with a file field by field.
-
-Measure the utility for each of several labels again, and compare it with the certificate.
+"""Compare a certificate with a released file field by field. Fields that the file does not
+determine are compared with their possible values, and the utility of several labels with a new
+measurement.
 """
 
 from __future__ import annotations

@@ -1,19 +1,10 @@
 """Write all releases in the same steps: configuration, rows, checks, utility, certificate, final
-names.
+names. The checks compare a masked table with its masks, and measure the weight of its rows.
 
 Masks and record-level methods differ only in how they produce the rows of a release. Aegis writes
 the rows under a temporary name, reads them back and checks them against the rule. Then it measures
 the utility and makes the certificate. Only then do file and certificate get their final names. So
 nobody can mistake a file that failed a check for a release.
-
-Choose the target of a release: a file of this process, or a folder that the engine writes.
-
-Check whether a masked table fits the masks that it was made with: columns, types and values.
-
-Measure the total weight of the released rows, and how many people an attacker could find with
-them.
-
-Choose the configuration and the masks of a release.
 """
 
 from __future__ import annotations

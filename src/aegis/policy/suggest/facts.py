@@ -1,14 +1,8 @@
-"""Hold the facts about a column that a first policy needs: measured figures and conclusions from
-them.
+"""Hold the facts about a column that a first policy needs, measured figures and conclusions from
+them, and the proposal for the column. Ranges of numbers in texts, such as `[70-80)`, are sorted.
 
-Hold the facts about one column, and the proposal for it.
-
-Sort ranges of numbers that are written as texts, such as `[70-80)`, `18-24`, `<20` and `90+`.
-
-Define forms of text, such as e-mail addresses, as regular expressions for every engine.
-
-The expressions use no look-ahead, word boundaries or flags, because engines write these
-differently.
+Forms of text, such as e-mail addresses, are regular expressions for every engine. They use no
+look-ahead, word boundaries or flags, because engines write these differently.
 """
 
 from __future__ import annotations

@@ -6,14 +6,11 @@ words, and `dateofbirth` is recognised, too. A concept matches if one of its phr
 as whole words. The longest phrase decides, so `marital status` is not a `status`. The concepts and
 word lists are in the file `words.toml` in this folder.
 
-Detect keys of persons: columns that determine the sex, race or date of birth.
-
-In panels and repeated measurements, each person has many rows. Then neither a name such as `nr` nor
-the number of rows per value distinguishes the key of persons from other codes. But a person has one
-sex and one date of birth. So each value of a column that identifies persons occurs with only one
-sex and one date of birth.
-
-Load the word lists for column names: `words.toml` in this folder.
+Keys of persons are columns that determine the sex, race or date of birth. In panels and repeated
+measurements, each person has many rows. Then neither a name such as `nr` nor the number of rows per
+value distinguishes the key of persons from other codes. But a person has one sex and one date of
+birth. So each value of a column that identifies persons occurs with only one sex and one date of
+birth.
 """
 
 from __future__ import annotations

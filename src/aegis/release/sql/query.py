@@ -4,8 +4,6 @@ The query masks the columns, counts the classes by window functions, and leaves 
 classes that violate the rule. It returns no rows at all in two cases: if it would have to leave out
 more rows than the rule allows, and if a mask does not know a value that the policy says is an error
 (`unseen: error`). So every result meets the rule, as with `apply`.
-
-Write the steps of a release's query: counts, conditions on rows, limits on the whole table.
 """
 
 from __future__ import annotations
