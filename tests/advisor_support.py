@@ -179,7 +179,7 @@ def masked_column(table: pa.Table, name: str, mask: Mask) -> list[Any]:
         if len(_MASKED) >= 500:
             _MASKED.clear()
         [grouping] = evaluate([mask], table[name].combine_chunks())
-        shown = grouping.shown.to_pylist()
+        shown = grouping.masked_values.to_pylist()
         _MASKED[key] = (table, mask, [shown[code] for code in grouping.codes])
     return list(_MASKED[key][2])
 

@@ -96,8 +96,42 @@ def test_no_module_is_long(folder: str) -> None:
     assert long == {}, f"longer than {LONGEST} lines: move one thing of it into a module of its own"
 
 
-HOLLOW = {"found", "kept", "one"}
-"""Names that say nothing of what bears them."""
+_WORDS = """
+added apart areas aside asked beside charged coded corners doubts drawn found given gone held joints
+judging kept known lean left made meant nearby one own place reach remembered said seen shown sieve
+stated stood taken tally told uncovered wanted warm whole
+"""
+HOLLOW = frozenset(_WORDS.split())
+"""Names that hide the noun, whatever underscores stand before them; `left` may stand beside `right`."""
+
+PUBLIC_NAMES = {
+    ("masks/base.py", "known"),  # of `Mask`, which masks of other packages override
+    ("masks/base.py", "whole"),  # called by masks of other packages
+    ("masks/categories.py", "known"),
+    ("masks/grouping.py", "known"),
+    ("masks/hierarchy.py", "known"),
+    ("masks/noise/categories.py", "known"),
+    ("privacy/model.py", "whole"),  # of `ModelParameter`, which models of other packages give
+}
+"""Modules and their hollow names that users, plug-ins or JSON read: another name would break them."""
+
+STILL_HOLLOW = {
+    "advisor",
+    "arx",
+    "cli",
+    "masking",
+    "measures",
+    "papers",
+    "present",
+    "records",
+    "report",
+    "safe",
+    "service",
+    "sources",
+    "study",
+    "summary",
+}
+"""Rooms, and modules beside them, whose names are still being mended; this set only shrinks."""
 
 OWN_NAMES = {"Output": "shell", "Policy": "policy", "PrivacyRule": "rule"}
 """What a parameter of a type is called; a qualified name, as `new_policy`, may stand before it."""
@@ -105,40 +139,38 @@ OWN_NAMES = {"Output": "shell", "Policy": "policy", "PrivacyRule": "rule"}
 
 @dataclass(frozen=True)
 class Findings:
-    """What one reading of a package finds, by the place of each finding."""
+    """What one reading of a package finds, by module and line; hollow names by module."""
 
     classes: dict[str, list[str]]
-    hollow: list[str]
+    hollow: set[tuple[str, str]]
     unpacked: list[str]
     misnamed: list[str]
 
 
 def findings(sources: Mapping[str, str]) -> Findings:
     """Read each module once: its text is parsed and walked for all tests together."""
-    read = Findings(defaultdict(list), [], [], [])
+    read = Findings(defaultdict(list), set(), [], [])
     for path, text in sources.items():
         tree = ast.parse(text)
+        names: set[str] = set()
         for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 read.classes[node.name].append(path)
         for node in ast.walk(tree):
-            if isinstance(node, ast.arg | ast.Name):
-                _read_name(read, path, node)
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.add(node.id)
+            elif isinstance(node, ast.arg):
+                names.add(node.arg)
+                if node.annotation and not node.arg.endswith(_called(node.annotation)):
+                    read.misnamed.append(f"{path}:{node.lineno} {node.arg}")
             elif isinstance(node, ast.Starred) and isinstance(node.value, ast.Tuple | ast.List):
                 read.unpacked.append(f"{path}:{node.lineno}")
+        bare = {name: name.strip("_").lower() for name in names}
+        hollow = HOLLOW - {"left"} if "right" in bare.values() else HOLLOW
+        read.hollow.update((path, name) for name in names if bare[name] in hollow)
     return read
-
-
-def _read_name(read: Findings, path: str, node: ast.arg | ast.Name) -> None:
-    place = f"{path}:{node.lineno}"
-    if isinstance(node, ast.Name):
-        if isinstance(node.ctx, ast.Store) and node.id in HOLLOW:
-            read.hollow.append(place)
-        return
-    if node.arg in HOLLOW:
-        read.hollow.append(place)
-    if node.annotation is not None and not node.arg.endswith(_called(node.annotation)):
-        read.misnamed.append(f"{place} {node.arg}")
 
 
 def _called(annotation: ast.expr) -> str:
@@ -164,7 +196,13 @@ def test_one_word_names_one_class() -> None:
 
 
 def test_what_is_bound_is_named() -> None:
-    assert of_the_package().hollow == []
+    """Each hollow name of a mended room is public, and no exception outlives its name."""
+    hollow = {
+        (path, name)
+        for path, name in of_the_package().hollow
+        if Path(path).parts[0] not in STILL_HOLLOW
+    }
+    assert hollow == PUBLIC_NAMES
 
 
 def test_nothing_unpacks_what_it_lists() -> None:
@@ -178,10 +216,18 @@ def test_parameters_are_called_by_the_glossary() -> None:
 
 def test_findings_are_seen() -> None:
     text = "class A: ...\nkept = [*(1, 2)]\ndef f(one, text: Policy | None): ...\n"
-    seen = findings({"a.py": text, "b.py": "class A: ..."})
-    assert seen.classes == {"A": ["a.py", "b.py"]}
-    assert sorted(seen.hollow) == ["a.py:2", "a.py:3"]
-    assert (seen.unpacked, seen.misnamed) == (["a.py:2"], ["a.py:3 text"])
+    more = "class A:\n    stated: int\n    def _told(self): left = self.wanted\nclass _Whole: ...\n"
+    read = findings({"a.py": text, "b.py": more, "c.py": "left, right = rows_given"})
+    assert read.classes == {"A": ["a.py", "b.py"], "_Whole": ["b.py"]}
+    assert {name for path, name in read.hollow if path == "a.py"} == {"kept", "one"}
+    assert {name for path, name in read.hollow if path == "b.py"} == {
+        "stated",
+        "_told",
+        "left",
+        "_Whole",
+    }
+    assert not any(path == "c.py" for path, _ in read.hollow)
+    assert (read.unpacked, read.misnamed) == (["a.py:2"], ["a.py:3 text"])
 
 
 def test_decisions_are_numbered_and_listed() -> None:

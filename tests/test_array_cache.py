@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.arrays import Remembered, remembered
+from aegis.arrays import BoundedCache, cached_method
 
 steps = st.lists(
     st.tuples(st.sampled_from(["get", "put"]), st.integers(0, 5), st.integers(0, 4)), max_size=30
@@ -21,7 +21,7 @@ steps = st.lists(
 def test_the_least_recently_used_values_are_dropped(
     steps: list[tuple[str, int, int]], most: int
 ) -> None:
-    cache: Remembered[int, str] = Remembered(most, len)
+    cache: BoundedCache[int, str] = BoundedCache(most, len)
     kept: list[tuple[int, str]] = []
     for step, key, length in steps:
         value = "x" * length
@@ -58,7 +58,7 @@ class _Contested:
 )
 def test_threads_share_a_cache(get: Callable[[Any, Any], str]) -> None:
     """The workbench shows a page while it searches, with the same counts."""
-    cache: Remembered[Any, str] = Remembered(1)
+    cache: BoundedCache[Any, str] = BoundedCache(1)
     key = _Contested(Thread(target=lambda: cache.put("other", "value")))
     cache.put(key, "first")
     key.hashed = 0
@@ -71,13 +71,13 @@ def test_a_method_computes_once_for_the_same_object_and_arguments() -> None:
         def __init__(self) -> None:
             self.calls: list[object] = []
 
-        @remembered
+        @cached_method
         def double(self, number: int, *, more: int = 0) -> int:
             self.calls.append((number, more))
             return 2 * number + more
 
     class Other(Counter):
-        @remembered
+        @cached_method
         def double(self, number: int, *, more: int = 0) -> int:
             return super().double(number, more=more) + 1
 

@@ -13,7 +13,7 @@ import typer
 
 from aegis import requests
 from aegis.cli.parameters import takes_records
-from aegis.options import asked, documented, group, group_of, keyword, option, options_of
+from aegis.options import documented, group, group_of, keyword, option, options_of, request_with
 from aegis.safe import requests as safe_requests
 
 KEYWORDS: dict[type[Any], Any] = {
@@ -86,14 +86,14 @@ class BuildCommand:
 
 
 def test_keywords_change_a_request_and_its_groups() -> None:
-    wall = asked(Wall, Wall(height=3.0), {"paint": "blue", "builder": 7})
+    wall = request_with(Wall, Wall(height=3.0), {"paint": "blue", "builder": 7})
     assert (wall.height, wall.colours.paint, wall.builder) == (3.0, "blue", 7)
-    assert asked(Wall, None, {}) == Wall()
+    assert request_with(Wall, None, {}) == Wall()
     with pytest.raises(
         TypeError,
         match=r"no 'hight'\. Did you mean 'height'\? Allowed: height, paint, shades, builder",
     ):
-        asked(Wall, None, {"hight": 1})
+        request_with(Wall, None, {"hight": 1})
 
 
 def test_a_command_has_an_option_for_each_field() -> None:
@@ -120,10 +120,10 @@ def test_a_command_has_an_option_for_each_field() -> None:
 
 
 def test_the_types_of_a_request_are_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked(requests.SearchRequest, None, {"top": 1})
+    request_with(requests.SearchRequest, None, {"top": 1})
 
     def again(*_: Any, **__: Any) -> None:
         raise AssertionError("The types were resolved again.")
 
     monkeypatch.setattr(typing, "get_type_hints", again)
-    assert asked(requests.SearchRequest, None, {"top": 2}).top == 2
+    assert request_with(requests.SearchRequest, None, {"top": 2}).top == 2

@@ -12,7 +12,7 @@ import pytest
 
 import aegis
 from aegis.errors import AegisError, PolicyError
-from aegis.options import asked, checks_types
+from aegis.options import checks_types, request_with
 from aegis.policy import dump_policy
 from aegis.requests import ApplyRequest, RankRequest, RiskRequest, SearchRequest
 from aegis.safe.ledger import Ledger, Spend, TableVersion
@@ -217,7 +217,7 @@ def test_a_name_is_no_list_of_methods() -> None:
 @pytest.mark.parametrize("kind", [SearchRequest, RankRequest, ApplyRequest, RiskRequest])
 def test_a_request_is_of_its_kind(kind: type[Any]) -> None:
     with pytest.raises(PolicyError, match="request"):
-        asked(kind, {"top": 3}, {})
+        request_with(kind, {"top": 3}, {})
 
 
 def test_configurations_are_configurations() -> None:

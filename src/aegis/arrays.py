@@ -23,7 +23,7 @@ Integers = npt.NDArray[np.integer]
 Ints = npt.NDArray[np.int64]
 
 
-_REMEMBERED_BYTES = 1 << 27
+_CACHED_BYTES = 1 << 27
 """Most memory for arrays that are remembered, in one place."""
 
 K = TypeVar("K", bound=Hashable)
@@ -32,14 +32,14 @@ S = TypeVar("S")
 P = ParamSpec("P")
 
 
-def remembered(method: Callable[Concatenate[S, P], V]) -> Callable[Concatenate[S, P], V]:
+def cached_method(method: Callable[Concatenate[S, P], V]) -> Callable[Concatenate[S, P], V]:
     """Return a method (or a function of an object) that computes its result once for the same
     object and arguments. The object keeps all results.
     """
     name = f"_results of {method.__qualname__}"
 
     @wraps(method)
-    def remembering(self: S, /, *args: P.args, **kwargs: P.kwargs) -> V:
+    def cached(self: S, /, *args: P.args, **kwargs: P.kwargs) -> V:
         key = (args, *kwargs.items()) if kwargs else args
         results: dict[object, V]
         try:  # searches call this often, so the key is hashed only once
@@ -52,10 +52,10 @@ def remembered(method: Callable[Concatenate[S, P], V]) -> Callable[Concatenate[S
         results[key] = result
         return result
 
-    return remembering
+    return cached
 
 
-class Remembered(Generic[K, V]):
+class BoundedCache(Generic[K, V]):
     """A cache that finds values by key. If the values together exceed the limit, it drops those
     that were used least recently. Threads may share it; two of them may compute the same value.
 
@@ -123,8 +123,8 @@ class OnDemand(Mapping[K, V]):
         return len(self._keys)
 
 
-class RememberedArrays(Remembered[Hashable, Floats]):
+class BoundedArrayCache(BoundedCache[Hashable, Floats]):
     """A cache of arrays that limits how much memory the arrays use together."""
 
     def __init__(self) -> None:
-        super().__init__(_REMEMBERED_BYTES, lambda array: array.nbytes)
+        super().__init__(_CACHED_BYTES, lambda array: array.nbytes)

@@ -1,11 +1,8 @@
-"""Limit the threads and the memory of this process.
-
-Run linear algebra on one thread.
+"""Run linear algebra on one thread, and check the limits that the operating system sets on the
+memory of this process.
 
 Aegis factorises many small matrices one after the other. For these, several BLAS threads are slower
 than one thread, and on a busy machine several times slower.
-
-Check the limits that the operating system sets on the memory of this process.
 """
 
 from __future__ import annotations
@@ -87,13 +84,13 @@ def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _HELD:
+        with _ONE_THREAD:
             return function(*args, **kwargs)
 
     return limited
 
 
-class _Held:
+class _OneThread:
     """A context that keeps the linear-algebra library (BLAS) on one thread. The limit holds for all
     Python threads, from the first that enters to the last that leaves.
     """
@@ -127,4 +124,4 @@ class _Held:
         self._limit = self._libraries.limit(limits=1, user_api="blas")
 
 
-_HELD = _Held()
+_ONE_THREAD = _OneThread()

@@ -57,7 +57,7 @@ class PolicyError(AegisError):
     def unknown(
         cls,
         kind: str,
-        given: object,
+        name: object,
         allowed: Iterable[str],
         *,
         meanings: Mapping[str, str] = MappingProxyType({}),
@@ -67,21 +67,21 @@ class PolicyError(AegisError):
 
         `meanings` maps other names that people use, such as titles, to the allowed names.
         """
-        hint = choices(str(given), allowed, meanings=meanings)
-        return cls(f"Unknown {kind} {given!r}.", hint=hint)
+        hint = choices(str(name), allowed, meanings=meanings)
+        return cls(f"Unknown {kind} {name!r}.", hint=hint)
 
 
 class DataError(AegisError):
     """Raised if the table or file that the user gave cannot be used."""
 
     @classmethod
-    def unknown_column(cls, given: str, columns: Iterable[str], *, where: str = "") -> DataError:
+    def unknown_column(cls, column: str, columns: Iterable[str], *, where: str = "") -> DataError:
         """Return the error for a column that the table does not have. Its message suggests the
         column with the most similar name. `where` says where the user named the column, such as
         "named in the policy".
         """
-        place = f" ({where})" if where else ""
-        return cls(f"No column {given!r} in the table{place}.", hint=choices(given, columns))
+        where = f" ({where})" if where else ""
+        return cls(f"No column {column!r} in the table{where}.", hint=choices(column, columns))
 
     @classmethod
     def other_table(
@@ -147,17 +147,17 @@ def at_entry(*path: str | int) -> Iterator[None]:
 Member = TypeVar("Member", bound=StrEnum)
 
 
-def member(kind: type[Member], given: str, what: str) -> Member:
-    """Return the member of an enumeration whose value is `given`.
+def member(kind: type[Member], value: str, what: str) -> Member:
+    """Return the member of an enumeration whose value is `value`.
 
     Raises
     ------
     PolicyError
         There is none. The message names the kind of value (`what`) and lists all allowed values.
     """
-    if given not in list(kind):
-        raise PolicyError.unknown(what, given, kind)
-    return kind(given)
+    if value not in list(kind):
+        raise PolicyError.unknown(what, value, kind)
+    return kind(value)
 
 
 def is_of_memory(error: BaseException) -> bool:
@@ -187,7 +187,7 @@ _SHORT = 3
 
 
 def choices(
-    given: str,
+    name: str,
     allowed: Iterable[str],
     *,
     limit: int = 30,
@@ -200,13 +200,13 @@ def choices(
     allowed name is similar.
     """
     names = list(map(str, allowed))  # members of an enumeration show themselves otherwise
-    near = get_close_matches(given, names, n=1, cutoff=0.6 if len(given) > _SHORT else 0.5)
+    near = get_close_matches(name, names, n=1, cutoff=0.6 if len(name) > _SHORT else 0.5)
     by_part = {part: name for name in reversed(names) for part in name.lower().split("-")}
     by_part |= {name.lower(): name for name in names}
     if not near:
-        near = [by_part[part] for part in get_close_matches(given.lower(), by_part, 1, 0.8)]
+        near = [by_part[part] for part in get_close_matches(name.lower(), by_part, 1, 0.8)]
     if not near:
-        near = [meanings[name] for name in get_close_matches(given.lower(), meanings, 1, 0.8)]
+        near = [meanings[other] for other in get_close_matches(name.lower(), meanings, 1, 0.8)]
     guess = f"Did you mean {near[0]!r}? " if near else ""
     return f"{guess}Allowed: {_listed(names, limit) or 'nothing'}."
 
@@ -215,14 +215,14 @@ def _listed(names: Sequence[str], limit: int) -> str:
     """Return the first `limit` names as a list in one text. Names with commas, or with blanks at
     their ends, are quoted.
     """
-    shown = [repr(n) if "," in n or n != n.strip() else n for n in names[:limit]]
+    texts = [repr(n) if "," in n or n != n.strip() else n for n in names[:limit]]
     more = [f"... ({len(names)} in all)"] if len(names) > limit else []
-    return ", ".join([*shown, *more])
+    return ", ".join([*texts, *more])
 
 
 _BOUNDS = ("gt", "ge", "lt", "le")
 _MAPPING = "a mapping: {{key: value, ...}}"
-_WHOLE = "a whole number"
+_INTEGER = "a whole number"
 _FLAG = "true or false"
 _TIME = "a time with its time zone, such as 2026-11-30T12:00:00Z"
 _ALLOWED: Mapping[str, str] = MappingProxyType(
@@ -239,10 +239,10 @@ _ALLOWED: Mapping[str, str] = MappingProxyType(
         "float_type": "a number",
         "greater_than": "a number above {gt}",
         "greater_than_equal": "a number of {ge} or more",
-        "int_from_float": _WHOLE,
-        "int_parsing": _WHOLE,
+        "int_from_float": _INTEGER,
+        "int_parsing": _INTEGER,
         "int_parsing_size": "a whole number of fewer digits",
-        "int_type": _WHOLE,
+        "int_type": _INTEGER,
         "is_instance_of": "a file",
         "less_than": "a number below {lt}",
         "less_than_equal": "a number of {le} or less",
@@ -293,10 +293,10 @@ def allowed_value(wrong: Mapping[str, Any]) -> str:
         return f"one of: {', '.join(allowed_names(wrong))}"
     if kind == "value_error":
         return str(bounds["error"])
-    shown = {
+    numbers = {
         k: f"{v:,}" if isinstance(v, int) else f"{v:g}" for k, v in bounds.items() if k in _BOUNDS
     }
-    return _ALLOWED.get(kind, "another value").format(**shown)
+    return _ALLOWED.get(kind, "another value").format(**numbers)
 
 
 def allowed_names(wrong: Mapping[str, Any]) -> list[str]:
@@ -320,12 +320,12 @@ def wrong_value(wrong: Mapping[str, Any]) -> str:
         return f"is not allowed: {allowed_value(wrong)}"
     if kind == "json_invalid":
         return f"is not JSON: {wrong['ctx']['error']}"
-    shown = brief(value)
+    text = brief(value)
     if isinstance(value, str):
-        shown = f"a text of {counted(len(value), 'character')}"
+        text = f"a text of {counted(len(value), 'character')}"
     elif isinstance(value, list | tuple | dict):
-        shown = f"a {'mapping' if isinstance(value, dict) else 'list'} of {counted(len(value), 'entry', 'entries')}"
-    return f"is {shown}, not {allowed_value(wrong)}"
+        text = f"a {'mapping' if isinstance(value, dict) else 'list'} of {counted(len(value), 'entry', 'entries')}"
+    return f"is {text}, not {allowed_value(wrong)}"
 
 
 class RenamedWarning(FutureWarning):

@@ -1,22 +1,17 @@
 """Handle files and folders of this process, its progress, and its interruptions.
 
-Write files completely or not at all: a file first has a temporary name and is then renamed.
+A file is written completely or not at all: it first has a temporary name and is then renamed. The
+names of folders for temporary files contain the process, so that leftovers can be removed.
 
-Make folders for temporary files. Their names contain the process, so that leftovers can be
-removed.
+Ctrl-C and SIGTERM take effect, even if a library swallows them. Python raises `KeyboardInterrupt`
+wherever the program happens to be. Within DuckDB, it becomes a `RuntimeError` ("Query
+interrupted"). While DuckDB imports an optional Python module, it can also get lost. So Aegis also
+notes each signal, and raises `KeyboardInterrupt` at the next boundary: at the end of a query or a
+step, or before an output gets its final name.
 
-Make sure that Ctrl-C and SIGTERM take effect, even if a library swallows them.
-
-Python raises `KeyboardInterrupt` wherever the program happens to be. Within DuckDB, it becomes a
-`RuntimeError` ("Query interrupted"). While DuckDB imports an optional Python module, it can also
-get lost. So Aegis also notes each signal, and raises `KeyboardInterrupt` at the next boundary: at
-the end of a query or a step, or before an output gets its final name.
-
-Define the progress of long work: the work reports its steps to an object of the caller, which
-shows them.
-
-Library functions accept `progress: Progress = SILENT`. The command line passes an object that draws
-on standard error; a notebook or a service may pass another one.
+Long work reports its steps to an object of the caller, which shows them. Library functions accept
+`progress: Progress = SILENT`. The command line passes an object that draws on standard error; a
+notebook or a service may pass another one.
 """
 
 from __future__ import annotations
@@ -91,8 +86,8 @@ def _ours() -> dict[signal.Signals, Any]:
     interrupt = signal.getsignal(signal.SIGINT)
     if interrupt not in (signal.default_int_handler, signal.SIG_IGN):
         return {}
-    known = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    return {n: handler for n, handler in known.items() if signal.getsignal(n) is handler}
+    defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    return {n: handler for n, handler in defaults.items() if signal.getsignal(n) is handler}
 
 
 def _note(number: int, frame: FrameType | None) -> None:
@@ -136,11 +131,11 @@ def is_interrupt(error: BaseException) -> bool:
     if _SIGNALS.noted:
         return True
     link: BaseException | None = error
-    seen: set[int] = set()
-    while link is not None and id(link) not in seen:
+    links: set[int] = set()
+    while link is not None and id(link) not in links:
         if isinstance(link, KeyboardInterrupt) or _says_so(link):
             return True
-        seen.add(id(link))
+        links.add(id(link))
         link = link.__cause__ or link.__context__
     return False
 
@@ -177,7 +172,7 @@ MOST_TEXT = 64 << 20
 """Largest number of characters in a file that people write."""
 
 
-_MADE: ContextVar[list[str] | None] = ContextVar("made", default=None)
+_NEW_NAMES: ContextVar[list[str] | None] = ContextVar("new_names", default=None)
 
 
 @contextmanager
@@ -187,21 +182,21 @@ def recording() -> Iterator[list[str]]:
 
     After a failure, the caller can list the files that remain.
     """
-    made: list[str] = []
-    token = _MADE.set(made)
+    names: list[str] = []
+    token = _NEW_NAMES.set(names)
     try:
-        yield made
+        yield names
     finally:
-        _MADE.reset(token)
+        _NEW_NAMES.reset(token)
 
 
 def record(name: object) -> None:
     """Add the name of a file, folder or table to the list of `recording`, once it has its final
     name.
     """
-    made = _MADE.get()
-    if made is not None:
-        made.append(str(name))
+    names = _NEW_NAMES.get()
+    if names is not None:
+        names.append(str(name))
 
 
 def format_of(path: Path) -> str:
@@ -328,14 +323,14 @@ def alone(path: Path) -> Iterator[None]:
     """
     lock = path.with_name(f"{_partial(path)}partial.lock")
     with deferring():
-        held = _locked(lock, path)
+        descriptor = _locked(lock, path)
     try:
         yield
     finally:
         with deferring():
             with suppress(OSError):  # a read-only disk keeps it, and nobody holds it
                 lock.unlink(missing_ok=True)  # first: who waits looks whether it is there
-            os.close(held)
+            os.close(descriptor)
 
 
 def _locked(lock: Path, path: Path) -> int:
@@ -350,26 +345,26 @@ def _locked(lock: Path, path: Path) -> int:
     """
     while True:
         try:
-            held = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
+            descriptor = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
         except OSError as error:
             raise _unwritable(path, error) from error
         try:
             if sys.platform == "win32":
-                msvcrt.locking(held, msvcrt.LK_NBLCK, 1)
+                msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
             else:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError) as error:
-            os.close(held)
+            os.close(descriptor)
             raise PolicyError(
                 f"Another process is writing {path}.",
                 hint="Wait until it is done, or choose another name.",
             ) from error
         except OSError:  # a file system without locks
-            return held
+            return descriptor
         # Its last holder may have removed it between the two calls.
-        if lock.exists() and os.path.samestat(os.fstat(held), lock.stat()):
-            return held
-        os.close(held)
+        if lock.exists() and os.path.samestat(os.fstat(descriptor), lock.stat()):
+            return descriptor
+        os.close(descriptor)
 
 
 def _partial(path: Path) -> str:
@@ -533,10 +528,10 @@ def temporary_folder(purpose: str, parent: Path | None = None) -> Iterator[Path]
         The folder in which the new folder is made; by default, the system's folder for temporary
         files.
     """
-    place = Path(tempfile.gettempdir()) if parent is None else parent
-    remove_abandoned(place)
+    parent = Path(tempfile.gettempdir()) if parent is None else parent
+    remove_abandoned(parent)
     prefix = f"{name_for(purpose)}-"
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=place) as folder, recording():
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as folder, recording():
         yield Path(folder)
 
 

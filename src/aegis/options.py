@@ -51,7 +51,7 @@ class Option:
         The smallest number that the command line accepts.
     offers
         Name of the function in `aegis.cli.completion` that completes the value.
-    asked
+    on_command_line
         Whether the command line has the option; otherwise only Python has it.
     """
 
@@ -62,7 +62,7 @@ class Option:
     kind: Any = None
     least: float | None = None
     offers: str | None = None
-    asked: bool = True
+    on_command_line: bool = True
 
 
 def option(default: Any, text: str, metavar: str | None = None, **more: Any) -> Any:
@@ -78,13 +78,13 @@ def keyword(default: Any, text: str) -> Any:
     """Return a dataclass field for an option that only Python has, with its default and its
     description (`text`).
     """
-    return field(default=default, metadata={_OPTION: Option(text=text, asked=False)})
+    return field(default=default, metadata={_OPTION: Option(text=text, on_command_line=False)})
 
 
 def group(record: type[R]) -> R:
     """Return a dataclass field whose value is another dataclass (`record`) with related options."""
-    made: Any = field(default_factory=record, metadata={_GROUP: record})
-    return cast(R, made)
+    nested: Any = field(default_factory=record, metadata={_GROUP: record})
+    return cast(R, nested)
 
 
 def group_of(described: Field[Any]) -> type[Any] | None:
@@ -121,7 +121,7 @@ def documented(record: type[R]) -> type[R]:
     return record
 
 
-def asked(kind: type[R], request: R | None, keywords: Mapping[str, Any]) -> R:
+def request_with(kind: type[R], request: R | None, keywords: Mapping[str, Any]) -> R:
     """Return a request of the type `kind`: a copy of `request` in which keywords replace the values
     of fields. If `request` is None, start from the defaults.
 
@@ -132,17 +132,17 @@ def asked(kind: type[R], request: R | None, keywords: Mapping[str, Any]) -> R:
     PolicyError
         The value of an option has the wrong type.
     """
-    known = [name for name, _ in options_of(kind)]
+    names = [name for name, _ in options_of(kind)]
     for name in keywords:
-        if name not in known:
-            raise TypeError(f"{kind.__name__} has no {name!r}. {choices(name, known)}")
+        if name not in names:
+            raise TypeError(f"{kind.__name__} has no {name!r}. {choices(name, names)}")
     if not isinstance(request, kind | None):
         raise PolicyError(
             f"The request is {brief(request)}.", hint=f"Allowed: a {kind.__name__}, or None."
         )
-    made = _changed(kind() if request is None else request, keywords)
-    _check_record(made)
-    return cast(R, made)
+    new_request = _changed(kind() if request is None else request, keywords)
+    _check_record(new_request)
+    return cast(R, new_request)
 
 
 def checks_types(function: Callable[P, R]) -> Callable[P, R]:
@@ -155,13 +155,13 @@ def checks_types(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            given, hints = signature.bind(*args, **kwargs).arguments, _hints(function)
+            arguments, hints = signature.bind(*args, **kwargs).arguments, _hints(function)
         except TypeError as error:
             raise TypeError(f"{function.__qualname__}() {error}") from None
         for name in several:
-            for value in given.pop(name, ()):
+            for value in arguments.pop(name, ()):
                 _check({name: value}, hints, function.__annotations__)
-        _check(given, hints, function.__annotations__)
+        _check(arguments, hints, function.__annotations__)
         return function(*args, **kwargs)
 
     return checked

@@ -44,8 +44,8 @@ def entry_points(group: str) -> EntryPoints:
     >>> [point.value for point in entry_points("console_scripts") if point.name == "aegis"]
     ['aegis.cli.main:process']
     """
-    added: EntryPoints = _installed().select(group=group)
-    return added
+    points: EntryPoints = _installed().select(group=group)
+    return points
 
 
 def group_of(kind: str) -> str:
@@ -111,8 +111,8 @@ class Registry(Generic[T]):
         if base not in self._families or not bracket or not options.endswith(")"):
             return None
         if name not in self._derived:
-            made = self._families[base](options[:-1])
-            self._derived[name] = self._derived.setdefault(made.name, made)
+            entry = self._families[base](options[:-1])
+            self._derived[name] = self._derived.setdefault(entry.name, entry)
         return self._derived[name]
 
     def get(self, name: str, *, others: Iterable[str] = ()) -> T:
@@ -176,9 +176,9 @@ class Registry(Generic[T]):
         points = entry_points(group_of(self.kind))
         for point in sorted(points, key=lambda point: point.name):
             try:
-                entry = _made(self.kind, point)
+                entry = _record_of(self.kind, point)
                 if entry.name in self._entries:
-                    raise _taken(self.kind, entry.name, point)
+                    raise _name_in_use(self.kind, entry.name, point)
                 self.register(entry)
             except PolicyError as error:
                 self._broken[point.name] = error
@@ -227,11 +227,11 @@ class Extensions:
         """
         first, *others = self._points[name]
         if others:
-            raise _taken(self.kind, name, others[0])
+            raise _name_in_use(self.kind, name, others[0])
         return _loaded(self.kind, first)
 
 
-def _made(kind: str, point: EntryPoint) -> Any:
+def _record_of(kind: str, point: EntryPoint) -> Any:
     """Return the record that an entry point names: its object or, if this has no name, the result
     of calling the object. `kind` is the kind of record, for messages.
     """
@@ -255,21 +255,21 @@ def _package(point: EntryPoint) -> str:
     return repr(point.dist.name if point.dist is not None else "?")
 
 
-def _one(kind: str) -> str:
+def _with_article(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
 def _broken(kind: str, point: EntryPoint, error: Exception) -> PolicyError:
     return PolicyError(
-        f"Package {_package(point)} adds {_one(kind)} ({point.value}) that cannot be loaded: "
+        f"Package {_package(point)} adds {_with_article(kind)} ({point.value}) that cannot be loaded: "
         f"{type(error).__name__}: {str(error).rstrip('.')}.",
         hint="Install the package again, mend it or uninstall it; AEGIS_DEBUG=1 shows where it fails.",
     )
 
 
-def _taken(kind: str, name: str, point: EntryPoint) -> PolicyError:
+def _name_in_use(kind: str, name: str, point: EntryPoint) -> PolicyError:
     return PolicyError(
-        f"Package {_package(point)} adds {_one(kind)} {name!r} ({point.value}), but this name is taken "
+        f"Package {_package(point)} adds {_with_article(kind)} {name!r} ({point.value}), but this name is taken "
         "already.",
         hint="Uninstall the package, or ask its authors to rename what it adds.",
     )
@@ -289,8 +289,8 @@ class SummaryFormat(Protocol):
     REFUSED: Mapping[str, str]
     """The options that such a file does not support, without their dashes, each with the reason."""
 
-    def open_summary(self, given: Any, policy: Any, *, rule_override: bool) -> Any:
-        """Open a summary under a `Policy`, and return it as an `AddedSummary`. `given` is the path
+    def open_summary(self, summary: Any, policy: Any, *, rule_override: bool) -> Any:
+        """Open a summary under a `Policy`, and return it as an `AddedSummary`. `summary` is the path
         of the summary, or an object.
 
         `rule_override` says whether to accept a rule that differs from the rule of the summary's
@@ -298,58 +298,60 @@ class SummaryFormat(Protocol):
         """
 
 
-def added_format(given: Any) -> str | None:
+def added_format(summary: Any) -> str | None:
     """Return the file extension of a summary format that a package added, if a path or an object
     has this format; otherwise None.
 
     An object names its format in the attribute `summary_format`.
     """
-    if isinstance(given, str | Path):
-        ending = Path(str(given)).suffix.lower().removeprefix(".")
+    if isinstance(summary, str | Path):
+        ending = Path(str(summary)).suffix.lower().removeprefix(".")
         return ending if ending in FORMATS else None
-    stated = getattr(given, "summary_format", None)
-    return stated if isinstance(stated, str) and stated in FORMATS else None
+    name = getattr(summary, "summary_format", None)
+    return name if isinstance(name, str) and name in FORMATS else None
 
 
-def format_of_summary(given: Any) -> SummaryFormat | None:
+def format_of_summary(summary: Any) -> SummaryFormat | None:
     """Return the added format of an object, or of a file by its extension; None if no package adds
     such a format.
     """
-    name = added_format(given)
+    name = added_format(summary)
     if name is None:
         return None
-    added: SummaryFormat = FORMATS.load(name)
-    return added
+    summary_format: SummaryFormat = FORMATS.load(name)
+    return summary_format
 
 
-def refuse_options(given: Any, options: Mapping[str, object]) -> None:
+def refuse_options(summary: Any, options: Mapping[str, object]) -> None:
     """Raise `PolicyError` if the user gave an option that a summary of an added format does not
-    support. `given` is the summary.
+    support. `summary` is the summary.
 
     `options` maps names, with or without dashes, to values; None and False mean that the option was
     not given.
     """
-    added = format_of_summary(given)
+    summary_format = format_of_summary(summary)
+    if summary_format is None:
+        return
     for name, value in options.items():
-        why = None if added is None else added.REFUSED.get(name.removeprefix("--"))
-        if added is not None and why is not None and value is not None and value is not False:
+        why = summary_format.REFUSED.get(name.removeprefix("--"))
+        if why is not None and value is not None and value is not False:
             raise PolicyError(
-                f"{name} was given, and {_named(given)} {added.HOLDS}: {why}.",
+                f"{name} was given, and {_named(summary)} {summary_format.HOLDS}: {why}.",
                 hint="Leave it out, or give the table or its exact summary (.aegis).",
             )
 
 
-def refuse_added(given: str | Path) -> None:
+def refuse_added(path: str | Path) -> None:
     """Raise an error if the user gives a summary in an added format, where a table or an ordinary
     summary is needed.
     """
-    added = format_of_summary(given)
-    if added is not None:
+    summary_format = format_of_summary(path)
+    if summary_format is not None:
         raise PolicyError(
-            f"{given} {added.HOLDS}, and this needs a table or its exact summary (.aegis).",
-            hint=f"Give one of these; {added.TAKEN_BY}.",
+            f"{path} {summary_format.HOLDS}, and this needs a table or its exact summary (.aegis).",
+            hint=f"Give one of these; {summary_format.TAKEN_BY}.",
         )
 
 
-def _named(given: Any) -> str:
-    return str(given) if isinstance(given, str | Path) else "the summary"
+def _named(summary: Any) -> str:
+    return str(summary) if isinstance(summary, str | Path) else "the summary"

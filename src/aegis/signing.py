@@ -51,11 +51,11 @@ class Signature:
         return {"algorithm": ALGORITHM, "key": self.key, "value": self.value}
 
     @classmethod
-    def of(cls, given: object) -> Signature:
-        """Return the signature in JSON values that `to_dict` wrote; raise `DataError` if `given` is
+    def of(cls, values: object) -> Signature:
+        """Return the signature in JSON values that `to_dict` wrote; raise `DataError` if `values` is
         anything else.
         """
-        match given:
+        match values:
             case {"algorithm": "ed25519", "key": str(key), "value": str(value), **more} if not more:
                 return cls(key, value)
         raise DataError(

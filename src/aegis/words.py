@@ -177,8 +177,8 @@ def with_rounded(value: float, rounded: float, digits: int) -> tuple[str, ...]:
     decimals = digits - 1 - math.floor(math.log10(abs(rounded)))
     if decimals >= len(texts[1].partition(".")[2]):
         return texts
-    stated = round(rounded, decimals)  # a certificate of an earlier version has all digits
-    return f"{value:,.{max(decimals, 0)}f}", f"about {stated:,.{max(decimals, 0)}f}"
+    figure = round(rounded, decimals)  # a certificate of an earlier version has all digits
+    return f"{value:,.{max(decimals, 0)}f}", f"about {figure:,.{max(decimals, 0)}f}"
 
 
 def portion(share: float) -> str:

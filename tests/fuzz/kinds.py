@@ -159,8 +159,8 @@ def hierarchies(random: Random, folder: Path) -> None:
         levels = {"levels": {row[0]: row[1:] for row in rows}}
         chosen = {"h": random.choice([tree, levels])}
         found = Hierarchy.from_tree(mutated_tree(random, chosen, random.choice(SEVERAL)).get("h"))
-    found.uncovered(pa.array(["v1", None, "zz"]))
-    found.uncovered(pa.array([1, None, 3]))
+    found.uncovered_values(pa.array(["v1", None, "zz"]))
+    found.uncovered_values(pa.array([1, None, 3]))
     found.groups(found.height)
 
 

@@ -18,7 +18,7 @@ def masked(mask: Mask | str | dict[str, Any], values: list[Any], dtype: pa.DataT
     """Return `values`, of Arrow type `dtype`, as `mask` shows them."""
     built = mask if isinstance(mask, Mask) else parse_mask(mask)
     [grouping] = evaluate([built], pa.array(values, dtype))
-    shown = grouping.shown.to_pylist()
+    shown = grouping.masked_values.to_pylist()
     return [shown[code] for code in grouping.codes.tolist()]
 
 

@@ -117,7 +117,7 @@ def test_evaluate_keeps_the_order_of_many_values():
     values = pa.array(np.random.default_rng(2).permutation(300_000))
     [identity, thousands] = evaluate([Identity(), Bucketize(1000, 0, "lower")], values)
     assert identity.codes.tolist() == list(range(300_000))
-    shown = thousands.shown.to_numpy()[thousands.codes]
+    shown = thousands.masked_values.to_numpy()[thousands.codes]
     assert (shown == values.to_numpy() // 1000 * 1000).all()
 
 
@@ -161,7 +161,7 @@ def test_columns_masked_together_are_grouped_as_each_alone(columns, few):
     for (masks, values), found in zip(given_columns, together, strict=True):
         alone = [evaluate([mask], values)[0] for mask in masks]
         assert [own.codes.tolist() for own in found] == [own.codes.tolist() for own in alone]
-        assert [own.shown for own in found] == [own.shown for own in alone]
+        assert [own.masked_values for own in found] == [own.masked_values for own in alone]
 
 
 def test_one_expression_masks_all_columns_that_share_a_mask(monkeypatch):

@@ -129,18 +129,18 @@ def test_trees_that_are_no_hierarchies(tree, error, message):
 
 
 def test_uncovered_values():
-    assert CITIES.uncovered(pa.array(["Oslo", "Bergen", None, "Rome", ""])) == ("Bergen", "")
-    assert AGES.uncovered(pa.array([39, 99, None, 100], pa.int16())) == ("100",)
-    assert AGES.uncovered(pa.array([39.0, 39.5, None])) == ("39.5",)
-    assert AGES.uncovered(pa.array([Decimal("39.0")], pa.decimal128(4, 1))) == ()
+    assert CITIES.uncovered_values(pa.array(["Oslo", "Bergen", None, "Rome", ""])) == ("Bergen", "")
+    assert AGES.uncovered_values(pa.array([39, 99, None, 100], pa.int16())) == ("100",)
+    assert AGES.uncovered_values(pa.array([39.0, 39.5, None])) == ("39.5",)
+    assert AGES.uncovered_values(pa.array([Decimal("39.0")], pa.decimal128(4, 1))) == ()
     tenths = Hierarchy((("0.1", "low"),))
-    assert tenths.uncovered(pa.array([Decimal("0.10"), Decimal("0.20")])) == ("0.20",)
-    assert AGES.uncovered([39, "39"]) == ("39",)
+    assert tenths.uncovered_values(pa.array([Decimal("0.10"), Decimal("0.20")])) == ("0.20",)
+    assert AGES.uncovered_values([39, "39"]) == ("39",)
     days = Hierarchy((("2024-02-29", "2024"),))
-    assert days.uncovered(pa.array([date(2024, 2, 29), date(2024, 3, 1)])) == ("2024-03-01",)
+    assert days.uncovered_values(pa.array([date(2024, 2, 29), date(2024, 3, 1)])) == ("2024-03-01",)
     answers = Hierarchy((("true", "any"),))
-    assert answers.uncovered(pa.array([True, False, None])) == ("false",)
-    assert CITIES.uncovered(pa.array(["Oslo", "a", "b"])) == ("a", "b")
+    assert answers.uncovered_values(pa.array([True, False, None])) == ("false",)
+    assert CITIES.uncovered_values(pa.array(["Oslo", "a", "b"])) == ("a", "b")
 
 
 @given(lists(st.sampled_from([*CITIES.values, "Bergen", "*"])), st.integers(0, 2))
@@ -202,7 +202,7 @@ def test_hierarchies_of_real_data_load_and_cover(shared_data, folder, table):
     for path in files:
         column = data[path.stem.split("_hierarchy_")[1]].combine_chunks().unique()
         hierarchy = Hierarchy.from_csv(path)
-        assert not hierarchy.uncovered(column)
+        assert not hierarchy.uncovered_values(column)
         for level in range(hierarchy.height + 1):
             shown = masked(Level(level, hierarchy), column.to_pylist(), column.type)
             targets = hierarchy.targets(level)
@@ -224,7 +224,7 @@ def test_rows_are_checked_and_digested_as_one_by_one(rows: list[tuple[str, str, 
     assert hierarchy.digest == hashlib.sha256("\n".join(lines).encode()).hexdigest()
     values = pa.array(["a", None, *(row[0] for row in rows), "new"])
     known = {row[0] for row in rows}
-    assert hierarchy.uncovered(values) == tuple(v for v in ("a", "new") if v not in known)
+    assert hierarchy.uncovered_values(values) == tuple(v for v in ("a", "new") if v not in known)
 
 
 def test_a_file_that_is_no_hierarchy_is_not_quoted(tmp_path):

@@ -61,7 +61,7 @@ def test_values_are_grouped_alike(case, number):
     mask, values = level(known, number), pa.array(list(dict.fromkeys(held)), kind)
     [expected], [found] = both(lambda: evaluate([mask], values))
     assert found.codes.tolist() == expected.codes.tolist()
-    assert found.shown.to_pylist() == expected.shown.to_pylist()
+    assert found.masked_values.to_pylist() == expected.masked_values.to_pylist()
 
 
 @settings(max_examples=16)

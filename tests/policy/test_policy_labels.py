@@ -29,7 +29,7 @@ def test_several_labels_are_read_and_written() -> None:
     )
     several = given.label.several
     assert several is not None
-    assert (several.serve, several.known, several.columns) == (
+    assert (several.serve, several.labels_known, several.columns) == (
         Serve.WORST,
         True,
         ("y", "hours", "z"),

@@ -157,12 +157,12 @@ def test_masks_are_drawn_and_the_parts_of_epsilon_are_said(tmp_path: Path) -> No
 
 def test_masks_depend_on_the_seed_and_are_better_with_more_budget() -> None:
     read = read_records(open_table(TABLE), wide_policy())
-    drawn = [anonymize_records(read, searched(), seed=seed).shown for seed in (1, 1, 2, 3, 4, 5)]
+    drawn = [anonymize_records(read, searched(), seed=seed).masks for seed in (1, 1, 2, 3, 4, 5)]
     assert drawn[0] == drawn[1]
     assert len({str(d) for d in drawn}) > 1
     # So many rows and so much budget leave hardly a doubt: ages by five years, or as they are.
     sure = searched(epsilon=5.0, search=4.0, steps=8)
-    shown = anonymize_records(read, sure, seed=3).shown
+    shown = anonymize_records(read, sure, seed=3).masks
     assert "suppress" not in shown.values()
 
 

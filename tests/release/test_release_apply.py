@@ -103,7 +103,7 @@ def expected(table: pa.Table, release: Release, k: int) -> list[tuple[Any, ...]]
     masked = {}
     for name in ("age", "zip", "pay"):
         [grouping] = evaluate([release.configuration.masks[name]], table[name].combine_chunks())
-        shown = grouping.shown.take(pa.array(grouping.codes))
+        shown = grouping.masked_values.take(pa.array(grouping.codes))
         masked[name] = shown
     masked["y"] = table["y"].combine_chunks()
     rows = rows_of(pa.table(masked))

@@ -88,7 +88,7 @@ def test_the_sums_of_a_certificate_tell_no_weight_of_a_suppressed_row() -> None:
         weights = draw.integers(1, 10, 120)
         others, shown = weights[1:].sum(), weights[3:].sum()
         guesses = [
-            KeptWeight("w", others + w, shown, max(w, weights[1:].max())).stated()
+            KeptWeight("w", others + w, shown, max(w, weights[1:].max())).for_certificate()
             for w in range(1, 10)
         ]
         found += 1 / guesses.count(guesses[weights[0] - 1])
@@ -97,9 +97,9 @@ def test_the_sums_of_a_certificate_tell_no_weight_of_a_suppressed_row() -> None:
 
 def test_a_certificate_states_no_share_of_sums_that_rounding_changes_much() -> None:
     """With one large weight, 480 of 606 became 0 of 1,000: all of the weight was said to be lost."""
-    said = KeptWeight("w", 606, 480, 101).stated()
+    said = KeptWeight("w", 606, 480, 101).for_certificate()
     assert (said["total"], said["released"], said["suppressed_share"]) == (1000, 0, None)
-    said = KeptWeight("w", 60_600, 48_000, 101).stated()
+    said = KeptWeight("w", 60_600, 48_000, 101).for_certificate()
     assert (said["total"], said["released"], said["suppressed_share"]) == (61_000, 48_000, 0.213)
 
 

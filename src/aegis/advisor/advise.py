@@ -44,7 +44,7 @@ from aegis.files import SILENT, Progress
 from aegis.masking.masked import WithOriginals
 from aegis.masks import Mask, privacy_account
 from aegis.measures import Measure
-from aegis.options import asked
+from aegis.options import request_with
 from aegis.policy import Configuration, Policy, Role, listed_configurations, policy_mapping
 from aegis.privacy import PrivacyReport
 from aegis.privacy import report as privacy_report
@@ -253,7 +253,7 @@ def rank_configurations(
     PolicyError
         A measure or a mask is unknown, or there is no configuration to rank.
     """
-    given = asked(RankRequest, request, options)
+    given = request_with(RankRequest, request, options)
     if configurations is not None:
         given = replace(given, configurations=configurations)
     started, preference = time.perf_counter(), Prefer.of(given.prefer or Prefer.SCORE)

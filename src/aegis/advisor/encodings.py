@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from aegis.arrays import Array, Floats, Integers, Ints, remembered
+from aegis.arrays import Array, Floats, Integers, Ints, cached_method
 from aegis.measures import UNPOOLED, LabelKind, Measure, Scope, pooled_losses
 from aegis.measures.by_fold import ShownLevels, later
 from aegis.measures.cooccurrence import Counted
@@ -369,7 +369,7 @@ class RowGroups:
             return slice(None)
         return np.concatenate([np.arange(*self._offsets[i : i + 2]) for i in places])
 
-    @remembered
+    @cached_method
     def _total_of(self, places: tuple[int, ...]) -> Matrix:
         atoms = self._atoms(places)
         return self._total() if isinstance(atoms, slice) else self._total()[atoms][:, atoms]

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.encodings import CodedAttribute, CodedMasks, drawn_chance, indicators
-from aegis.arrays import Array, Floats, Ints, Remembered, RememberedArrays, remembered
+from aegis.arrays import Array, BoundedArrayCache, BoundedCache, Floats, Ints, cached_method
 from aegis.errors import PolicyError
 from aegis.measures.by_fold import (
     ClassCounts,
@@ -77,11 +77,11 @@ class FoldBlocks:
         self._pairs = pairs
         self._folds = pairs.folds
         self.folds = min(folds, pairs.folds.size)
-        self._blocks = RememberedArrays()
-        self._placed = RememberedArrays()
+        self._blocks = BoundedArrayCache()
+        self._placed = BoundedArrayCache()
         self._attributes: dict[Hashable, CodedAttribute] = {}
         # The factors of common levels under all penalties.
-        self._common: Remembered[Hashable, CommonLevels] = Remembered(
+        self._common: BoundedCache[Hashable, CommonLevels] = BoundedCache(
             MOST_NUMBERS, lambda common: len(PENALTIES) * common.numbers
         )
 
@@ -322,7 +322,7 @@ class FoldBlocks:
         rows: Floats = self._pairs.joints[index].sum(axis=1).astype(np.float64)
         return rows
 
-    @remembered
+    @cached_method
     def _rows_of(self, label: Candidate | None) -> tuple[Floats, OtherFolds]:
         """Return the number of rows in each of K folds and C label classes, shape (K, C), and the
         same counts of all rows outside each fold.
@@ -512,7 +512,7 @@ class FoldBlocks:
             return atoms
         return self._placed.get((pair, side, of.key[1]), lambda: of.level[atoms].astype(np.int32))
 
-    @remembered
+    @cached_method
     def _entries(self, pair: tuple[int, int]) -> tuple[Array, ...]:
         """Return five arrays with one entry for each non-empty cell of a pair of attributes i and
         j: the atom of i, the atom of j, the class, the fold, and the number of rows. An atom is a
@@ -672,7 +672,7 @@ class Interactions:
 
     def __init__(self, blocks: FoldBlocks) -> None:
         self._blocks = blocks
-        self._gains = RememberedArrays()
+        self._gains = BoundedArrayCache()
 
     def gains(
         self, which: Sequence[int], coded: CodedMasks, label: Candidate | None = None

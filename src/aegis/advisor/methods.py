@@ -372,7 +372,7 @@ class RecordRanker:
             notes=grouped.notes,
             report=report,
             carried=self.read.carried,
-            before=made.shown,
+            before=made.masks,
         )
 
 

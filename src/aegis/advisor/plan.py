@@ -19,7 +19,7 @@ from aegis.advisor.ranked import Ranked, best_masked
 from aegis.advisor.scores import Later, changed, later
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import SeveralScorer
-from aegis.arrays import Flags, Floats, Integers, Ints, remembered
+from aegis.arrays import Flags, Floats, Integers, Ints, cached_method
 from aegis.errors import DataError, InternalError, PolicyError
 from aegis.masks import Hierarchy, Identity, Mask, privacy_account
 from aegis.measures import Measure
@@ -304,7 +304,7 @@ class PrivacyPlan:
             if name in self._hierarchies and name in shown
         }
 
-    @remembered
+    @cached_method
     def _ancestry(self, name: str, shown: tuple[str, ...]) -> Ints:
         return self._hierarchies[name].ancestry(shown)
 

@@ -32,7 +32,7 @@ from aegis.advisor.scores import ColumnRole, coarse, column_roles, rows_each
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import SeveralScorer, tasks_of
 from aegis.advisor.utility import IN_WORDS, Rows, UtilityFigure, columns_of, out_of_reach
-from aegis.arrays import Flags, remembered
+from aegis.arrays import Flags, cached_method
 from aegis.files import SILENT, Progress
 from aegis.masking import check_classes, masked_population, masked_table
 from aegis.masking.masked import WithOriginals
@@ -476,14 +476,14 @@ class ReleasedRows:
         figure = kept_rows.figure(measure, reference, scorer)
         return replace(on_all_rows, lost_classes=kept_rows.lost) if figure is None else figure
 
-    @remembered
+    @cached_method
     def _roles(self) -> Mapping[str, ColumnRole]:
         """Return, for each column, its weight in the mean of all columns' scores, and the reason
         for it, computed from the unmasked table.
         """
         return column_roles(self.plan.summary)
 
-    @remembered
+    @cached_method
     def _on_unmasked(self, measure: Measure) -> float:
         """Return the score of the unmasked table, counted again. The scorer is not kept: of a wide
         table, its counts of pairs take hundreds of megabytes.

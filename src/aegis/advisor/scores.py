@@ -31,7 +31,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from aegis.arrays import Floats, Integers, OnDemand, remembered
+from aegis.arrays import Floats, Integers, OnDemand, cached_method
 from aegis.measures import Contingency, Measure
 from aegis.measures.checks import controlled_rounding
 from aegis.summary import AttributeSummary, Summary
@@ -66,7 +66,7 @@ class AttributeScores(OnDemand[str, AttributeScore]):
     them.
     """
 
-    @remembered
+    @cached_method
     def __getitem__(self, name: str) -> AttributeScore:
         return super().__getitem__(name)
 

@@ -40,7 +40,7 @@ from aegis.advisor.scores import (
     column_roles,
     utility_kept,
 )
-from aegis.arrays import Array, Floats, Remembered, remembered
+from aegis.arrays import Array, BoundedCache, Floats, cached_method
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.measures import Contingency, Cooccurrence, Encoding, Measure, Need, OrderedCounts, Scope
@@ -173,7 +173,7 @@ class PairValues:
             informations[i, j] = informations[j, i] = self._information(places, chosen, label)
         return informations
 
-    @remembered
+    @cached_method
     def _information(
         self,
         places: tuple[int, int],
@@ -191,7 +191,7 @@ class PairValues:
         levels = self._levels(places[0], candidates[0]), self._levels(places[1], candidates[1])
         return pair_block(self._pairs, places, levels, label)
 
-    @remembered
+    @cached_method
     def _told(self, place: int, candidate: Candidate) -> float:
         """Return the effective number of values of an attribute after masking: the sum of p_a P(r |
         a)^2 / p_r over its atoms a (sets of original values) and masked values r. Here p_a and p_r
@@ -244,7 +244,7 @@ class Scorer:
         self._names = summary.pairs.names
         self._contingencies: dict[Any, Contingency] = {}
         self._values: dict[Any, float] = {}
-        self._counts: Remembered[Any, Cooccurrence] = Remembered(_REMEMBERED)
+        self._counts: BoundedCache[Any, Cooccurrence] = BoundedCache(_REMEMBERED)
         self._channels: dict[Any, Floats] = {}
         self._orders: dict[Any, tuple[Array, Floats | None]] = {}
         self._lost: dict[Any, Floats] = {}
@@ -431,7 +431,7 @@ class Scorer:
             return self._reports(attribute, candidate, label)
         return masked_classes(group_rows(attribute.joint, candidate.groups, candidate.size), label)
 
-    @remembered
+    @cached_method
     def _reports(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Floats:
@@ -711,7 +711,7 @@ class Scorer:
         place = next(i for i, way in enumerate(ways) if way is candidate)
         return scorer.attribute(full, (*full.candidates, full.unmasked)[place], measure, label)
 
-    @remembered
+    @cached_method
     def _in_full(self, attribute: AttributeSummary) -> tuple[Scorer, AttributeSummary]:
         full = in_full(attribute, self.summary.max_levels)
         return Scorer(summary_of_one(self.summary, full)), full

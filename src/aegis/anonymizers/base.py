@@ -205,7 +205,7 @@ class Anonymizer:
     front: FrontSearch | None = None
     masks: DrawnMasks | None = None
 
-    def configure(self, **given: Any) -> Options:
+    def configure(self, **options_given: Any) -> Options:
         """Return the options of the method, with defaults for those that are not given.
 
         Raises
@@ -213,7 +213,7 @@ class Anonymizer:
         PolicyError
             The method does not have an option, or a value has the wrong type or range.
         """
-        return self.options(**typed(self.name, self.options, given))
+        return self.options(**typed(self.name, self.options, options_given))
 
     def group(
         self,

@@ -96,12 +96,12 @@ def encode(
     return Records(attributes, sensitive, left_out)
 
 
-def _check_names(quasi: Sequence[str], told: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise `DataError` if `told`, the given kinds, orders and hierarchies by column, names a
+def _check_names(quasi: Sequence[str], entries: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise `DataError` if `entries`, the given kinds, orders and hierarchies by column, names a
     column that is not a quasi-identifier.
     """
-    for what, given in told.items():
-        for name in given:
+    for what, columns in entries.items():
+        for name in columns:
             if name not in quasi:
                 raise DataError.unknown_column(name, quasi, where=f"{what} of quasi-identifiers")
 
@@ -208,14 +208,14 @@ def _kind(
     kinds: Mapping[str, str],
     orders: Mapping[str, Sequence[Any]],
 ) -> AttributeKind:
-    given = kinds.get(name)
-    if given is None:
+    kind_name = kinds.get(name)
+    if kind_name is None:
         if name in orders:
             return AttributeKind.ORDINAL
         return _natural_kind(column.type)
-    kind = member(AttributeKind, given, f"kind of attribute {name!r}:")
-    known = name in orders or _natural_kind(column.type) is not AttributeKind.CATEGORICAL
-    if kind is AttributeKind.ORDINAL and not known:
+    kind = member(AttributeKind, kind_name, f"kind of attribute {name!r}:")
+    has_order = name in orders or _natural_kind(column.type) is not AttributeKind.CATEGORICAL
+    if kind is AttributeKind.ORDINAL and not has_order:
         raise PolicyError(
             f"The order of the {column.type} values of ordinal attribute {name!r} is not known.",
             hint="Give its values in ascending order: `order: [low, middle, high]`.",
@@ -257,10 +257,10 @@ def _reordered(codes: Codes, order: Sequence[int]) -> Codes:
     """Renumber codes so that the value with code order[i] gets the code i. Code -1 (missing) gets
     the last code.
     """
-    place = np.empty(len(order) + 1, dtype=np.int32)
-    place[list(order)] = np.arange(len(order))
-    place[-1] = len(order)
-    return place[codes]
+    new_codes = np.empty(len(order) + 1, dtype=np.int32)
+    new_codes[list(order)] = np.arange(len(order))
+    new_codes[-1] = len(order)
+    return new_codes[codes]
 
 
 def _attribute(
@@ -352,8 +352,8 @@ def _text(value: Any) -> str:
     """Return a value as hierarchies write it: 39.0 as "39", null as "NULL"."""
     if value is None:
         return "NULL"
-    whole = isinstance(value, float) and value.is_integer()
-    return str(int(value)) if whole else str(value)
+    is_integer = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if is_integer else str(value)
 
 
 def _hierarchy(name: str, domain: list[Any], rows: dict[Any, tuple[str, ...]]) -> ValueTree:
@@ -422,7 +422,7 @@ ROW = "__aegis_row__"
 
 
 def shown_by_masks(
-    read: RecordTable, given: Mapping[str, Any] | None, *, learning: bool = True
+    read: RecordTable, masks_given: Mapping[str, Any] | None, *, learning: bool = True
 ) -> RecordTable:
     """Mask the quasi-identifiers of the table, and encode the masked values.
 
@@ -430,7 +430,7 @@ def shown_by_masks(
     ----------
     read
         The table with unmasked quasi-identifiers.
-    given
+    masks_given
         Masks by quasi-identifier, as a policy writes them. A quasi-identifier that is not given
         stays unmasked if `identity` is among its candidates or if it has no candidates. Otherwise
         it gets its first candidate that is not random.
@@ -445,33 +445,33 @@ def shown_by_masks(
     DataError
         A mask does not cover a value, and the policy says `unseen: error`.
     """
-    masks = _masks(read.policy, given or {})
-    shown = {name: mask for name, mask in masks.items() if mask is not None}
-    for name, mask in shown.items() if not learning else ():
+    masks = _masks(read.policy, masks_given or {})
+    masks_used = {name: mask for name, mask in masks.items() if mask is not None}
+    for name, mask in masks_used.items() if not learning else ():
         if not mask.fitted:
             raise PolicyError(
                 f"Mask {mask} of {name!r} cannot be used here, because it learns from the table.",
                 hint="Name a mask that does not: a level, fixed edges or a width, listed values.",
             )
-    table = _masked(read, shown)
+    table = _masked(read, masks_used)
     records = encode(table, roles_of(table, read.policy), degenerate=True)
     return replace(
         read,
         table=table,
         records=replace(records, left_out=read.records.left_out, persons=read.persons),
-        shown={name: str(mask) for name, mask in shown.items()},
+        masks={name: str(mask) for name, mask in masks_used.items()},
     )
 
 
-def _masked(read: RecordTable, shown: Mapping[str, Mask]) -> pa.Table:
-    """Return the table in `read` with a mask applied to each of the columns in `shown`; the order
+def _masked(read: RecordTable, masks: Mapping[str, Mask]) -> pa.Table:
+    """Return the table in `read` with a mask applied to each of the columns in `masks`; the order
     of rows does not change.
     """
-    if not shown:
+    if not masks:
         return read.table
     rows = pa.array(np.arange(read.table.num_rows))
     source = open_table(read.table.append_column(ROW, rows))
-    every: dict[str, Mask | None] = {name: shown.get(name) for name in read.table.column_names}
+    every: dict[str, Mask | None] = {name: masks.get(name) for name in read.table.column_names}
     fitted = fit_masks(source, every, read.policy.shared_rows)
     if read.policy.unseen is Unseen.ERROR:
         refuse_unseen(count_unseen(source, fitted))
@@ -479,13 +479,13 @@ def _masked(read: RecordTable, shown: Mapping[str, Mask]) -> pa.Table:
     return table.sort_by(ROW).drop_columns([ROW])
 
 
-def _masks(policy: Policy, given: Mapping[str, Any]) -> dict[str, Mask | None]:
+def _masks(policy: Policy, masks: Mapping[str, Any]) -> dict[str, Mask | None]:
     quasi = {attribute.name: attribute for attribute in policy.quasi_identifiers}
-    for name in given:
+    for name in masks:
         if name not in quasi:
             raise PolicyError.unknown("quasi-identifier in `masks`:", name, list(quasi))
     return {
-        name: given_mask(attribute, given[name]) if name in given else least_mask(attribute)
+        name: given_mask(attribute, masks[name]) if name in masks else least_mask(attribute)
         for name, attribute in quasi.items()
     }
 

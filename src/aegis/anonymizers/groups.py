@@ -111,8 +111,8 @@ def _medians(attribute: RecordAttribute, groups: RecordGroups) -> Codes:
     counts = np.bincount(of[present], minlength=len(groups))
     key = np.sort(of * attribute.size + codes)
     # Missing is the last code, so the present ranks come first in each sorted group.
-    place = groups.starts + np.maximum(counts - 1, 0) // 2
-    medians: Codes = (key[place] % attribute.size).astype(np.int32)
+    middle = groups.starts + np.maximum(counts - 1, 0) // 2
+    medians: Codes = (key[middle] % attribute.size).astype(np.int32)
     medians[2 * counts < groups.sizes] = attribute.missing
     return medians
 
@@ -169,7 +169,7 @@ def distinct_values(attribute: RecordAttribute, groups: RecordGroups) -> tuple[I
 
 
 def squared_distances(
-    attribute: RecordAttribute, codes: Codes, shown: Array, *, scaled: bool
+    attribute: RecordAttribute, codes: Codes, representatives: Array, *, scaled: bool
 ) -> Floats:
     """Return the squared distance between the values of N records and the values that represent
     them in a release, shape (N,).
@@ -184,24 +184,24 @@ def squared_distances(
     ----------
     codes
         The values of the N records, shape (N,).
-    shown
+    representatives
         The value that represents each record, shape (N,): a number for numeric attributes, a code
         for all others.
     """
     if attribute.kind is AttributeKind.CATEGORICAL:
-        mismatches: Floats = (codes != shown).astype(np.float64)
+        mismatches: Floats = (codes != representatives).astype(np.float64)
         return mismatches
     if attribute.kind is AttributeKind.NUMERIC:
-        own = (attribute.numbers[codes] - attribute.centre) / attribute.spread
-        other = (shown - attribute.centre) / attribute.spread
+        true = (attribute.numbers[codes] - attribute.centre) / attribute.spread
+        masked = (representatives - attribute.centre) / attribute.spread
         unit = 1.0 if scaled else attribute.spread**2
     else:
         ranks = np.linspace(-0.5, 0.5, attribute.present) if attribute.present > 1 else np.zeros(1)
         if attribute.missing >= 0:
             ranks = np.append(ranks[: attribute.present], np.nan)
-        own, other, unit = ranks[codes], ranks[shown], 1.0
-    aside = np.isnan(own) != np.isnan(other)
-    squared: Floats = (np.nan_to_num(own) - np.nan_to_num(other)) ** 2 + aside
+        true, masked, unit = ranks[codes], ranks[representatives], 1.0
+    one_missing = np.isnan(true) != np.isnan(masked)
+    squared: Floats = (np.nan_to_num(true) - np.nan_to_num(masked)) ** 2 + one_missing
     return squared * unit
 
 
@@ -298,7 +298,7 @@ def centroid_loss(
     inside = groups if not groups.suppressed else RecordGroups(groups.of[groups.order])
     return relative_deviation(
         released,
-        lambda own, _, scaled: distances_to_centroid(own, inside, scaled=scaled, rounded=rounded),
+        lambda a, _, scaled: distances_to_centroid(a, inside, scaled=scaled, rounded=rounded),
         scaled=scaled,
     )
 
@@ -313,10 +313,10 @@ def relative_deviation(
     arguments are the attribute, the squared distance of each record to the centroid of the table,
     and `scaled`, which says whether numbers are compared as z-scores.
     """
-    whole = RecordGroups(np.zeros(len(records), dtype=np.int64))
+    table_group = RecordGroups(np.zeros(len(records), dtype=np.int64))
     lost = total = 0.0
     for attribute in records.attributes:
-        distances = distances_to_centroid(attribute, whole, scaled=scaled)
+        distances = distances_to_centroid(attribute, table_group, scaled=scaled)
         lost += float(moved(attribute, distances, scaled).sum())
         total += float(distances.sum())
     return lost / total if total > 0 else 0.0

@@ -94,12 +94,12 @@ class Options:
                 hint="Give a column the role 'sensitive', or leave l out.",
             )
         for attribute in records.sensitive:
-            held = len(np.unique(attribute.codes))
-            if held < self.l:
+            distinct = len(np.unique(attribute.codes))
+            if distinct < self.l:
                 raise DataError(
                     f"l = {self.l} requires {self.l} distinct values of {attribute.name!r} in each "
-                    f"group, but the table holds {held}.",
-                    hint=f"The most that is possible is l = {held}.",
+                    f"group, but the table holds {distinct}.",
+                    hint=f"The most that is possible is l = {distinct}.",
                 )
 
 
@@ -135,20 +135,20 @@ def _distinct_in(of: Ints, values: Array, groups: int) -> Ints:
     return np.bincount(pairs // span, minlength=groups)
 
 
-def at_least(name: str, given: float, least: float, *, strictly: bool = False) -> None:
-    """Raise `PolicyError` if `given`, the value of the option `name`, is below `least`; if
+def at_least(name: str, value: float, least: float, *, strictly: bool = False) -> None:
+    """Raise `PolicyError` if the `value` of the option `name` is below `least`; if
     `strictly`, also if it is equal.
     """
-    if not (given > least if strictly else given >= least):
+    if not (value > least if strictly else value >= least):
         bound = "above" if strictly else "at least"
-        raise PolicyError(f"{name} = {given} is too small.", hint=f"It must be {bound} {least}.")
+        raise PolicyError(f"{name} = {value} is too small.", hint=f"It must be {bound} {least}.")
 
 
-def within(name: str, given: float, low: float, high: float) -> None:
-    """Raise `PolicyError` if `given`, the value of the option `name`, is outside [low, high]."""
-    if not low <= given <= high:
+def within(name: str, value: float, low: float, high: float) -> None:
+    """Raise `PolicyError` if the `value` of the option `name` is outside [low, high]."""
+    if not low <= value <= high:
         raise PolicyError(
-            f"{name} = {given} is out of range.", hint=f"It must lie between {low} and {high}."
+            f"{name} = {value} is out of range.", hint=f"It must lie between {low} and {high}."
         )
 
 
@@ -263,7 +263,7 @@ def _attributes(doc: str) -> dict[str, str]:
     return entries
 
 
-def typed(method: str, options: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def typed(method: str, options: type[Any], options_given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the given options, converted to their types.
 
     Lists become tuples, and integers are accepted as floats; nothing else is converted.
@@ -275,19 +275,19 @@ def typed(method: str, options: type[Any], given: Mapping[str, Any]) -> dict[str
     """
     hints = get_type_hints(options)
     allowed = [f.name for f in fields(options)]
-    for name in given:
+    for name in options_given:
         if name not in allowed:
             raise PolicyError.unknown(f"option of method {method!r}:", name, allowed)
-    return {name: _typed(name, value, hints[name]) for name, value in given.items()}
+    return {name: _typed(name, value, hints[name]) for name, value in options_given.items()}
 
 
 def _typed(name: str, value: Any, hint: Any) -> Any:
-    fits, made = _convert(value, hint)
+    fits, converted = _convert(value, hint)
     if not fits:
         raise PolicyError(
             f"{name} = {brief(value)} has the wrong type.", hint=f"It must be {_words(hint)}."
         )
-    return made
+    return converted
 
 
 def _convert(value: Any, hint: Any) -> tuple[bool, Any]:
@@ -318,7 +318,7 @@ def _convert_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[bool, Any]:
     if len(kinds) != len(value):
         return False, None
     parts = [_convert(part, kind) for part, kind in zip(value, kinds, strict=True)]
-    return all(fits for fits, _ in parts), tuple(made for _, made in parts)
+    return all(fits for fits, _ in parts), tuple(converted for _, converted in parts)
 
 
 def _words(hint: Any) -> str:

@@ -117,8 +117,8 @@ def _cut_all(
             if not tried.any():
                 continue
             part = active.select(tried)
-            left, allowed = _cut(part, number, k, distinct, relaxed)
-            halves = _halves(part, left, allowed)
+            in_left, allowed = _cut(part, number, k, distinct, relaxed)
+            halves = _halves(part, in_left, allowed)
             rows.append(halves.rows)
             sizes.append(halves.sizes)
             uncut[np.flatnonzero(tried)[allowed]] = False
@@ -131,23 +131,23 @@ def _cut_all(
     return joined, uncut
 
 
-def _halves(part: _Partitions, left: Flags, allowed: Flags) -> _Partitions:
-    """Return both halves of each partition that may be cut (`allowed`); `left` says which records
+def _halves(part: _Partitions, in_left: Flags, allowed: Flags) -> _Partitions:
+    """Return both halves of each partition that may be cut (`allowed`); `in_left` says which records
     belong to the left half. The order of the records within each half does not change.
     """
-    left = left[np.repeat(allowed, part.sizes)]
+    in_left = in_left[np.repeat(allowed, part.sizes)]
     chosen = part.select(allowed)
     of = chosen.of
-    lefts = np.bincount(of[left], minlength=len(chosen.sizes))
+    lefts = np.bincount(of[in_left], minlength=len(chosen.sizes))
     sizes = np.column_stack([lefts, chosen.sizes - lefts]).ravel()
     # Where each record goes: its half's start plus its rank among the half's records.
-    running = np.cumsum(left)
-    before: Ints = running - left
+    running = np.cumsum(in_left)
+    before: Ints = running - in_left
     base = chosen.starts
     lefts_before: Ints = before - np.repeat(before[base], chosen.sizes)
-    place = np.arange(len(of)) - np.repeat(base, chosen.sizes)
+    rank = np.arange(len(of)) - np.repeat(base, chosen.sizes)
     target = np.repeat(base, chosen.sizes) + np.where(
-        left, lefts_before, np.repeat(lefts, chosen.sizes) + place - lefts_before
+        in_left, lefts_before, np.repeat(lefts, chosen.sizes) + rank - lefts_before
     )
     rows = np.empty_like(chosen.rows)
     rows[target] = chosen.rows
@@ -165,16 +165,16 @@ def _cut(
     attribute = part.records.attributes[number]
     codes = attribute.codes[part.rows]
     of = part.of
-    left = (
+    in_left = (
         _relaxed_sides(part, codes, attribute.size)
         if relaxed
         else _strict_sides(part, codes, attribute.size)
     )
-    lefts = np.bincount(of[left], minlength=len(part.sizes))
+    lefts = np.bincount(of[in_left], minlength=len(part.sizes))
     allowed = (lefts >= k) & (part.sizes - lefts >= k)
     if distinct > 1:
-        allowed &= _diverse(part, of, left, distinct)
-    return left, allowed
+        allowed &= _diverse(part, of, in_left, distinct)
+    return in_left, allowed
 
 
 def _strict_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
@@ -199,21 +199,21 @@ def _relaxed_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
     the number of values.
     """
     order = np.argsort(part.of * size + codes, kind="stable")
-    place = np.arange(len(codes)) - np.repeat(part.starts, part.sizes)
-    left = np.empty(len(codes), dtype=bool)
-    left[order] = place < np.repeat(part.sizes // 2, part.sizes)
-    return left
+    rank = np.arange(len(codes)) - np.repeat(part.starts, part.sizes)
+    in_left = np.empty(len(codes), dtype=bool)
+    in_left[order] = rank < np.repeat(part.sizes // 2, part.sizes)
+    return in_left
 
 
-def _diverse(part: _Partitions, of: Ints, left: Flags, distinct: int) -> Flags:
+def _diverse(part: _Partitions, of: Ints, in_left: Flags, distinct: int) -> Flags:
     """Return, for each of P partitions, whether both sides of its cut would have at least
     `distinct` values of every sensitive attribute, shape (P,). `of` has the partition of each
-    record, and `left` its side.
+    record, and `in_left` its side.
     """
-    side = 2 * of + left
+    side = 2 * of + in_left
     fine = np.ones(len(part.sizes), dtype=bool)
     for attribute in part.records.sensitive:
         pairs = np.unique(side * attribute.size + attribute.codes[part.rows])
-        held = np.bincount(pairs // attribute.size, minlength=2 * len(part.sizes))
-        fine &= held.reshape(-1, 2).min(axis=1) >= distinct
+        values = np.bincount(pairs // attribute.size, minlength=2 * len(part.sizes))
+        fine &= values.reshape(-1, 2).min(axis=1) >= distinct
     return fine

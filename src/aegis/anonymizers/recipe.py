@@ -84,9 +84,10 @@ class Recipe:
         If neither is given, return a random seed from the system if the draws protect the table,
         otherwise 0.
         """
-        for given in (self.seed, seed):
-            if given is not None:
-                return given
+        if self.seed is not None:
+            return self.seed
+        if seed is not None:
+            return seed
         return secrets.randbits(128) if self.by_chance else 0
 
     def repeating(self, seed: int) -> Recipe:
@@ -105,13 +106,13 @@ class Recipe:
             The rule requires more rows or sensitive values in a class than the table has; or the
             method does not accept the options that follow from the rule and the recipe together.
         """
-        held = {attribute.name: len(np.unique(attribute.codes)) for attribute in records.sensitive}
-        lacks = policy.privacy.shortage(records.subjects, held)
+        values = {a.name: len(np.unique(a.codes)) for a in records.sensitive}
+        lacks = policy.privacy.shortage(records.subjects, values)
         if lacks is not None:
             # A sensitive attribute is released under its first mask.
-            shown = "" if "k" in lacks.parameters else " as it is released"
+            as_released = "" if "k" in lacks.parameters else " as it is released"
             raise PolicyError(
-                f"The rule requires {lacks}{shown}.",
+                f"The rule requires {lacks}{as_released}.",
                 hint=f"No grouping can fix this: {lacks.remedy}.",
             )
         demanded = demanded_options(self.anonymizer, policy, records, self.options)
@@ -183,10 +184,10 @@ def dump_recipe(recipe: Recipe, *, measure: str | None = None) -> str:
 
 
 def demanded_options(
-    anonymizer: Anonymizer, policy: Policy, records: Records, given: Mapping[str, Any]
+    anonymizer: Anonymizer, policy: Policy, records: Records, options: Mapping[str, Any]
 ) -> dict[str, int]:
     """Return the options k and l that the policy's rule requires, if the method (`anonymizer`) can
-    guarantee them. `given` has the options that the recipe sets.
+    guarantee them. `options` has the options that the recipe sets.
 
     The methods guarantee l for all sensitive attributes together. So the result includes l only if
     every sensitive attribute has at least l values. Suppression ensures all other requirements of
@@ -196,22 +197,22 @@ def demanded_options(
     if policy.privacy.minimum_size >= MINIMUM_K:
         demanded["k"] = policy.privacy.minimum_size
     demands = ((criterion, criterion.model.values) for criterion in policy.privacy.criteria)
-    wanted = [
+    least_values = [
         demand.needed(criterion[demand.parameter])
         for criterion, demand in demands
         if demand is not None and demand.parameter == "l"  # the option that methods have
     ]
-    if not wanted or not anonymizer.diverse or _needs_strict(anonymizer, given):
+    if not least_values or not anonymizer.diverse or _needs_strict(anonymizer, options):
         return demanded
-    l = max(wanted)  # noqa: E741 - the field's term
+    l = max(least_values)  # noqa: E741 - the field's term
     others = [a for a in records.sensitive if a.name not in policy.privacy.sensitive]
     if all(len(np.unique(a.codes)) >= l for a in others):
         demanded["l"] = max(l, anonymizer.options().l)
     return demanded
 
 
-def _needs_strict(anonymizer: Anonymizer, given: Mapping[str, Any]) -> bool:
+def _needs_strict(anonymizer: Anonymizer, options: Mapping[str, Any]) -> bool:
     """Return whether the method guarantees l only with its option `strict`, and the given options
     do not set this option.
     """
-    return any(f.name == "strict" for f in fields(anonymizer.options)) and not given.get("strict")
+    return any(f.name == "strict" for f in fields(anonymizer.options)) and not options.get("strict")

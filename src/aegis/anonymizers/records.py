@@ -1,11 +1,9 @@
-"""The encoded table that every record-level method works on.
+"""The encoded table that every record-level method works on, and the table that it encodes.
 
 Each quasi-identifier, of any kind, is a column of integer codes into its sorted domain. Numbers are
 in ascending order, ordinal values in their given order, and categories in the order of their
 hierarchy or, without a hierarchy, of their text. So ranges, medians and cuts all work on codes. A
 missing value has the last code.
-
-A table in memory with its encoded records, the input of the record-level methods.
 """
 
 from __future__ import annotations
@@ -335,7 +333,7 @@ class RecordTable:
     persons
         The person of each of N rows, shape (N,), numbered from 0; None if the policy does not count
         persons.
-    shown
+    masks
         Mask of each masked quasi-identifier, as text.
     """
 
@@ -346,7 +344,7 @@ class RecordTable:
     notes: tuple[str, ...] = ()
     carried: Mapping[str, str] = field(default_factory=dict)
     persons: Ints | None = None
-    shown: Mapping[str, str] = field(default_factory=dict)
+    masks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def quasi(self) -> tuple[str, ...]:

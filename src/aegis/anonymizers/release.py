@@ -61,9 +61,9 @@ def build_release(
     if groups.suppressed:
         released = released.filter(pa.array(groups.of >= 0))
     for attribute in records.attributes:
-        place = released.schema.get_field_index(attribute.name)
+        position = released.schema.get_field_index(attribute.name)
         column = _column(table, attribute, grouped, style, chosen)
-        released = released.set_column(place, attribute.name, column)
+        released = released.set_column(position, attribute.name, column)
     released = released.replace_schema_metadata(None)
     if grouped.claims_k:
         _check(released, records, grouped.options.k)
@@ -94,8 +94,8 @@ def _centroids(
     if attribute.kind is AttributeKind.NUMERIC:
         missing = np.isnan(middle)
         if rounded and pt.is_integer(dtype):
-            whole = np.where(missing, 0, middle).astype(np.int64)
-            return pa.array(whole, mask=missing).cast(dtype)
+            integers = np.where(missing, 0, middle).astype(np.int64)
+            return pa.array(integers, mask=missing).cast(dtype)
         return pa.array(middle, mask=missing)
     if pt.is_dictionary(dtype):
         dtype = dtype.value_type
@@ -162,13 +162,13 @@ def _sets(attribute: RecordAttribute, groups: RecordGroups) -> list[str | None]:
     bounds = np.searchsorted(group, np.arange(len(groups) + 1))
     texts: list[str | None] = []
     for start, end in pairwise(bounds.tolist()):
-        held = codes[start:end]
-        if held[-1] == attribute.missing:
-            texts.append(None if len(held) == 1 else SUPPRESSED_VALUE)
-        elif len(held) == attribute.present and len(held) > 1:
+        group_codes = codes[start:end]
+        if group_codes[-1] == attribute.missing:
+            texts.append(None if len(group_codes) == 1 else SUPPRESSED_VALUE)
+        elif len(group_codes) == attribute.present and len(group_codes) > 1:
             texts.append(SUPPRESSED_VALUE)
         else:
-            texts.append("|".join(str(attribute.domain[code]) for code in held))
+            texts.append("|".join(str(attribute.domain[code]) for code in group_codes))
     return texts
 
 

@@ -47,7 +47,7 @@ class Anonymized:
     persons
         The person of each of the N rows of the original table, shape (N,), numbered from 0; None if
         rows are counted.
-    shown
+    masks
         Mask, as text, of each quasi-identifier that was masked before the method.
     """
 
@@ -56,7 +56,7 @@ class Anonymized:
     data: pa.Table
     rows: int
     persons: Ints | None = None
-    shown: Mapping[str, str] = field(default_factory=dict)
+    masks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def judged(self) -> pa.Table:
@@ -160,22 +160,22 @@ def anonymize_records(
     """
     method, records = recipe.anonymizer, read.records
     by_cell = method.by_cell or method.sampled
-    drawn = recipe.for_draws(seed)
+    draw_seed = recipe.for_draws(seed)
     if method.by_row and read.persons is not None:
         raise PolicyError(
             f"{method.name} moves values between rows, so it cannot protect persons who have several.",
             hint="Give a table with one row for each person, and leave `person` out.",
         )
     if by_cell:
-        given = _masks_given(read, recipe, drawn, progress)
-        read = shown_by_masks(read, given, learning=not method.sampled)
+        masks_given = _masks_given(read, recipe, draw_seed, progress)
+        read = shown_by_masks(read, masks_given, learning=not method.sampled)
         records = read.records
     elif read.persons is not None:
         records = middle_of_each(records, read.persons)
     options = recipe.resolve(read.policy, records)
-    grouped = method.group(records, options, seed=drawn, progress=progress)
+    grouped = method.group(records, options, seed=draw_seed, progress=progress)
     if method.sampled:
-        masks = {name: read.shown.get(name, "identity") for name in read.quasi}
+        masks = {name: read.masks.get(name, "identity") for name in read.quasi}
         note = "masks before the method: " + ", ".join(f"{n}: {mask}" for n, mask in masks.items())
         details = {**grouped.details, "masks": masks}
         grouped = replace(grouped, details=details, notes=(note, *grouped.notes))
@@ -183,9 +183,9 @@ def anonymize_records(
         grouped = rows_of_persons(grouped, read.records, read.persons)
     style = None if recipe.style is None else Style(recipe.style)
     data = _without_null_types(build_release(read.table, read.records, grouped, style=style))
-    repeats = recipe.seed if recipe.by_chance else drawn
+    repeats = recipe.seed if recipe.by_chance else draw_seed
     full = replace(recipe, options=json_fields(options), seed=repeats)
-    return Anonymized(full, grouped, data, read.table.num_rows, read.persons, read.shown)
+    return Anonymized(full, grouped, data, read.table.num_rows, read.persons, read.masks)
 
 
 def _masks_given(read: RecordTable, recipe: Recipe, seed: int, progress: Progress) -> Any:
@@ -197,8 +197,8 @@ def _masks_given(read: RecordTable, recipe: Recipe, seed: int, progress: Progres
         return recipe.options.get("masks")
     options = recipe.resolve(read.policy, read.records)
     options.check(read.records)
-    drawn = draw(read.table, read.policy, options, seed, progress)
-    return recipe.options.get("masks") if drawn is None else drawn
+    drawn_masks = draw(read.table, read.policy, options, seed, progress)
+    return recipe.options.get("masks") if drawn_masks is None else drawn_masks
 
 
 def _without_null_types(table: pa.Table) -> pa.Table:
@@ -232,21 +232,22 @@ def check_release(anonymized: Anonymized, policy: Policy) -> tuple[Source, Sourc
     return released, Source(checked.kept_rows(), released.origin), total
 
 
-def _with_left_out(made: Anonymized, rule: PrivacyRule, verdict: Verdict) -> Verdict:
-    """Return the verdict of the rule on the release `made`, with the rows that the method left out
+def _with_left_out(release: Anonymized, rule: PrivacyRule, verdict: Verdict) -> Verdict:
+    """Return the verdict of the rule on `release`, with the rows that the method left out
     counted as suppressed.
 
     If persons are counted, the limit is a share of the persons. The method and the rule leave out
     either all rows of a person or none, so no person counts twice.
     """
-    rows_left_out = made.rows - made.data.num_rows
-    if made.persons is None:
-        whole, left_out, failing, unit = made.rows, rows_left_out, verdict.suppressed_rows, "rows"
+    rows_left_out = release.rows - release.data.num_rows
+    if release.persons is None:
+        subjects, left_out, unit = release.rows, rows_left_out, "rows"
+        failing = verdict.suppressed_rows
     else:
-        whole = int(made.persons.max(initial=-1)) + 1
-        left_out = len(np.unique(made.persons[made.grouped.groups.of < 0]))
+        subjects = int(release.persons.max(initial=-1)) + 1
+        left_out = len(np.unique(release.persons[release.grouped.groups.of < 0]))
         failing, unit = verdict.suppressed_persons or 0, "persons"
-    allowed = rule.allowed_rows(whole)
+    allowed = rule.allowed_rows(subjects)
     bounded = left_out + failing <= allowed or not rule.criteria
     admissible = verdict.smallest_class > 0 and bounded
     violations = () if admissible else verdict.violations
@@ -262,10 +263,10 @@ def _with_left_out(made: Anonymized, rule: PrivacyRule, verdict: Verdict) -> Ver
         suppressed_rows=rows_left_out + verdict.suppressed_rows,
         violations=violations,
     )
-    if made.persons is None:
+    if release.persons is None:
         return replace(total, allowed_rows=allowed)
     return replace(
-        total, persons=whole, suppressed_persons=left_out + failing, allowed_persons=allowed
+        total, persons=subjects, suppressed_persons=left_out + failing, allowed_persons=allowed
     )
 
 

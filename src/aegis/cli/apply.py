@@ -315,7 +315,7 @@ def _facts(release: Release) -> list[tuple[str, str]]:
             ("quasi-identifiers with noise", f"{noised}: the rule was held to true values")
         )
     if release.differential_privacy is not None:
-        figures.append(("differential privacy", release.differential_privacy.stated))
+        figures.append(("differential privacy", release.differential_privacy.in_words))
     utility = release.utility
     if utility is not None:
         figures.append(("utility kept", f"{percent(utility.utility_kept)} ({utility.detail})"))

@@ -135,7 +135,7 @@ def _head(audited: Audit, origin: str) -> Iterator[RenderableType]:
             ("Table", f"{origin}: {counted(audited.report.rows, 'row')}"),
             ("Quasi-identifiers", ", ".join(audited.quasi_identifiers) or "none"),
             ("Sensitive", ", ".join(audited.sensitive) or "none"),
-            *([] if account is None else [("Differential privacy", account.stated)]),
+            *([] if account is None else [("Differential privacy", account.in_words)]),
         )
     )
 

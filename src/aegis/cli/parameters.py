@@ -106,7 +106,7 @@ def _asked(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
         described, grouped = options.get(field.name), group_of(field)
         if grouped is not None:
             yield field, None, grouped
-        elif described is None or described.asked:
+        elif described is None or described.on_command_line:
             kind = None if described is not None and described.kind else _kind(record, field)
             yield field, described, kind
 

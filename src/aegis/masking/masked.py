@@ -122,9 +122,9 @@ def _chosen(
     is not possible.
     """
     [grouping] = evaluate([mask], values)
-    if grouping.size == 1 or grouping.shown.null_count:
+    if grouping.size == 1 or grouping.masked_values.null_count:
         return plain
-    shown = grouping.shown.take(grouping.codes.tolist()).to_pylist()
+    shown = grouping.masked_values.take(grouping.codes.tolist()).to_pylist()
     if source.is_parquet and len(values) <= MOST_IN_MAP:
         return look_up(column, values.to_pylist(), shown, plain)
     if not column.type().is_integer():

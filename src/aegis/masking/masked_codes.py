@@ -86,7 +86,7 @@ def _shown(mask: Mask | None, codes: npt.NDArray[np.unsignedinteger], values: pa
     if mask is None:
         return codes, narrow(np.arange(len(values)), len(values)), values
     [grouping] = evaluate([mask], values)
-    return codes, narrow(grouping.codes, grouping.size), grouping.shown
+    return codes, narrow(grouping.codes, grouping.size), grouping.masked_values
 
 
 def _batches(

@@ -7,13 +7,12 @@ numbers are printed from integers, and no value is cast to a type that it does n
 
 A width, step or origin with d decimal places is stored as an integer in units of 10**-d ("scaled").
 
-Bounds and cut points that masks learn from a column, rounded so that they reveal no single value.
-
-Often, only one person has the smallest value of a column, and only one has the largest, but a mask
-shows its bounds to everyone. So a bound is the smallest or largest value itself only if enough rows
-have this value. Otherwise the bound is the end of an interval that contains enough rows. The width
-of the interval is 1, 2 or 5 times a power of ten, and the interval starts at a multiple of its
-width; of all such intervals, the narrowest is used. A cut point is the roundest number in a range
+Bounds and cut points that masks learn are rounded so that they reveal no single value. Often, only
+one person has the smallest value of a column, and only one has the largest, but a mask shows its
+bounds to everyone. So a bound is the smallest or largest value itself only if enough rows have this
+value. Otherwise the bound is the end of an interval that contains enough rows. The width of the
+interval is 1, 2 or 5 times a power of ten, and the interval starts at a multiple of its width; of
+all such intervals, the narrowest is used. A cut point is the roundest number in a range
 (`roundest`).
 """
 

@@ -1,23 +1,18 @@
-"""The interface of masks: each is one frozen object that builds one Ibis expression. Parameters of
-masks are checked here, and masks that add noise have their base here.
+"""The interface of masks, the two masks that show everything or nothing, and checks of parameters.
+A mask is one frozen object that builds one Ibis expression.
 
 All other properties of a mask follow from this expression. Evaluated on the distinct values of a
 column, it shows which values the mask treats in the same way. Compiled by Ibis, it is the mask's
 SQL. Computed by the engine, it masks a table. So groups, SQL and masked table cannot disagree.
 
-Check mask parameters when a mask is constructed.
+When a mask is constructed, each check returns a parameter in its normal form. Otherwise it raises
+`PolicyError`, which names the mask, the parameter, the given value and the allowed values.
 
-Each check returns the parameter in its normal form. Otherwise it raises `PolicyError`, which names
-the mask, the parameter, the given value and the allowed values.
-
-Define the two extreme masks: show everything, show nothing.
-
-The interface of noise masks: equal values may be masked differently, with known probabilities.
-
-A noise mask has no expression that an engine could run. Instead it states its *channel*: for each
-distinct value of a column, the distribution of the masked value over a finite list of *reports*
-(algorithms.md, "Masking functions"). Aegis computes expected joint counts, scores and
-reconstructions from the channel without any draw. `draw` masks rows with the same distribution.
+A noise mask may mask equal values differently, so it has no expression that an engine could run.
+Instead it states its *channel*: for each distinct value of a column, the distribution of the masked
+value over a finite list of *reports* (algorithms.md, "Masking functions"). Aegis computes expected
+joint counts, scores and reconstructions from the channel without any draw. `draw` masks rows with
+the same distribution.
 
 Numbers are shown on a grid: the noisy number moves to the nearest grid point, and numbers beyond
 the ends move to the ends. Both steps are part of the channel. Null and NaN do not change, so that
@@ -261,12 +256,12 @@ class Mask(ABC):
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as a policy writes them; default values are left out."""
-        shown = {}
-        for each in self.declared():
-            value = getattr(self, each.name)
-            if value != each.default:
-                shown[each.name] = list(value) if isinstance(value, tuple) else value
-        return shown
+        changed = {}
+        for parameter in self.declared():
+            value = getattr(self, parameter.name)
+            if value != parameter.default:
+                changed[parameter.name] = list(value) if isinstance(value, tuple) else value
+        return changed
 
     @classmethod
     @cache
@@ -322,114 +317,114 @@ LARGEST = 1e300
 """Largest number; sums and products of larger numbers might not be finite."""
 
 
-def wrong(mask: str, parameter: str, given: object, allowed: str) -> PolicyError:
-    """Return the error for a parameter of the mask called `mask` whose value `given` is not
+def wrong(mask: str, parameter: str, value: object, allowed: str) -> PolicyError:
+    """Return the error for a parameter of the mask called `mask` with a `value` that is not
     allowed.
     """
     return PolicyError(
-        f"Mask {mask!r}: parameter {parameter!r} is {brief(given)}.", hint=f"Allowed: {allowed}."
+        f"Mask {mask!r}: parameter {parameter!r} is {brief(value)}.", hint=f"Allowed: {allowed}."
     )
 
 
 def whole(
-    mask: str, parameter: str, given: object, *, at_least: int = 0, at_most: int | None = None
+    mask: str, parameter: str, value: object, *, at_least: int = 0, at_most: int | None = None
 ) -> int:
-    """Return `given`, the value of a mask's parameter, if it is an int from `at_least` to
+    """Return `value`, the value of a mask's parameter, if it is an int from `at_least` to
     `at_most`; otherwise raise `PolicyError`. True and 2.0 are refused.
     """
-    large = isinstance(given, int) and given > MOST_WHOLE
+    large = isinstance(value, int) and value > MOST_WHOLE
     top = "" if at_most is None and not large else f" and at most {at_most or MOST_WHOLE}"
     allowed = f"a whole number, at least {at_least}{top}"
-    if isinstance(given, bool) or not isinstance(given, int):
-        raise wrong(mask, parameter, given, allowed)
-    if given < at_least or given > (MOST_WHOLE if at_most is None else at_most):
-        raise wrong(mask, parameter, given, allowed)
-    return given
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise wrong(mask, parameter, value, allowed)
+    if value < at_least or value > (MOST_WHOLE if at_most is None else at_most):
+        raise wrong(mask, parameter, value, allowed)
+    return value
 
 
-def number(mask: str, parameter: str, given: object, *, positive: bool = False) -> int | float:
-    """Return `given`, the value of a mask's parameter, if it is a finite int or float (above 0 if
+def number(mask: str, parameter: str, value: object, *, positive: bool = False) -> int | float:
+    """Return `value`, the value of a mask's parameter, if it is a finite int or float (above 0 if
     `positive`); otherwise raise `PolicyError`.
     """
     allowed = "a number above 0" if positive else "a finite number"
-    if isinstance(given, bool) or not isinstance(given, (int, float)):
-        raise wrong(mask, parameter, given, allowed)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise wrong(mask, parameter, value, allowed)
     # Compared before anything is computed: a whole number may be too large for a float.
-    if not -LARGEST <= given <= LARGEST:
-        raise wrong(mask, parameter, given, f"{allowed}, at most {LARGEST:g}")
-    if positive and given <= 0:
-        raise wrong(mask, parameter, given, allowed)
-    return given
+    if not -LARGEST <= value <= LARGEST:
+        raise wrong(mask, parameter, value, f"{allowed}, at most {LARGEST:g}")
+    if positive and value <= 0:
+        raise wrong(mask, parameter, value, allowed)
+    return value
 
 
-def exact(mask: str, parameter: str, given: object, *, positive: bool = False) -> int | float:
-    """Return `given`, the value of a mask's parameter, if it is a number (above 0 if `positive`)
+def exact(mask: str, parameter: str, value: object, *, positive: bool = False) -> int | float:
+    """Return `value`, the value of a mask's parameter, if it is a number (above 0 if `positive`)
     with so few decimal places that interval bounds are exact; otherwise raise `PolicyError`.
     """
-    checked = number(mask, parameter, given, positive=positive)
+    checked = number(mask, parameter, value, positive=positive)
     digits = decimals(checked)
     if digits > MOST_DIGITS or abs(checked) * 10**digits > MOST_SCALED:
         raise wrong(
             mask,
             parameter,
-            given,
+            value,
             f"at most {MOST_DIGITS} decimal places, and at most {MOST_SCALED} in units of the last",
         )
     return checked
 
 
-def one_of(mask: str, parameter: str, given: object, allowed: Sequence[str]) -> str:
-    """Return `given`, the value of a mask's parameter, if it is one of `allowed`; otherwise raise
+def one_of(mask: str, parameter: str, value: object, allowed: Sequence[str]) -> str:
+    """Return `value`, the value of a mask's parameter, if it is one of `allowed`; otherwise raise
     `PolicyError`.
     """
-    if not isinstance(given, str) or given not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise PolicyError(
-            f"Mask {mask!r}: parameter {parameter!r} is {brief(given)}.",
-            hint=choices(str(given), allowed),
+            f"Mask {mask!r}: parameter {parameter!r} is {brief(value)}.",
+            hint=choices(str(value), allowed),
         )
-    return given
+    return value
 
 
-def either(mask: str, example: str, **given: object) -> None:
+def either(mask: str, example: str, **values: object) -> None:
     """Raise `PolicyError` unless exactly one of two parameters of the mask called `mask` has a
     value; `example` shows how to write it.
     """
-    missing = [value is None for value in given.values()]
+    missing = [value is None for value in values.values()]
     if all(missing) or not any(missing):
         raise PolicyError(
-            f"Mask {mask!r} takes {' or '.join(map(repr, given))};"
+            f"Mask {mask!r} takes {' or '.join(map(repr, values))};"
             f" {'neither' if all(missing) else 'both'} given.",
             hint=f"For example {example}.",
         )
 
 
-def together(what: str, hint: str, **given: object) -> None:
+def together(what: str, hint: str, **values: object) -> None:
     """Raise `PolicyError` unless both or neither of two parameters have a value. `what` names the
     mask, and `hint` says what to write.
     """
-    if len({value is None for value in given.values()}) > 1:
+    if len({value is None for value in values.values()}) > 1:
         raise PolicyError(
-            f"{what} takes {' and '.join(map(repr, given))} together; one given.", hint=hint
+            f"{what} takes {' and '.join(map(repr, values))} together; one given.", hint=hint
         )
 
 
-def text(mask: str, parameter: str, given: object) -> str:
-    """Return `given`, the value of a mask's parameter, if it is a text that is not empty; otherwise
+def text(mask: str, parameter: str, value: object) -> str:
+    """Return `value`, the value of a mask's parameter, if it is a text that is not empty; otherwise
     raise `PolicyError`.
     """
-    if not isinstance(given, str) or not given:
-        raise wrong(mask, parameter, given, "a text that is not empty")
-    return given
+    if not isinstance(value, str) or not value:
+        raise wrong(mask, parameter, value, "a text that is not empty")
+    return value
 
 
-def edges(mask: str, given: object) -> tuple[int | float, ...]:
-    """Return `given` if it is a list of cut points, that is, finite numbers in strictly ascending
+def edges(mask: str, value: object) -> tuple[int | float, ...]:
+    """Return `value` if it is a list of cut points, that is, finite numbers in strictly ascending
     order; otherwise raise `PolicyError`, which names `mask`.
     """
     allowed = "a list of numbers in ascending order, none twice"
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise wrong(mask, "edges", given, allowed)
-    cuts = tuple(number(mask, "edges", cut) for cut in given)
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise wrong(mask, "edges", value, allowed)
+    cuts = tuple(number(mask, "edges", cut) for cut in value)
     if any(left >= right for left, right in pairwise(cuts)):
         raise wrong(mask, "edges", list(cuts), allowed)
     return cuts
@@ -648,7 +643,7 @@ class NumberGrid:
         return cls(low, by, int(size))
 
     @property
-    def whole(self) -> bool:
+    def integral(self) -> bool:
         """Whether all numbers of the grid are whole numbers."""
         return self.start.denominator == 1 and self.step.denominator == 1
 
@@ -688,10 +683,11 @@ def take(reports: pa.Array, index: Ints, missing: Flags | None = None) -> pa.Arr
     # Built from a buffer: Arrow imports pandas to convert a NumPy array.
     chosen = np.ascontiguousarray(index, dtype=np.int64)
     places = pa.Array.from_buffers(pa.int64(), len(chosen), [None, pa.py_buffer(chosen)])
-    shown = reports.take(places)
+    chosen_reports = reports.take(places)
     if missing is None or not missing.any():
-        return shown
-    return pc.if_else(pa.array(missing.tolist(), pa.bool_()), pa.scalar(None, shown.type), shown)
+        return chosen_reports
+    null = pa.scalar(None, reports.type)
+    return pc.if_else(pa.array(missing.tolist(), pa.bool_()), null, chosen_reports)
 
 
 def is_null(values: pa.Array) -> Flags:

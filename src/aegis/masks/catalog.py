@@ -155,44 +155,44 @@ def _parse(spec: object, hierarchy: Hierarchy | None) -> Mask:
             hint="Write a name, as in `suppress`, or {name: {parameter: value}}, as in "
             "{bucketize: {width: 10}}.",
         )
-    [(name, given)] = spec.items()
+    [(name, entry)] = spec.items()
     mask = MASKS.get(str(name)).mask
     if issubclass(mask, Compose):
-        return _composed(mask, given, hierarchy)
+        return _composed(mask, entry, hierarchy)
     if issubclass(mask, Level):
-        values = _checked(mask, given if isinstance(given, Mapping) else {"level": given})
+        values = _checked(mask, entry if isinstance(entry, Mapping) else {"level": entry})
         return mask(**values, hierarchy=hierarchy)
-    return mask(**_checked(mask, {} if given is None else given))
+    return mask(**_checked(mask, {} if entry is None else entry))
 
 
-def _checked(mask: type[Mask], given: object) -> dict[str, Any]:
-    """Return the parameters `given` in a policy by name; raise `PolicyError` if one is unknown or
+def _checked(mask: type[Mask], parameters: object) -> dict[str, Any]:
+    """Return `parameters`, as a policy has them, by name; raise `PolicyError` if one is unknown or
     missing.
     """
     names = [field.name for field in mask.declared()]
-    if not isinstance(given, Mapping):
+    if not isinstance(parameters, Mapping):
         raise PolicyError(
-            f"Mask {mask.name!r} is given {given!r}, not a mapping of parameters.",
+            f"Mask {mask.name!r} is given {parameters!r}, not a mapping of parameters.",
             hint=f"For example {mask.example}.",
         )
-    for name in given:
+    for name in parameters:
         if name not in names:
             raise PolicyError.unknown(f"parameter of mask {mask.name!r}:", name, names)
-    missing = [name for name in mask.required() if name not in given]
+    missing = [name for name in mask.required() if name not in parameters]
     if missing:
         raise PolicyError(
             f"Mask {mask.name!r} lacks the parameter {missing[0]!r}.",
             hint=f"For example {mask.example}.",
         )
-    return {str(name): value for name, value in given.items()}
+    return {str(name): value for name, value in parameters.items()}
 
 
-def _composed(mask: type[Compose], given: object, hierarchy: Hierarchy | None) -> Compose:
-    if isinstance(given, Mapping):
-        given = _checked(mask, given)["masks"]
-    if not isinstance(given, (list, tuple)) or len(given) < 2:
+def _composed(mask: type[Compose], masks: object, hierarchy: Hierarchy | None) -> Compose:
+    if isinstance(masks, Mapping):
+        masks = _checked(mask, masks)["masks"]
+    if not isinstance(masks, (list, tuple)) or len(masks) < 2:
         raise PolicyError(
-            f"Mask {mask.name!r} is given {given!r}, not a list of two or more masks.",
+            f"Mask {mask.name!r} is given {masks!r}, not a list of two or more masks.",
             hint=f"For example {mask.example}.",
         )
-    return mask(tuple(_parse(spec, hierarchy) for spec in given))
+    return mask(tuple(_parse(spec, hierarchy) for spec in masks))

@@ -46,29 +46,29 @@ class Grouping:
     codes
         Group of each of the V distinct values, shape (V,), int32. Groups are numbered from 0 in
         order of first appearance. NaN is one value, null is one value, and -0.0 counts as 0.0.
-    shown
+    masked_values
         The masked value of each group, shape (size,).
     """
 
     codes: Int32s
-    shown: pa.Array
+    masked_values: pa.Array
 
     @property
     def size(self) -> int:
         """Number of groups."""
-        return len(self.shown)
+        return len(self.masked_values)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """The masked values as text, for display: "null" for null, "39" for 39.0, dates in ISO
         8601.
         """
-        shown = self.shown
-        if pa.types.is_string(shown.type) or pa.types.is_integer(shown.type):
+        values = self.masked_values
+        if pa.types.is_string(values.type) or pa.types.is_integer(values.type):
             # The common case of many labels; Arrow's text of these types is that of `text_of`.
-            texts = shown.cast(pa.string()).to_pylist()
+            texts = values.cast(pa.string()).to_pylist()
         else:
-            texts = [text_of(value) for value in shown.to_pylist()]
+            texts = [text_of(value) for value in values.to_pylist()]
         return tuple(NULL_LABEL if text is None else text for text in texts)
 
 
@@ -113,28 +113,28 @@ def evaluate_columns(
     Columns with few values share one query, because starting a query takes longer than masking few
     values.
     """
-    shown: dict[tuple[int, int], pa.ChunkedArray] = {}
+    masked: dict[tuple[int, int], pa.ChunkedArray] = {}
     rest: list[tuple[int, list[int]]] = []
     for number, (masks, values) in enumerate(columns):
         dtype = ibis.dtype(values.type)
-        for place, mask in enumerate(masks):
+        for index, mask in enumerate(masks):
             lookup = lookup_of(mask, dtype)
             if isinstance(mask, Identity):
-                shown[number, place] = pa.chunked_array([values.cast(dtype.to_pyarrow())])
+                masked[number, index] = pa.chunked_array([values.cast(dtype.to_pyarrow())])
             elif lookup is not None:
-                shown[number, place] = pa.chunked_array([lookup.evaluate(values)])
-        asked = [place for place in range(len(masks)) if (number, place) not in shown]
-        if asked:
-            rest.append((number, asked))
-    together = [asked for asked in rest if len(columns[asked[0]][1]) <= _FEW_VALUES]
-    alone = [asked for asked in rest if len(columns[asked[0]][1]) > _FEW_VALUES]
-    for query in [together, *([asked] for asked in alone)] if together else [[a] for a in alone]:
-        given = [([columns[n][0][place] for place in places], columns[n][1]) for n, places in query]
-        masked = iter(_masked(given, connection or embedded()))
-        for number, places in query:
-            shown |= {(number, place): next(masked) for place in places}
+                masked[number, index] = pa.chunked_array([lookup.evaluate(values)])
+        indices = [index for index in range(len(masks)) if (number, index) not in masked]
+        if indices:
+            rest.append((number, indices))
+    together = [part for part in rest if len(columns[part[0]][1]) <= _FEW_VALUES]
+    alone = [part for part in rest if len(columns[part[0]][1]) > _FEW_VALUES]
+    for query in [together, *([part] for part in alone)] if together else [[a] for a in alone]:
+        parts = [([columns[n][0][i] for i in indices], columns[n][1]) for n, indices in query]
+        arrays = iter(_masked(parts, connection or embedded()))
+        for number, indices in query:
+            masked |= {(number, index): next(arrays) for index in indices}
     return [
-        [_group(shown[number, place]) for place in range(len(masks))]
+        [_group(masked[number, index]) for index in range(len(masks))]
         for number, (masks, _) in enumerate(columns)
     ]
 
@@ -143,11 +143,11 @@ def transform(mask: Mask, data: ValueCounts) -> ValueCounts:
     """Return the distinct masked values of `data` and the number of rows with each."""
     [grouping] = evaluate([mask], data.values)
     counts = np.bincount(grouping.codes, weights=data.counts, minlength=grouping.size)
-    order = pc.sort_indices(grouping.shown)
-    dtype = ibis.dtype(grouping.shown.type)
+    order = pc.sort_indices(grouping.masked_values)
+    dtype = ibis.dtype(grouping.masked_values.type)
     return ValueCounts(
         Kind.of(dtype) or Kind.TEXT,
-        grouping.shown.take(order),
+        grouping.masked_values.take(order),
         np.rint(counts).astype(np.int64)[order.to_numpy()],
         data.shared_rows,
     )
@@ -162,11 +162,11 @@ def _masked(
     Columns of one type are masked as one column if they have the same mask, because compiling an
     expression takes longer than masking few values.
     """
-    asked = [(mask, number) for number, (masks, _) in enumerate(columns) for mask in masks]
+    pairs = [(mask, number) for number, (masks, _) in enumerate(columns) for mask in masks]
     stacks: list[tuple[Mask, list[int]]] = []
     filling: dict[Hashable, tuple[int, int]] = {}
     places = []
-    for mask, number in asked:
+    for mask, number in pairs:
         values = columns[number][1]
         # Equal masks may be written in different ways, such as 5 and 5.0.
         key = mask, str(mask), values.type
@@ -178,8 +178,8 @@ def _masked(
         stacks[stack][1].append(number)
         filling[key] = stack, start + len(values)
         places.append((stack, start, len(values)))
-    shown = _of_stacks([values for _, values in columns], stacks, connection)
-    return [shown[stack].slice(start, size) for stack, start, size in places]
+    arrays = _of_stacks([values for _, values in columns], stacks, connection)
+    return [arrays[stack].slice(start, size) for stack, start, size in places]
 
 
 def _of_stacks(
@@ -199,8 +199,8 @@ def _of_stacks(
             parts.append(pa.nulls(short, parts[0].type))
         arrays[name] = pa.concat_arrays(parts) if len(parts) > 1 else parts[0]
     table = ibis.memtable(pa.table(arrays))
-    asked = [mask.told_apart(table[names[tuple(numbers)]]) for mask, numbers in stacks]
-    query = table.select("row", **{f"mask_{i}": shown for i, shown in enumerate(asked)})
+    expressions = [mask.told_apart(table[names[tuple(numbers)]]) for mask, numbers in stacks]
+    query = table.select("row", **{f"mask_{i}": e for i, e in enumerate(expressions)})
     result = fetch(connection, query)
     returned = result.column("row").to_numpy()
     if not np.array_equal(returned, rows):
@@ -318,10 +318,10 @@ class Compose(Mask):
     masks: tuple[Mask, ...] = described("the masks in order, at least two")
 
     def __post_init__(self) -> None:
-        given: object = self.masks
-        masks = tuple(given) if isinstance(given, Iterable) else ()
+        masks_given: object = self.masks
+        masks = tuple(masks_given) if isinstance(masks_given, Iterable) else ()
         if len(masks) < 2 or not all(isinstance(mask, Mask) for mask in masks):
-            raise base.wrong(self.name, "masks", given, "a list of two or more masks")
+            raise base.wrong(self.name, "masks", masks_given, "a list of two or more masks")
         for mask in masks:
             if not mask.deterministic:
                 raise PolicyError(
@@ -347,7 +347,7 @@ class Compose(Mask):
 
     def output_kind(self, kind: Kind) -> Kind:
         """Return the kind of data that the last mask shows."""
-        return reduce(lambda shown, mask: mask.output_kind(shown), self.masks, kind)
+        return reduce(lambda kind, mask: mask.output_kind(kind), self.masks, kind)
 
     @property
     def fitted(self) -> bool:
@@ -377,21 +377,21 @@ class Compose(Mask):
         It can if the last mask can, or if an earlier mask shows this text for values that it does
         not know.
         """
-        shown = self.masks[-1].shows(text)
-        return shown if shown is None else shown or text == SUPPRESSED
+        by_last = self.masks[-1].shows(text)
+        return by_last if by_last is None else by_last or text == SUPPRESSED
 
     def expression(self, column: ir.Column) -> ir.Value:
         """Return the expression of all masks, applied one after the other."""
-        return reduce(lambda shown, mask: mask.expression(shown), self.masks, column)
+        return reduce(lambda masked, mask: mask.expression(masked), self.masks, column)
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:
         """Return the condition that each mask defines a result for its input; None if all masks do
         so for every value.
         """
-        all_known = None
+        conditions = None
         for mask in self.masks:
-            known = mask.known(column)
-            if known is not None:
-                all_known = known if all_known is None else all_known & known
+            condition = mask.known(column)
+            if condition is not None:
+                conditions = condition if conditions is None else conditions & condition
             column = mask.expression(column)
-        return all_known
+        return conditions

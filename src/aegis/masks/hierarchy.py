@@ -1,11 +1,10 @@
 """Define generalisation hierarchies, which group values on successive levels, and the mask that
 shows a level.
 
-Apply masks with many values by joining a small table, if an expression would be too long.
-
-For a `Level` of a hierarchy with 100,000 values, an engine needs minutes and gigabytes to evaluate
-a CASE with 100,000 branches. A join of the column with a table that has a row per value gives the
-same result. Values that are not in a table of an engine are looked up in this process.
+Masks with many values join a small table instead of building a long expression. For a `Level` of a
+hierarchy with 100,000 values, an engine needs minutes and gigabytes to evaluate a CASE with 100,000
+branches. A join of the column with a table that has a row per value gives the same result. Values
+that are not in a table of an engine are looked up in this process.
 """
 
 from __future__ import annotations
@@ -186,13 +185,13 @@ class Hierarchy:
                 hint=f"Its levels are 0 (the values themselves) to {self.height}.",
             )
 
-    def ancestry(self, shown: Sequence[str]) -> Ints:
+    def ancestry(self, values: Sequence[str]) -> Ints:
         """Return the code of each shown value on its level, and the code of its group on every
         higher level.
 
         Parameters
         ----------
-        shown
+        values
             V masked values as text, all from one level of the hierarchy; null is "null".
 
         Returns
@@ -206,18 +205,18 @@ class Hierarchy:
         PolicyError
             The values are not all on one level.
         """
-        wanted = [None if value == "null" and None in self.values else value for value in shown]
+        groups = [None if value == "null" and None in self.values else value for value in values]
         for level in range(self.height + 1):
             above = {row[level]: row[level:] for row in self.rows}
-            if all(value in above for value in wanted):
-                paths = [above[value] for value in wanted]
+            if all(value in above for value in groups):
+                paths = [above[value] for value in groups]
                 columns = [
                     np.unique([str(group) for group in column], return_inverse=True)[1]
                     for column in zip(*paths, strict=True)
                 ]
                 return np.stack(columns, axis=1).astype(np.int64)
         raise PolicyError(
-            f"The values {', '.join(map(repr, shown[:3]))} are not on one level of hierarchy {self.name}.",
+            f"The values {', '.join(map(repr, values[:3]))} are not on one level of hierarchy {self.name}.",
             hint="Mask the attribute by levels of its hierarchy, or use another distance.",
         )
 
@@ -251,15 +250,15 @@ class Hierarchy:
     def __repr__(self) -> str:
         return f"Hierarchy({self.name!r}, values={len(self.rows)}, height={self.height})"
 
-    def uncovered(self, values: pa.Array | Iterable[object]) -> tuple[str, ...]:
+    def uncovered_values(self, values: pa.Array | Iterable[object]) -> tuple[str, ...]:
         """Return the values that the hierarchy does not cover, as text, in the order of `values`.
 
         Values are compared according to their type: "39" covers the number 39. Null is always
         covered; it stays null if the hierarchy has no row for it.
         """
         if isinstance(values, pa.Array) and pa.types.is_string(values.type):
-            known = pc.is_in(values, value_set=self.columns[0].drop_null())
-            missing = values.filter(pc.and_not(pc.is_valid(values), known))
+            covered = pc.is_in(values, value_set=self.columns[0].drop_null())
+            missing = values.filter(pc.and_not(pc.is_valid(values), covered))
             return tuple(missing.to_pylist())
         listed = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
         named = {value: True for value in self.values if value is not None}
@@ -377,7 +376,7 @@ def _check_rows(rows: tuple[Row, ...], name: str) -> None:
     """
     if not rows:
         raise DataError(f"Hierarchy {name} is empty.", hint="Give one row per value.")
-    seen: dict[str | None, Row] = {}
+    by_value: dict[str | None, Row] = {}
     for row in rows:
         if len(row) != len(rows[0]) or len(row) < 2:
             raise DataError(
@@ -385,13 +384,13 @@ def _check_rows(rows: tuple[Row, ...], name: str) -> None:
                 f"value {rows[0][0]!r} has {len(rows[0]) - 1}.",
                 hint="Give every value the same number of levels, at least one.",
             )
-        if row[0] in seen:
+        if row[0] in by_value:
             raise DataError(
-                f"Hierarchy {name}: value {row[0]!r} has two rows: {_shown(seen[row[0]])} and "
-                f"{_shown(row)}.",
+                f"Hierarchy {name}: value {row[0]!r} has two rows: {_row_text(by_value[row[0]])} and "
+                f"{_row_text(row)}.",
                 hint="Keep one of them.",
             )
-        seen[row[0]] = row
+        by_value[row[0]] = row
     for lower, upper in pairwise(range(1, len(rows[0]))):
         _check_nested(rows, lower, upper, name)
 
@@ -402,10 +401,10 @@ def _sound(columns: Sequence[pa.Array]) -> bool:
 
     If not, `_check_rows` finds the offending values.
     """
-    coded = [column.dictionary_encode(null_encoding="encode") for column in columns]
-    if len(coded[0].dictionary) < len(columns[0]):
+    levels = [column.dictionary_encode(null_encoding="encode") for column in columns]
+    if len(levels[0].dictionary) < len(columns[0]):
         return False
-    places = [own.indices.to_numpy() for own in coded[1:]]
+    places = [level.indices.to_numpy() for level in levels[1:]]
     for lower, upper in pairwise(places):
         above = np.empty(int(lower.max()) + 1, dtype=upper.dtype)
         above[lower] = upper  # of a group in two others the last one stays
@@ -428,7 +427,7 @@ def _plain_rows(columns: Sequence[pa.Array]) -> bytes | None:
     return ('["' + '\n["'.join(ordered)).encode()
 
 
-def _shown(row: Row) -> str:
+def _row_text(row: Row) -> str:
     return repr(";".join(NULL if cell is None else cell for cell in row))
 
 
@@ -532,8 +531,8 @@ class Level(Mask):
             return column
         targets = self._targets()
         of_null = targets.pop(None, None)
-        shown = mapped(column, targets, ibis.literal(SUPPRESSED))
-        return shown if of_null is None else ibis.ifelse(column.isnull(), of_null, shown)
+        masked = mapped(column, targets, ibis.literal(SUPPRESSED))
+        return masked if of_null is None else ibis.ifelse(column.isnull(), of_null, masked)
 
     def targets(self, dtype: dt.DataType) -> Targets | None:
         """Return the list of the hierarchy's values, in the type `dtype`, with the group of each;
@@ -575,7 +574,7 @@ class Lookup:
     ----------
     values
         The values, in the column's type, without duplicates and without null.
-    shown
+    masked_texts
         The masked text of each value.
     otherwise
         The masked text of all other values.
@@ -584,16 +583,16 @@ class Lookup:
     """
 
     values: pa.Array
-    shown: pa.Array
+    masked_texts: pa.Array
     otherwise: str
     of_null: str | None = None
 
     def evaluate(self, column: pa.Array) -> pa.Array:
         """Return the masked value of each entry of an array of the column's type."""
         places = pc.index_in(column, value_set=self.values)
-        shown = pc.fill_null(self.shown.take(places), self.otherwise)
+        masked = pc.fill_null(self.masked_texts.take(places), self.otherwise)
         null = pa.scalar(self.of_null, pa.string())
-        return pc.if_else(pc.is_null(column), null, shown)
+        return pc.if_else(pc.is_null(column), null, masked)
 
     def expression(self, column: ir.Value, joined: ir.Value) -> ir.Value:
         """Return the masked `column`, given `joined`, the masked texts that a join with the list
@@ -611,12 +610,12 @@ def lookup_of(mask: Mask | None, dtype: dt.DataType) -> Lookup | None:
         return None
     if type(mask).targets is Mask.targets:
         return None
-    lookup = _remembered(mask, dtype)
+    lookup = _cached_lookup(mask, dtype)
     return None if lookup is None or len(lookup.values) < MANY else lookup
 
 
 @lru_cache(maxsize=256)
-def _remembered(mask: Mask, dtype: dt.DataType) -> Lookup | None:
+def _cached_lookup(mask: Mask, dtype: dt.DataType) -> Lookup | None:
     if (
         isinstance(mask, Level)
         and mask.level > 0
@@ -639,12 +638,12 @@ def _of_level(hierarchy: Hierarchy, level: int) -> Lookup:
     """Return the list of a hierarchy's values, which are texts, and their groups on `level`. The
     result is the same as from `Level.targets`.
     """
-    values, shown = hierarchy.columns[0], hierarchy.columns[level]
+    values, texts = hierarchy.columns[0], hierarchy.columns[level]
     of_null = None
     if values.null_count:
-        of_null = shown.filter(pc.is_null(values))[0].as_py()
-        shown, values = shown.filter(pc.is_valid(values)), values.drop_null()
-    return Lookup(values, shown, SUPPRESSED, of_null)
+        of_null = texts.filter(pc.is_null(values))[0].as_py()
+        texts, values = texts.filter(pc.is_valid(values)), values.drop_null()
+    return Lookup(values, texts, SUPPRESSED, of_null)
 
 
 @dataclass(frozen=True, eq=False)
@@ -689,8 +688,8 @@ def join_lookups(source: Source, table: ir.Table, masks: Mapping[str, Mask | Non
         lookup = lookup_of(mask, table[name].type())
         if lookup is not None:
             lookups[name] = lookup
-            place = len(handed)
-            small: Any = {f"aegis_v{place}": lookup.values, f"aegis_g{place}": lookup.shown}
+            i = len(handed)
+            small: Any = {f"aegis_v{i}": lookup.values, f"aegis_g{i}": lookup.masked_texts}
             handed[name] = source.upload(pa.table(small))
     return joined_with(table, lookups, handed)
 
@@ -702,7 +701,7 @@ def joined_with(
     has its lookup table in the engine, and `lookups` the contents. The join adds the columns
     aegis_v0 (values), aegis_g0 (masked texts), aegis_v1, ...
     """
-    for place, (name, small) in enumerate(handed.items()):
-        table = table.left_join(small, table[name] == small[f"aegis_v{place}"])
-    columns = {name: table[f"aegis_g{place}"] for place, name in enumerate(handed)}
+    for number, (name, small) in enumerate(handed.items()):
+        table = table.left_join(small, table[name] == small[f"aegis_v{number}"])
+    columns = {name: table[f"aegis_g{number}"] for number, name in enumerate(handed)}
     return Joined(table, columns, lookups)

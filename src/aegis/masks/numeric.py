@@ -92,16 +92,16 @@ class Bucketize(Mask):
         dtype = column.type()
         if grid.digits == 0 and dtype.is_integer():
             value = arithmetic.widened(column)
-            shown = self._whole(value, grid, wide=dtype.nbytes == 8)
+            masked = self._of_integers(value, grid, wide=dtype.nbytes == 8)
         elif grid.digits == 0 and dtype.is_decimal():
             outer = _outer(grid, (arithmetic.SAFE_INT64 - grid.origin) // grid.width)
             value, inside = arithmetic.floor_decimal(column, *outer)
-            shown = self._whole(value, grid, wide=False)
+            masked = self._of_integers(value, grid, wide=False)
             if inside is not None:
-                shown = self._fallback(column, shown, inside, outer, 0)
+                masked = self._fallback(column, masked, inside, outer, 0)
         else:
-            shown = self._floating(column, grid)
-        return arithmetic.keep_null(column, shown)
+            masked = self._floating(column, grid)
+        return arithmetic.keep_null(column, masked)
 
     def shows(self, text: str) -> bool:
         """Return whether a text is an interval of the mask, an outer interval, NaN or an infinity."""
@@ -120,7 +120,7 @@ class Bucketize(Mask):
         start, end = _on_grid(low, grid), _on_grid(high, grid)
         return start is not None and end is not None and end - start == grid.width
 
-    def _whole(self, value: ir.IntegerValue, grid: Grid, *, wide: bool) -> ir.Value:
+    def _of_integers(self, value: ir.IntegerValue, grid: Grid, *, wide: bool) -> ir.Value:
         """Return the mask's expression for integers. `grid` holds the interval bounds; `wide` means
         that the integers may be near the ends of the 64-bit range.
         """
@@ -151,25 +151,25 @@ class Bucketize(Mask):
         safe = ibis.ifelse(inside, column, ibis.literal(0).cast(column.type()))
         start = arithmetic.quotient(safe, grid) * grid.width + grid.origin
         if self.show == "lower":
-            shown = start.cast("float64")
+            masked = start.cast("float64")
             if grid.scale > 1:
-                shown = shown / grid.scale
+                masked = masked / grid.scale
         else:
-            shown = arithmetic.interval(
+            masked = arithmetic.interval(
                 arithmetic.scaled_text(start, grid.digits),
                 arithmetic.scaled_text(start + grid.width, grid.digits),
             )
-        return self._fallback(column, shown, inside, outer, grid.digits)
+        return self._fallback(column, masked, inside, outer, grid.digits)
 
     def _fallback(
         self,
         column: ir.NumericValue,
-        shown: ir.Value,
+        masked: ir.Value,
         inside: ir.BooleanValue,
         outer: tuple[int, int],
         digits: int,
     ) -> ir.Value:
-        """Return `shown`, the masked values, where `inside` is true. Return other numbers as the
+        """Return `masked`, the masked values, where `inside` is true. Return other numbers as the
         outermost intervals, such as [1000, inf[, and NaN and infinities as they are.
 
         `outer` has the lower and upper bound beyond which these intervals extend, as integers in
@@ -179,7 +179,7 @@ class Bucketize(Mask):
         floating = column.type().is_floating()
         number = column.cast("float64")
         if self.show == "lower":
-            cases = [(inside, shown.cast("float64"))]
+            cases = [(inside, masked.cast("float64"))]
             if floating:
                 cases.append((number.isnan() | number.isinf(), number))
             return ibis.cases(
@@ -187,7 +187,7 @@ class Bucketize(Mask):
                 (number > 0, float(high / 10**digits)),
                 else_=ibis.literal(float("-inf")),
             )
-        texts: list[tuple[Any, Any]] = [(inside, shown)]
+        texts: list[tuple[Any, Any]] = [(inside, masked)]
         if floating:
             infinity = ibis.ifelse(number > 0, "inf", "-inf")
             texts += [(number.isnan(), "NaN"), (number.isinf(), infinity)]
@@ -211,8 +211,8 @@ def _on_grid(number: Fraction, grid: Grid) -> int | None:
     of the grid starts there; otherwise None.
     """
     scaled = number * grid.scale
-    whole = scaled.denominator == 1 and (int(scaled) - grid.origin) % grid.width == 0
-    return int(scaled) if whole else None
+    on_grid = scaled.denominator == 1 and (int(scaled) - grid.origin) % grid.width == 0
+    return int(scaled) if on_grid else None
 
 
 def _outer(grid: Grid, cells: int) -> tuple[int, int]:
@@ -256,10 +256,10 @@ class _Cuts(Mask):
         self.require_fitted()
         edges = self.edges or ()
         starts = [_edge(column, edge) for edge in edges]
-        shown = arithmetic.by_bisection(column, starts, [ibis.literal(t) for t in _labels(edges)])
+        texts = arithmetic.by_bisection(column, starts, [ibis.literal(t) for t in _labels(edges)])
         if column.type().is_floating():
-            shown = ibis.ifelse(column.isnan(), "NaN", shown)
-        return arithmetic.keep_null(column, shown)
+            texts = ibis.ifelse(column.isnan(), "NaN", texts)
+        return arithmetic.keep_null(column, texts)
 
 
 def _labels(edges: tuple[int | float, ...]) -> Iterator[str]:
@@ -388,16 +388,16 @@ def _rounded(
         Number of rows that an interval should have.
     """
 
-    def at(place: int) -> Fraction:
-        return base.as_fraction(values[place].as_py())
+    def at(index: int) -> Fraction:
+        return base.as_fraction(values[index].as_py())
 
     start = 0
-    for place, following in pairwise([*exact, len(values)]):
+    for index, following in pairwise([*exact, len(values)]):
         moved = rows // MOST_MOVED
-        low = int(np.searchsorted(below, below[place] - moved, side="left")) - 1
-        high = int(np.searchsorted(below, below[place] + moved, side="right")) - 1
+        low = int(np.searchsorted(below, below[index] - moved, side="left")) - 1
+        high = int(np.searchsorted(below, below[index] + moved, side="right")) - 1
         low, high = max(low, start), min(high, following - 1)
-        edge = roundest(at(low), at(high), at(place))
+        edge = roundest(at(low), at(high), at(index))
         yield edge
         # The next cut lies above the first value of its interval, so that none is empty.
         start = bisect_left(range(high), base.as_fraction(edge), lo=low, key=at)
@@ -435,8 +435,8 @@ class Round(Mask):
 
     def output_kind(self, kind: Kind) -> Kind:
         """Return `kind` (of the original column), or the kind `number` if `step` has a fraction."""
-        whole = self.step is None or base.decimals(self.step) == 0
-        return kind if whole else Kind.NUMBER
+        integral = self.step is None or base.decimals(self.step) == 0
+        return kind if integral else Kind.NUMBER
 
     def expression(self, column: ir.Column) -> ir.Value:
         """Return the rounded number."""
@@ -515,14 +515,14 @@ def _significant_float(value: ir.FloatingValue, digits: int) -> ir.FloatingValue
     size = value.abs()
     inside = arithmetic.numbers_that(value, size.between(1e-290, 1e290))
     safe = ibis.ifelse(inside, value, 1.0)
-    place = safe.abs().log10().floor() - (digits - 1)
+    power = safe.abs().log10().floor() - (digits - 1)
     ten = ibis.literal(10.0)
     unit_grid = Grid(1, 0, 0)
     # Powers up to 10**22 are exact floats, so dividing by one gives the nearest float, as multiplying
     # by 0.01 would not.
-    large = arithmetic.quotient(safe / ten**place, unit_grid, half=True) * ten**place
-    small = arithmetic.quotient(safe * ten ** (-place), unit_grid, half=True) / ten ** (-place)
-    return ibis.ifelse(inside, ibis.ifelse(place > 0, large, small), value)
+    large = arithmetic.quotient(safe / ten**power, unit_grid, half=True) * ten**power
+    small = arithmetic.quotient(safe * ten ** (-power), unit_grid, half=True) / ten ** (-power)
+    return ibis.ifelse(inside, ibis.ifelse(power > 0, large, small), value)
 
 
 @dataclass(frozen=True)
@@ -554,7 +554,7 @@ class _Coding(Mask):
         """Return the number, or the bound if the number is beyond it; NaN and null stay unchanged."""
         dtype = column.type()
         if dtype.is_integer() and not base.decimals(self.at):
-            return self._whole(column)
+            return self._of_integers(column)
         value = column.cast("float64") if dtype.is_floating() else column
         bound = _bound(value, self.at)
         beyond = value > bound if self.top else value < bound
@@ -563,7 +563,7 @@ class _Coding(Mask):
             beyond = beyond & ~value.isnan()
         return ibis.ifelse(beyond, bound, value)
 
-    def _whole(self, column: ir.IntegerValue) -> ir.Value:
+    def _of_integers(self, column: ir.IntegerValue) -> ir.Value:
         low, high = arithmetic.limits(column.type())
         at = int(self.at)
         if (self.top and at >= high) or (not self.top and at <= low):
@@ -636,17 +636,17 @@ class EraseDigits(Mask):
             return _towards_zero(arithmetic.widened(column), unit)
         if column.type().is_decimal():
             # Digits before the point of v and of -v are erased, and floor is exact for v >= 0.
-            whole, inside = arithmetic.floor_decimal(column.abs())
-            truncated = _towards_zero(whole, unit)
-            shown = ibis.ifelse(column < 0, -truncated, truncated)
-            return (
-                shown if inside is None else ibis.ifelse(inside, shown.cast(column.type()), column)
-            )
+            integer, inside = arithmetic.floor_decimal(column.abs())
+            truncated = _towards_zero(integer, unit)
+            erased = ibis.ifelse(column < 0, -truncated, truncated)
+            if inside is None:
+                return erased
+            return ibis.ifelse(inside, erased.cast(column.type()), column)
         value = column.cast("float64")
         most = float(arithmetic.EXACT) * unit
         inside = (value > -most) & (value < most)
-        whole = (ibis.ifelse(inside, value, 0.0).abs() / unit).floor()
-        truncated = ibis.ifelse(value < 0, -whole, whole).cast("float64") * float(unit)
+        integer = (ibis.ifelse(inside, value, 0.0).abs() / unit).floor()
+        truncated = ibis.ifelse(value < 0, -integer, integer).cast("float64") * float(unit)
         return ibis.ifelse(inside, truncated, value)
 
 

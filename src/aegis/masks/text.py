@@ -164,24 +164,24 @@ class Tokenise(Mask):
     def _key(self) -> bytes:
         if self.key_env is not None:
             key = os.environ.get(self.key_env, "").encode()
-            place = f"environment variable {self.key_env!r}"
+            source = f"environment variable {self.key_env!r}"
         else:
-            place = f"file {self.key_file!r}"
+            source = f"file {self.key_file!r}"
             try:
                 key = Path(self.key_file or "").read_bytes().rstrip(b"\r\n")
             except OSError as error:
                 raise PolicyError(
-                    f"Mask {self.name!r}: cannot read the key from {place}: {error.strerror}.",
+                    f"Mask {self.name!r}: cannot read the key from {source}: {error.strerror}.",
                     hint="Check the path.",
                 ) from error
         if not key:
             raise PolicyError(
-                f"Mask {self.name!r}: there is no key in {place}.",
+                f"Mask {self.name!r}: there is no key in {source}.",
                 hint="Put a long random secret there, for example the output of `openssl rand -hex 32`.",
             )
         if len(key) < LEAST_KEY:
             raise PolicyError(
-                f"Mask {self.name!r}: the key in {place} has {len(key)} bytes, which can be guessed.",
+                f"Mask {self.name!r}: the key in {source} has {len(key)} bytes, which can be guessed.",
                 hint=f"Give at least {LEAST_KEY}, for example the output of `openssl rand -hex 32`.",
             )
         return key

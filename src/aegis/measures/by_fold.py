@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from aegis.arrays import Flags, Floats, Ints, RememberedArrays
+from aegis.arrays import BoundedArrayCache, Flags, Floats, Ints
 from aegis.errors import InternalError
 from aegis.measures.numerics import factor, solve
 
@@ -479,7 +479,7 @@ class CommonLevels:
         self.counts = counts
         self.outside = counts.outside or OtherFolds.of(counts.rows)
         self._means = self.outside.means(counts.joint)
-        self._eliminated = RememberedArrays()
+        self._eliminated = BoundedArrayCache()
         self._bases: dict[tuple[int, tuple[float, ...]], _Base] = {}
 
     @property

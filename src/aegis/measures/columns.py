@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aegis.arrays import Array, Floats, remembered
+from aegis.arrays import Array, Floats, cached_method
 from aegis.errors import InternalError
 from aegis.measures.by_fold import CountsByFold, ShownLevels, side, with_and_without
 from aegis.measures.cooccurrence import (
@@ -171,7 +171,7 @@ def groupings(own: ShownLevels) -> list[Floats]:
     return finer
 
 
-@remembered
+@cached_method
 def column_figures(counts: Cooccurrence) -> ColumnFigures:
     """Return how well each column is predicted from the others; computed once per `counts`."""
     of = _columns(counts).count()

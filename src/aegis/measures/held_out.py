@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from aegis.arrays import Array, Floats, remembered
+from aegis.arrays import Array, Floats, cached_method
 from aegis.errors import InternalError
 from aegis.measures.by_fold import later
 from aegis.measures.cooccurrence import PENALTIES, UNPOOLED, Centred, Cooccurrence
@@ -126,7 +126,7 @@ def _moments(
     return effective, explained
 
 
-@remembered
+@cached_method
 def value_traces(counts: Cooccurrence) -> Floats:
     """Return Pillai's trace on held-out rows for each penalty of `UNPOOLED`, if models have one
     coefficient for each level (masked value).

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aegis.arrays import Flags, Floats, remembered
+from aegis.arrays import Flags, Floats, cached_method
 from aegis.errors import PolicyError
 from aegis.measures.cooccurrence import Encoding
 from aegis.measures.discriminant import Scores, naive_bayes, out_of_fold
@@ -431,7 +431,7 @@ def held_out(
     return _held_out(counts, counts.same_as(encoding), merit, model)
 
 
-@remembered
+@cached_method
 def _held_out(
     counts: Cooccurrence, encoding: Encoding, merit: ModelMetric, model: Callable[..., Scores]
 ) -> Floats:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aegis.arrays import Floats, remembered
+from aegis.arrays import Floats, cached_method
 from aegis.errors import InternalError, PolicyError
 from aegis.measures.by_fold import CountsByFold, Response, side, with_and_without
 from aegis.measures.cooccurrence import Encoding, LabelKind, Measure, Need, Scope, Trace
@@ -112,7 +112,7 @@ def held_out_r2(counts: Cooccurrence, encoding: Encoding) -> Floats:
     return _held_out_r2(counts, counts.same_as(encoding))
 
 
-@remembered
+@cached_method
 def _held_out_r2(counts: Cooccurrence, encoding: Encoding) -> Floats:
     of = counts.by_fold(encoding)
     errors = squared_errors(of)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from aegis.arrays import Array, Flags, Floats, Integers, Ints, remembered
+from aegis.arrays import Array, Flags, Floats, Integers, Ints, cached_method
 from aegis.errors import InternalError
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:
     return trace - (1 - trace / limit) * rank * limit / freedom
 
 
-@remembered
+@cached_method
 def fit_pillai(counts: Cooccurrence) -> PillaiFit:
     """Return Pillai's trace of a configuration, plug-in and adjusted; the result is cached in
     `counts`.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.advisor import Advice, Scorer, with_privacy
 from aegis.advisor.released import ReleasedRows, with_utility
-from aegis.options import asked
+from aegis.options import request_with
 from aegis.papers.requests import NUMBER_MODELS, EvaluationRequest
 from aegis.policy import Configuration, LabelTask
 from aegis.summary import Information
@@ -29,7 +29,7 @@ def check_evaluation(study: Study, **options: Any) -> None:
     from aegis.papers.evaluation import check_request
 
     study.rows_to("train models on")
-    check_request(asked(EvaluationRequest, None, options))
+    check_request(request_with(EvaluationRequest, None, options))
 
 
 def evaluate(
@@ -61,7 +61,7 @@ def _evaluated(
     from aegis.papers.evaluation import check_request, evaluate_models
 
     source = study.rows_to("train models on")
-    request = asked(
+    request = request_with(
         EvaluationRequest,
         None,
         {"seed": study.seed, **options, "configurations": configurations},

@@ -57,11 +57,11 @@ class Label:
     def __post_init__(self) -> None:
         self._check_bounds()
         if self.is_number and (self.classes or self.cut):
-            given = "classes" if self.classes else "bins" if self.bins else "cuts"
+            key = "classes" if self.classes else "bins" if self.bins else "cuts"
             raise PolicyError(
-                f"The label {self.column!r} is a number to predict, but `{given}` would cut it into classes.",
+                f"The label {self.column!r} is a number to predict, but `{key}` would cut it into classes.",
                 hint="Leave `kind: number` out to predict classes, or leave "
-                f"`{given}` out to predict the number.",
+                f"`{key}` out to predict the number.",
             )
         if self.classes and (self.bins or self.cuts):
             raise PolicyError(
@@ -200,13 +200,13 @@ class SeveralLabels:
         in turn.
     serve
         How the shares of utility kept for the labels are combined.
-    known
+    labels_known
         Whether the other labels are inputs when one label is predicted.
     """
 
     tasks: tuple[LabelTask, ...]
     serve: Serve = Serve.MEAN
-    known: bool = False
+    labels_known: bool = False
 
     def __post_init__(self) -> None:
         columns = [task.label.column for task in self.tasks]
@@ -234,10 +234,10 @@ class SeveralLabels:
 
 
 def several_labels(
-    tasks: Iterable[LabelTask], serve: Serve = Serve.MEAN, *, known: bool = False
+    tasks: Iterable[LabelTask], serve: Serve = Serve.MEAN, *, labels_known: bool = False
 ) -> Label:
     """Combine several labels into one `Label` of a policy. If there is only one, return this label.
-    `serve` says how their results are combined, and `known` whether the other labels are inputs
+    `serve` says how their results are combined, and `labels_known` whether the other labels are inputs
     when one label is predicted.
 
     Examples
@@ -251,7 +251,7 @@ def several_labels(
     listed = tuple(tasks)
     if len(listed) == 1:
         return listed[0].label
-    return Label("", kind=LabelKind.NONE, several=SeveralLabels(listed, serve, known))
+    return Label("", kind=LabelKind.NONE, several=SeveralLabels(listed, serve, labels_known))
 
 
 NO_LABEL = Label("", kind=LabelKind.NONE)

@@ -1,5 +1,5 @@
 """Read YAML with line numbers, so that errors in a policy can name the line, and define the entries
-of a policy file.
+of a policy file, which are checked before names are looked up.
 
 Aegis reads scalars as in YAML 1.2 (https://yaml.org/spec/1.2.2/#103-core-schema), but without its
 octal and hexadecimal numbers. So `yes`, `no`, `on` and `off` are texts. 2024-01-31, 12:30 and
@@ -9,8 +9,6 @@ column may be called 2024, on or null.
 A file may come from an untrusted source, so its length, depth and number of nodes are limited. The
 content of an alias counts once for each use, although it is in memory only once. Otherwise, a few
 aliases of aliases could represent billions of nodes.
-
-Define the schema of a policy file, which is checked before names are looked up.
 """
 
 from __future__ import annotations
@@ -83,7 +81,7 @@ _Dumper.add_implicit_resolver(_TAG + "float", _FLOAT, list("-+.0123456789"))
 
 
 @dataclass(slots=True)
-class Place:
+class EntryLines:
     """The line number of an entry in a YAML document, and the line numbers of the entries below it.
 
     Attributes
@@ -91,11 +89,11 @@ class Place:
     line
         The line, counted from 1.
     parts
-        The positions of the node's keys or entries.
+        The lines of the keys or entries below it.
     """
 
     line: int
-    parts: dict[str | int, Place] = field(default_factory=dict)
+    parts: dict[str | int, EntryLines] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -106,26 +104,26 @@ class Located:
     ----------
     data
         The document as plain Python objects.
-    place
-        The position of the document and of its parts.
+    lines
+        The lines of the document and of its parts.
     origin
         The file's name, for messages.
     """
 
     data: Any
-    place: Place
+    lines: EntryLines
     origin: str
 
     def where(self, *path: str | int) -> str:
         """Return "file, line n" for the entry at `path`. If its line is unknown, use the nearest
         entry above it whose line is known.
         """
-        place = self.place
+        entry_lines = self.lines
         for key in path:
-            if key not in place.parts:
+            if key not in entry_lines.parts:
                 break
-            place = place.parts[key]
-        return f"{self.origin}, line {place.line}"
+            entry_lines = entry_lines.parts[key]
+        return f"{self.origin}, line {entry_lines.line}"
 
 
 def read_yaml(text: str, origin: str, *, remedy: str = "Write a value.") -> Located:
@@ -170,7 +168,7 @@ class _ReadValue:
     ----------
     value
         The value.
-    place
+    lines
         The position of the value.
     size
         Number of keys and values in it, with aliases written out.
@@ -179,7 +177,7 @@ class _ReadValue:
     """
 
     value: Any
-    place: Place
+    lines: EntryLines
     size: int = 1
     merges: bool = False
 
@@ -226,7 +224,7 @@ class _Reader:
             self.loader.dispose()
         if self.root is None:
             raise PolicyError(f"{self.origin} is empty.", hint=remedy)
-        return Located(self.root.value, self.root.place, self.origin)
+        return Located(self.root.value, self.root.lines, self.origin)
 
     def _take(self, event: Any) -> None:
         line = event.start_mark.line + 1
@@ -254,26 +252,26 @@ class _Reader:
         if event.anchor is not None:
             self.anchors[event.anchor] = None
         self._count(1, line)
-        self.open.append(_Open(_ReadValue({} if mapping else [], Place(line)), event.anchor))
+        self.open.append(_Open(_ReadValue({} if mapping else [], EntryLines(line)), event.anchor))
 
     def _end(self) -> None:
         ended = self.open.pop()
         part = ended.part
         if ended.merged:
             # The first of several mappings goes before the others, and what is written before all.
-            whole: dict[str, Any] = {}
+            merged: dict[str, Any] = {}
             for other in reversed(ended.merged):
-                whole |= other
-            part.value = whole | part.value
+                merged |= other
+            part.value = merged | part.value
         if ended.anchor is not None:
             self.anchors[ended.anchor] = part
-        self._place(part)
+        self._attach(part)
 
     def _add(self, part: _ReadValue, line: int, anchor: str | None = None) -> None:
         self._count(part.size, line)
         if anchor is not None:
             self.anchors[anchor] = part
-        self._place(part)
+        self._attach(part)
 
     def _count(self, size: int, line: int) -> None:
         self.size += size
@@ -284,7 +282,7 @@ class _Reader:
                 hint="Put long lists of values into a hierarchy file (CSV), and use fewer aliases.",
             )
 
-    def _place(self, part: _ReadValue) -> None:
+    def _attach(self, part: _ReadValue) -> None:
         """Add a finished value to the mapping or list that contains it."""
         if not self.open:
             self.root = part
@@ -292,7 +290,7 @@ class _Reader:
         owner = self.open[-1]
         owner.part.size += part.size
         if isinstance(owner.part.value, list):
-            owner.part.place.parts[len(owner.part.value)] = part.place
+            owner.part.lines.parts[len(owner.part.value)] = part.lines
             owner.part.value.append(part.value)
         elif owner.key is None:
             owner.key = self._key(owner, part)
@@ -301,7 +299,7 @@ class _Reader:
             owner.key = None
 
     def _key(self, owner: _Open, part: _ReadValue) -> _ReadValue:
-        line = part.place.line
+        line = part.lines.line
         if not isinstance(part.value, str):
             raise _invalid(self.origin, line, "a key is not a plain text")
         if part.value in owner.part.value:
@@ -313,13 +311,13 @@ class _Reader:
 
     def _entry(self, owner: _Open, key: _ReadValue, part: _ReadValue) -> None:
         # An entry's line is that of its key, also where its value is an alias.
-        owner.part.place.parts[key.value] = Place(key.place.line, part.place.parts)
+        owner.part.lines.parts[key.value] = EntryLines(key.lines.line, part.lines.parts)
         if not key.merges:
             owner.part.value[key.value] = part.value
             return
         merged = part.value if isinstance(part.value, list) else [part.value]
         if not all(isinstance(other, dict) for other in merged):
-            raise _invalid(self.origin, key.place.line, "'<<' merges mappings only")
+            raise _invalid(self.origin, key.lines.line, "'<<' merges mappings only")
         owner.merged.extend(merged)
 
     def _alias(self, anchor: str, line: int) -> _ReadValue:
@@ -333,16 +331,16 @@ class _Reader:
                 f"the alias represents itself: {anchor!r}",
                 "Write out what the alias represents.",
             )
-        return _ReadValue(part.value, Place(line, part.place.parts), part.size)
+        return _ReadValue(part.value, EntryLines(line, part.lines.parts), part.size)
 
     def _scalar(self, event: yaml.ScalarEvent, line: int) -> _ReadValue:
-        place = Place(line)
+        lines = EntryLines(line)
         if self.open and isinstance(self.open[-1].part.value, dict) and self.open[-1].key is None:
-            return _ReadValue(event.value, place, merges=self._resolved(event) == _MERGE)
+            return _ReadValue(event.value, lines, merges=self._resolved(event) == _MERGE)
         tag = event.tag if event.tag not in (None, "!") else self._resolved(event)
         name = tag.removeprefix(_TAG)
         if name in ("str", "merge"):
-            return _ReadValue(event.value, place)
+            return _ReadValue(event.value, lines)
         if name not in _SCALARS:
             raise self._tag(tag, line)
         form, value = _SCALARS[name]
@@ -354,7 +352,7 @@ class _Reader:
                 f"{MOST_DIGITS} are read.",
                 hint="Write a code that is so long in quotes.",
             )
-        return _ReadValue(value(event.value.lower()), place)
+        return _ReadValue(value(event.value.lower()), lines)
 
     def _resolved(self, event: yaml.ScalarEvent) -> str:
         """Return the YAML tag (type) of a scalar, by its form; a quoted scalar is always a text."""

@@ -67,9 +67,9 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
     filled = columns is SuppressedColumns.FILL
     return {
         "version": VERSION,
-        **_stated(label=_label_entry(label) if label else None),
+        **_without_none(label=_label_entry(label) if label else None),
         **({} if label.several is None else _several_entries(label.several)),
-        **_stated(
+        **_without_none(
             reading=None if policy.reading is None else policy.reading.to_dict(),
             measure=policy.measure,
             person=policy.person,
@@ -78,9 +78,9 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
         ),
         "privacy": policy.privacy.to_mapping(),
         "unseen": str(policy.unseen),
-        **_stated(suppressed_columns=None if filled else str(columns)),
+        **_without_none(suppressed_columns=None if filled else str(columns)),
         "attributes": {a.name: _attribute_entry(a) for a in policy.attributes.values()},
-        **_stated(
+        **_without_none(
             configurations={n: c.spec() for n, c in policy.configurations.items()} or None,
             anonymizers=[
                 {choice.method: plain(choice.options)} if choice.options else choice.method
@@ -92,13 +92,13 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
     }
 
 
-def _stated(**entries: Any) -> dict[str, Any]:
+def _without_none(**entries: Any) -> dict[str, Any]:
     """Return the entries that have a value, since a policy leaves out what it does not state."""
     return {name: value for name, value in entries.items() if value is not None}
 
 
 def _attribute_entry(attribute: Attribute) -> dict[str, Any]:
-    return _stated(
+    return _without_none(
         role=str(attribute.role),
         hierarchy=attribute.hierarchy_source,
         masks=[mask.spec() for mask in attribute.masks] or None,
@@ -112,23 +112,23 @@ def _attribute_entry(attribute: Attribute) -> dict[str, Any]:
 
 def _several_entries(several: SeveralLabels) -> dict[str, Any]:
     """Return the entries of a policy file that state several labels, without default values."""
-    return _stated(
+    return _without_none(
         labels="any" if several.any_column else [_task_entry(task) for task in several.tasks],
         serve=None if several.serve is Serve.MEAN else str(several.serve),
-        labels_known=several.known or None,
+        labels_known=several.labels_known or None,
     )
 
 
 def _task_entry(task: LabelTask) -> str | dict[str, Any]:
     entry = _label_entry(task.label)
-    more = _stated(weight=None if task.weight == 1.0 else task.weight, measure=task.measure)
+    more = _without_none(weight=None if task.weight == 1.0 else task.weight, measure=task.measure)
     if not more:
         return entry
     return {**(entry if isinstance(entry, dict) else {"column": entry}), **more}
 
 
 def _label_entry(label: Label) -> str | dict[str, Any]:
-    more = _stated(
+    more = _without_none(
         kind=str(label.kind) if label.is_number else None,
         bins=label.bins or None,
         classes=list(label.classes) or None,
@@ -161,8 +161,8 @@ def shown_policy(policy: Policy) -> Policy:
 def _unlisted(policy: Policy) -> dict[str, Configuration]:
     """Return the configurations of a policy; their masks list no values that they learnt."""
     return {
-        name: replace(own, masks={column: mask.unlisted() for column, mask in own.masks.items()})
-        for name, own in policy.configurations.items()
+        name: replace(chosen, masks={n: mask.unlisted() for n, mask in chosen.masks.items()})
+        for name, chosen in policy.configurations.items()
     }
 
 
@@ -518,7 +518,7 @@ class _Loader:
                 f"{self.located.where('labels')}: `label` and `labels` are both given.",
                 hint="Name all labels in `labels`, or one in `label`.",
             )
-        serve, known = shape.serve or Serve.MEAN, bool(shape.labels_known)
+        serve, labels_known = shape.serve or Serve.MEAN, bool(shape.labels_known)
         if shape.labels == "any":
             for key in ("serve", "labels_known"):
                 if getattr(shape, key) is not None:
@@ -537,16 +537,16 @@ class _Loader:
                 raise PolicyError(
                     "`labels` names no column.", hint="Name at least one, or leave it out."
                 )
-            return several_labels(tasks, serve, known=known)
+            return several_labels(tasks, serve, labels_known=labels_known)
 
     def _check_weight(self, name: str | None, attributes: Mapping[str, Attribute]) -> None:
         """Raise `PolicyError` if the column of weights, `name`, would be released unmasked, because
         it can identify persons.
         """
-        own = None if name is None else attributes.get(name)
-        if own is not None and any(isinstance(mask, Identity) for mask in own.masks):
+        attribute = None if name is None else attributes.get(name)
+        if attribute is not None and any(isinstance(mask, Identity) for mask in attribute.masks):
             raise PolicyError(
-                f"{self.located.where('attributes', own.name)}: {own.name!r} contains the weights of rows, and "
+                f"{self.located.where('attributes', attribute.name)}: {attribute.name!r} contains the weights of rows, and "
                 "its mask `identity` would release them.",
                 hint="A weight that few rows have identifies them. List masks without `identity`, such as "
                 "`[{round: {step: 100}}, suppress]`, or leave the column out of the attributes: it is "
@@ -557,11 +557,11 @@ class _Loader:
         if shape.reading is None:
             return None
         with _at(self.located, "reading"):
-            stated: dict[str, Any] = shape.reading.model_dump(exclude_none=True)
+            entries: dict[str, Any] = shape.reading.model_dump(exclude_none=True)
             lists = {
-                name: tuple(value) for name, value in stated.items() if isinstance(value, list)
+                name: tuple(value) for name, value in entries.items() if isinstance(value, list)
             }
-            return Reading(**(stated | lists))
+            return Reading(**(entries | lists))
 
     def _shape(self) -> PolicyShape:
         data = self.located.data
@@ -577,9 +577,9 @@ class _Loader:
                 "checks a certificate.",
             )
         if "attributes" not in data and data.keys() & {"configurations", "method"}:
-            held = "configurations" if "configurations" in data else "a record-level recipe"
+            content = "configurations" if "configurations" in data else "a record-level recipe"
             raise PolicyError(
-                f"{self.located.origin} holds {held}, not a policy.",
+                f"{self.located.origin} holds {content}, not a policy.",
                 hint="A policy names the attributes: `aegis init TABLE -o policy.yaml` proposes one.",
             )
         try:
@@ -682,12 +682,12 @@ class _Loader:
         return AttributeKind.ORDINAL, tuple(entry.order)
 
     def _refuse_twice(self, values: Iterable[Any], path: tuple[str, ...], hint: str) -> None:
-        seen: set[str] = set()
+        texts: set[str] = set()
         for index, value in enumerate(values):
-            if str(value) in seen:
+            if str(value) in texts:
                 where = self.located.where(*path, index)
                 raise PolicyError(f"{where}: {value!r} is given twice.", hint=hint)
-            seen.add(str(value))
+            texts.add(str(value))
 
     def _methods(self, entries: list[str | dict[str, dict[str, Any]]]) -> tuple[MethodChoice, ...]:
         """Return the record-level methods in `entries` of a policy; equal names get a number."""
@@ -744,11 +744,11 @@ def _configuration(
         )
     parsed: dict[str, Mask] = {}
     scored = {n: a for n, a in attributes.items() if a.scored}
-    for given, spec in masks.items():
-        with _at(located, *path, given):
-            if given not in scored:
-                raise PolicyError.unknown(f"attribute in configuration {name!r}:", given, scored)
-            attribute = scored[given]
+    for column, spec in masks.items():
+        with _at(located, *path, column):
+            if column not in scored:
+                raise PolicyError.unknown(f"attribute in configuration {name!r}:", column, scored)
+            attribute = scored[column]
             where = f"attribute {attribute.name!r}"
             parsed[attribute.name] = parse_mask(spec, hierarchy=attribute.hierarchy, where=where)
     for attribute in scored.values():

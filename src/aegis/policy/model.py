@@ -198,7 +198,7 @@ def required_mask(configuration: Configuration, attribute: str) -> Mask:
     return mask
 
 
-def listed_configurations(given: object) -> tuple[Configuration, ...]:
+def listed_configurations(configurations: object) -> tuple[Configuration, ...]:
     """Return configurations as a list; they may be given as a mapping by name or as a sequence.
 
     Raises
@@ -206,19 +206,19 @@ def listed_configurations(given: object) -> tuple[Configuration, ...]:
     PolicyError
         The argument is neither a mapping nor a sequence.
     """
-    listed = given.values() if isinstance(given, Mapping) else given
+    listed = configurations.values() if isinstance(configurations, Mapping) else configurations
     if not isinstance(listed, Iterable) or isinstance(listed, str | bytes):
         raise _no_configuration(listed)
-    configurations = tuple(listed)
-    for each in configurations:
-        if not isinstance(each, Configuration):
-            raise _no_configuration(each)
-    return configurations
+    every = tuple(listed)
+    for configuration in every:
+        if not isinstance(configuration, Configuration):
+            raise _no_configuration(configuration)
+    return every
 
 
-def _no_configuration(given: object) -> PolicyError:
+def _no_configuration(value: object) -> PolicyError:
     return PolicyError(
-        f"{brief(given)} is not a configuration, but of type {type(given).__name__}.",
+        f"{brief(value)} is not a configuration, but of type {type(value).__name__}.",
         hint="Allowed: configurations in a list, or in a mapping by name.",
     )
 
@@ -346,7 +346,7 @@ class Policy:
         [['age'], ['age', 'occupation']]
         """
         several = self.label.several
-        unknown = set() if several is None or several.known else set(several.columns)
+        unknown = set() if several is None or several.labels_known else set(several.columns)
         unknown.discard(task.label.column)
         return replace(
             self,
@@ -498,8 +498,7 @@ class Policy:
         for column in () if self.label else self.label.columns:
             masks.setdefault(column, None)
         if self.label:
-            own = self.label_mask
-            masks.setdefault(self.label.column, own if own is None or fitted is None else fitted)
+            masks.setdefault(self.label.column, self.label_mask and (fitted or self.label_mask))
         return masks
 
     def _check_person(self) -> None:
@@ -512,10 +511,10 @@ class Policy:
                 f"{name!r} is both the label and the column of persons.",
                 hint="Name two different columns.",
             )
-        own = self.attributes.get(name)
-        if own is not None and own.scored:
+        attribute = self.attributes.get(name)
+        if attribute is not None and attribute.scored:
             raise PolicyError(
-                f"{name!r} names persons and has the role {own.role}, which would release it.",
+                f"{name!r} names persons and has the role {attribute.role}, which would release it.",
                 hint="Give it the role identifier, or leave it out of the attributes: Aegis releases it "
                 "only as a token.",
             )
@@ -523,12 +522,12 @@ class Policy:
     def _check_weight(self) -> None:
         """Raise `PolicyError` if the weight column has another use in the policy."""
         name = self.weight
-        taken: dict[str | None, str] = dict.fromkeys(self.label.columns, "is the label")
-        taken |= {self.person: "names persons"}
-        taken |= dict.fromkeys(self.privacy.sensitive, "is protected by the rule")
-        if name is not None and name in taken:
+        uses: dict[str | None, str] = dict.fromkeys(self.label.columns, "is the label")
+        uses |= {self.person: "names persons"}
+        uses |= dict.fromkeys(self.privacy.sensitive, "is protected by the rule")
+        if name is not None and name in uses:
             raise PolicyError(
-                f"{name!r} {taken[name]} and is the weight of a row.",
+                f"{name!r} {uses[name]} and is the weight of a row.",
                 hint="Name two different columns.",
             )
 
@@ -562,7 +561,7 @@ class Policy:
 
     def _check_number(self) -> None:
         """Raise `PolicyError` if the rule protects a numeric label, or its mask shows no number."""
-        name, own = self.label.column, self.label_attribute
+        name, attribute = self.label.column, self.label_attribute
         if not self.label.is_number:
             return
         if name in self.privacy.sensitive:
@@ -571,14 +570,14 @@ class Policy:
                 hint="Protect another column, or cut the number into classes by a mask: leave `kind` "
                 "out, and give the label one mask such as `{quantiles: {count: 5}}`.",
             )
-        if own is not None and own.scored:
-            _check_number_masks(own)
+        if attribute is not None and attribute.scored:
+            _check_number_masks(attribute)
 
     def _check_label(self) -> None:
-        own = self.label_attribute
-        if own is not None and not own.scored:
+        attribute = self.label_attribute
+        if attribute is not None and not attribute.scored:
             raise PolicyError(
-                f"The label {own.name!r} has the role {own.role}, but a label is always released.",
+                f"The label {attribute.name!r} has the role {attribute.role}, but a label is always released.",
                 hint="Leave it out of the attributes, or give it the role quasi-identifier, sensitive or feature.",
             )
 
@@ -586,9 +585,9 @@ class Policy:
         """Raise `PolicyError` if masks would release an identifier unmasked or in part."""
         for attribute in self.with_role(Role.IDENTIFIER):
             if any(not isinstance(mask, Tokenise | Suppress) for mask in attribute.masks):
-                shown = ", ".join(map(str, attribute.masks))
+                masks = ", ".join(map(str, attribute.masks))
                 raise PolicyError(
-                    f"The identifier {attribute.name!r} has the masks {shown}, which would release it.",
+                    f"The identifier {attribute.name!r} has the masks {masks}, which would release it.",
                     hint="Leave the masks out and it is dropped, or write `masks: [{tokenise: {key_env: NAME}}]`.",
                 )
             if len(attribute.masks) > 1:
@@ -640,8 +639,8 @@ class Policy:
         >>> policy.drawn_from(None) is policy
         True
         """
-        drawn = None if population is None else self.privacy.comparing(population)
-        return self if drawn is None else replace(self, population=drawn)
+        new_population = None if population is None else self.privacy.comparing(population)
+        return self if new_population is None else replace(self, population=new_population)
 
     def without(self, names: Iterable[str]) -> Policy:
         """Return a copy of the policy that ignores these attributes, so that Aegis neither scores
@@ -720,10 +719,10 @@ class Policy:
         """The mask of the label, if the label is a feature with a single mask that shows classes or
         a number; otherwise None.
         """
-        own = self.label_attribute
-        if own is None or own.role is not Role.FEATURE or len(own.masks) != 1:
+        attribute = self.label_attribute
+        if attribute is None or attribute.role is not Role.FEATURE or len(attribute.masks) != 1:
             return None
-        only = own.masks[0]
+        only = attribute.masks[0]
         return only if only.shows_intervals or self.label.is_number else None
 
     @property
@@ -731,8 +730,10 @@ class Policy:
         """The entry of the label in `attributes`, if each configuration chooses a mask for the
         label; otherwise None.
         """
-        own = self.label_attribute
-        return None if own is None or not own.scored or self.label_mask is not None else own
+        attribute = self.label_attribute
+        if attribute is None or not attribute.scored or self.label_mask is not None:
+            return None
+        return attribute
 
     @property
     def quasi_identifiers(self) -> tuple[Attribute, ...]:
@@ -752,8 +753,8 @@ class Policy:
         """The labels that every release shows. If there are several labels, a release may leave
         some out.
         """
-        gone = self.suppressed_columns is SuppressedColumns.LEAVE_OUT and bool(self.tasks)
-        return tuple(c for c in self.label.columns if not (gone and c in self.attributes))
+        leaves_out = self.suppressed_columns is SuppressedColumns.LEAVE_OUT and bool(self.tasks)
+        return tuple(c for c in self.label.columns if not (leaves_out and c in self.attributes))
 
     def released(self) -> Iterator[Attribute]:
         """Yield the attributes that a release shows, including identifiers whose values are

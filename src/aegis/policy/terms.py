@@ -1,9 +1,8 @@
-"""Keep what the owner of a summary decided: the policy, its rule, and whether the rule is locked.
+"""Keep the policy and the rule of a summary's owner, and whether the rule is locked; and decide
+whether a rule can be checked on several releases of one table together.
 
 People who compute advice from the summary, or apply the advice, may declare another rule. Aegis
 then reports the difference. If the owner has locked the rule, Aegis refuses a weaker rule.
-
-Decide whether a rule can be checked on several releases of one table together.
 """
 
 from __future__ import annotations
@@ -41,22 +40,22 @@ class OwnerRule:
     locked: bool = False
 
     @classmethod
-    def of(cls, given: object, where: str) -> OwnerRule:
-        """Return the rule in the mapping that `to_dict` wrote; raise `PolicyError` if `given` is
+    def of(cls, entry: object, where: str) -> OwnerRule:
+        """Return the rule in the mapping that `to_dict` wrote; raise `PolicyError` if `entry` is
         anything else. `where` names its place in the message.
         """
-        if not isinstance(given, Mapping) or not given.keys() <= {"privacy", "person", "locked"}:
+        if not isinstance(entry, Mapping) or not entry.keys() <= {"privacy", "person", "locked"}:
             raise PolicyError(
-                f"{where} does not state correctly which rule the summary was made under: {given!r}.",
+                f"{where} does not state correctly which rule the summary was made under: {entry!r}.",
                 hint="Write {privacy: {k: 5}}, with person and locked where they matter.",
             )
-        person, locked = given.get("person"), given.get("locked", False)
+        person, locked = entry.get("person"), entry.get("locked", False)
         if not isinstance(person, str | None) or not isinstance(locked, bool):
             raise PolicyError(
-                f"{where} does not state correctly which rule the summary was made under: {given!r}.",
+                f"{where} does not state correctly which rule the summary was made under: {entry!r}.",
                 hint="person is the name of a column, and locked is true or false.",
             )
-        return cls(replace(rule_of(given.get("privacy")), person=person), locked)
+        return cls(replace(rule_of(entry.get("privacy")), person=person), locked)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rule as the mapping in a policy file, together with the column of persons and
@@ -134,11 +133,12 @@ class RuleOverride:
     @property
     def sentence(self) -> str:
         """A sentence for readers that says how the rule in use differs from the owner's rule."""
-        said = (
+        overridden = (
             f"the owner's rule was overridden: the summary was made under {self.owner.rule}; "
             f"this is compared with {self.used}"
         )
-        return f"{said}, which does not ask for {'; '.join(self.lacks)}" if self.lacks else said
+        lacks = f", which does not ask for {'; '.join(self.lacks)}" if self.lacks else ""
+        return f"{overridden}{lacks}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -273,10 +273,10 @@ def require_same_table(releases: Sequence[Configuration], rows: int) -> None:
         A release was made from a table with another number of rows.
     """
     for release in releases:
-        said = release.certified.get("rows")
-        if said is not None and said != rows:
+        certified_rows = release.certified.get("rows")
+        if certified_rows is not None and certified_rows != rows:
             raise PolicyError(
-                f"Release {release.name!r} was made from a table of {said:,} rows, but this table has {rows:,}.",
+                f"Release {release.name!r} was made from a table of {certified_rows:,} rows, but this table has {rows:,}.",
                 hint="Give the table of that release. Aegis checks only releases of one table together; to check "
                 "its masks as if they were applied to this table, give its configuration (YAML).",
             )
@@ -306,17 +306,18 @@ def require_as_certified(
         A release suppressed another number of rows.
     """
     for release, rows in zip(releases, suppressed, strict=True):
-        said, own = release.certified.get("suppressed_rows"), release.certified.get("rule")
-        if said is None or said == rows:
+        certified_rows = release.certified.get("suppressed_rows")
+        certified_rule = release.certified.get("rule")
+        if certified_rows is None or certified_rows == rows:
             continue
-        stronger = isinstance(own, PrivacyRule) and (
-            strength(replace(own, suppression=0.0), replace(rule, suppression=0.0))
+        stronger = isinstance(certified_rule, PrivacyRule) and (
+            strength(replace(certified_rule, suppression=0.0), replace(rule, suppression=0.0))
             is Strength.STRONGER
         )
-        if stronger and said > rows:
+        if stronger and certified_rows > rows:
             continue
         raise PolicyError(
-            f"Release {release.name!r} suppressed {counted(said, 'row')}, but under this policy its masks would "
+            f"Release {release.name!r} suppressed {counted(certified_rows, 'row')}, but under this policy its masks would "
             f"suppress {counted(rows, 'row')} of this table. So it was made under another rule or other "
             "quasi-identifiers, or from another table, and Aegis cannot tell which rows it shows.",
             hint="Give the table of that release, and a policy with the quasi-identifiers and the rule of that "
@@ -336,28 +337,28 @@ def made_after(releases: Sequence[Configuration]) -> tuple[frozenset[int], ...]:
         A release took into account a release that is not among the entries before it.
     """
     return tuple(
-        frozenset(range(place))
+        frozenset(range(index))
         if release.after is None
-        else frozenset(_place(earlier, releases[:place], release) for earlier in release.after)
-        for place, release in enumerate(releases)
+        else frozenset(_index_of(earlier, releases[:index], release) for earlier in release.after)
+        for index, release in enumerate(releases)
     )
 
 
-def _place(
+def _index_of(
     earlier: Mapping[str, Any], before: Sequence[Configuration], release: Configuration
 ) -> int:
     """Return the index in `before` of the release that the certificate of `release` describes by
     `earlier`; raise `PolicyError` if it is not there.
     """
     digest = earlier.get("certificate")
-    for place, known in enumerate(before):
+    for index, candidate in enumerate(before):
         masks = earlier.get("masks")
         same = masks in (
-            known.spec(),
-            {n: mask.unlisted().spec() for n, mask in known.masks.items()},
+            candidate.spec(),
+            {n: mask.unlisted().spec() for n, mask in candidate.masks.items()},
         )
-        if known.certificate == digest if known.certificate and digest else same:
-            return place
+        if candidate.certificate == digest if candidate.certificate and digest else same:
+            return index
     named = "a release without a certificate" if digest is None else f"that of certificate {digest}"
     raise PolicyError(
         f"Release {release.name!r} was made after another one, {named}, which is not named before it.",

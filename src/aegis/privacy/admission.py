@@ -86,7 +86,7 @@ def admits_dense(
         For each sensitive attribute that a criterion compares with the table before suppression,
         the rows of that table with each of the V values, shape (V,).
     """
-    left, most = dict(tables), float(room)
+    remaining, most = dict(tables), float(room)
     for local in (True, False):
         part = [criterion for criterion in criteria if criterion.local is local]
         while part and len(sizes):
@@ -95,7 +95,7 @@ def admits_dense(
                 dense = criterion.model.dense
                 if dense is None:
                     raise InternalError(f"{criterion} defines no `dense`.")
-                table = left[criterion.attribute or ""]
+                table = remaining[criterion.attribute or ""]
                 if criterion.reference is Compared.INPUT:
                     table = replace(table, compared=inputs[criterion.attribute or ""])
                 fails |= criterion.beyond(dense(table, criterion))
@@ -105,7 +105,7 @@ def admits_dense(
             if most < 0:
                 return False
             sizes = sizes[~fails]
-            left = {name: table.keep(~fails) for name, table in left.items()}
+            remaining = {name: table.keep(~fails) for name, table in remaining.items()}
             if local:
                 break
     return len(sizes) > 0

@@ -106,17 +106,21 @@ def entropy_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
     entropy is then largest if all other values are equally frequent. For two values, this is the
     exact condition.
     """
-    values, asked = int(np.count_nonzero(bounds.totals)), math.log(criterion["l"]) - TOLERANCE
-    if asked <= 0:
+    values = int(np.count_nonzero(bounds.totals))
+    least_entropy = math.log(criterion["l"]) - TOLERANCE
+    if least_entropy <= 0:
         return None
     low, high = 1.0 / max(values, 1), 1.0
-    if math.log(max(values, 1)) < asked:
+    if math.log(max(values, 1)) < least_entropy:
         return ShareCaps(np.zeros(len(bounds.totals)))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         rest = 1.0 - middle
         even = rest * math.log(rest / (values - 1)) if rest > 0 else 0.0
-        low, high = (middle, high) if -middle * math.log(middle) - even >= asked else (low, middle)
+        if -middle * math.log(middle) - even >= least_entropy:
+            low = middle
+        else:
+            high = middle
     return ShareCaps(np.full(len(bounds.totals), high + TOLERANCE))
 
 
@@ -128,13 +132,13 @@ def recursive_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
     possible r_1. The sum in the condition is largest if all other values are equally frequent; then
     r_2 to r_(l-1) together are (l - 2) / (m - 1) of 1 - r_1. For l = 2 this is the exact condition.
     """
-    values, asked = int(np.count_nonzero(bounds.totals)), int(criterion["l"])
-    if asked == 1:
+    values, least_values = int(np.count_nonzero(bounds.totals)), int(criterion["l"])
+    if least_values == 1:
         share = min(criterion["c"], 1.0)
-    elif values < asked:
+    elif values < least_values:
         return ShareCaps(np.zeros(len(bounds.totals)))
     else:
-        tail = criterion["c"] * (values - asked + 1) / (values - 1)
+        tail = criterion["c"] * (values - least_values + 1) / (values - 1)
         share = tail / (1.0 + tail)
     return ShareCaps(np.full(len(bounds.totals), share + TOLERANCE))
 

@@ -5,13 +5,11 @@ needs only the size of each class, and how often each value of a sensitive attri
 class. The rows themselves are not needed. Null counts as a value, both of a quasi-identifier and of
 a sensitive attribute: the code that builds the table gives null a separate code.
 
-Count the distinct persons of each class instead of its rows, because a person may have several
-rows.
-
-A person is in a class if at least one row of the person is in the class. So a person whose rows
-differ in the quasi-identifiers is in several classes. The numbers of persons of several classes
-cannot be added, because a person would count several times: use `Persons.within` to count the
-persons of several classes.
+If a person may have several rows, the distinct persons of each class are counted instead of its
+rows. A person is in a class if at least one row of the person is in the class. So a person whose
+rows differ in the quasi-identifiers is in several classes. The numbers of persons of several
+classes cannot be added, because a person would count several times: use `Persons.within` to count
+the persons of several classes.
 """
 
 from __future__ import annotations
@@ -93,9 +91,9 @@ class KnownPersons(Persons):
 
         `classes` is a Boolean array of shape (n_classes,): True selects a class.
         """
-        seen = np.zeros(self.others, dtype=np.bool_)
-        seen[self.persons[classes[self.classes]]] = True
-        return int(self.alone[classes].sum()) + int(np.count_nonzero(seen))
+        has_rows = np.zeros(self.others, dtype=np.bool_)
+        has_rows[self.persons[classes[self.classes]]] = True
+        return int(self.alone[classes].sum()) + int(np.count_nonzero(has_rows))
 
     def keep(self, classes: Flags) -> KnownPersons:
         """Return only the persons who have rows in the selected classes.
@@ -435,7 +433,7 @@ class ClassTable:
         rows = np.asarray(counts, dtype=np.int64)
         people = None if population is None else np.asarray(population)
         codes = {
-            name: np.asarray(given[0], dtype=np.int64) for name, given in (sensitive or {}).items()
+            name: np.asarray(pair[0], dtype=np.int64) for name, pair in (sensitive or {}).items()
         }
         _check_cells(ids, rows, people, codes)
         absent = 0
@@ -445,16 +443,16 @@ class ClassTable:
             ids, rows = ids[full], rows[full]
             people = None if people is None else people[full]
             earlier = None if earlier is None else earlier[full]
-            codes = {name: given[full] for name, given in codes.items()}
+            codes = {name: column[full] for name, column in codes.items()}
         unique, index = number(ids)
         sizes = _add_up(index, rows, len(unique))
         tables = {
-            name: _count(index, given, rows, tuple((sensitive or {})[name][1]), name, hierarchies)
-            for name, given in codes.items()
+            name: _count(index, column, rows, tuple((sensitive or {})[name][1]), name, hierarchies)
+            for name, column in codes.items()
         }
         grouped = None if people is None else _add_up(index, people, len(unique))
-        shown = None if earlier is None else _of_each_class(index, earlier, len(unique))
-        return cls(sizes, MappingProxyType(tables), grouped, absent, unique, earlier=shown)
+        trace = None if earlier is None else _of_each_class(index, earlier, len(unique))
+        return cls(sizes, MappingProxyType(tables), grouped, absent, unique, earlier=trace)
 
     @classmethod
     def from_persons(
@@ -486,8 +484,8 @@ class ClassTable:
         tables = {}
         for name, (classes, codes, counts, labels) in sensitive.items():
             order = np.lexsort((codes, classes))
-            given = (hierarchies or {}).get(name)
-            levels = None if given is None else np.asarray(given, dtype=np.int64)
+            groups = (hierarchies or {}).get(name)
+            levels = None if groups is None else np.asarray(groups, dtype=np.int64)
             tables[name] = SensitiveCounts(
                 classes[order], codes[order], counts[order], labels, levels, sizes
             )
@@ -613,9 +611,9 @@ def _of_each_class(index: Ints, values: Ints, classes: int) -> Ints:
     (combination of values), and `values` its value, which must be the same for all cells of a
     class.
     """
-    shown = np.zeros(classes, dtype=np.int64)
-    shown[index] = values
-    return shown
+    by_class = np.zeros(classes, dtype=np.int64)
+    by_class[index] = values
+    return by_class
 
 
 def _add_up(index: Ints, rows: Array, groups: int) -> Array:
@@ -639,8 +637,8 @@ def _count(
     width = max(len(labels), 1)
     keys, counts = _sum_by(index * width + codes, rows)
     classes = keys // width
-    given = (hierarchies or {}).get(name)
-    levels = None if given is None else np.asarray(given, dtype=np.int64)
+    groups = (hierarchies or {}).get(name)
+    levels = None if groups is None else np.asarray(groups, dtype=np.int64)
     return SensitiveCounts(classes, keys - classes * width, counts, labels, levels)
 
 
@@ -657,7 +655,7 @@ def _sum_by(keys: Ints, rows: Ints) -> tuple[Ints, Ints]:
 
 
 def _check_cells(ids: Ints, rows: Ints, people: Counts | None, codes: Mapping[str, Ints]) -> None:
-    lengths = {"counts": len(rows)} | {name: len(given) for name, given in codes.items()}
+    lengths = {"counts": len(rows)} | {name: len(column) for name, column in codes.items()}
     if people is not None:
         lengths["population"] = len(people)
     for name, length in lengths.items():

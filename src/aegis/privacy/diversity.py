@@ -2,11 +2,9 @@
 those of the whole table.
 
 All functions are pure functions of a `SensitiveCounts` and return one figure per class,
-shape (n_classes,). The figure of a class does not depend on any other class.
-
-All functions are pure functions of a `SensitiveCounts` and return one figure per class,
-shape (n_classes,). q_v and p_v are the shares of the value v in the class and in the whole table.
-Values that no row of the table has are ignored.
+shape (n_classes,). The diversity of a class does not depend on any other class. For distances, q_v
+and p_v are the shares of the value v in the class and in the whole table. Values that no row of the
+table has are ignored.
 """
 
 from __future__ import annotations
@@ -50,8 +48,8 @@ def effective_values(counts: SensitiveCounts) -> Floats:
     frequent values has exactly l.
     """
     figures = np.where(counts.certain, 1.0, np.exp(entropy(counts)))
-    whole = np.rint(figures)
-    return np.where(np.abs(figures - whole) < 1e-9, whole, figures)
+    integers = np.rint(figures)
+    return np.where(np.abs(figures - integers) < 1e-9, integers, figures)
 
 
 def corrected_values(counts: SensitiveCounts) -> Floats:
@@ -71,8 +69,8 @@ def corrected_values(counts: SensitiveCounts) -> Floats:
     """
     weighted = counts.sum_by_class(counts.counts * _grassberger(counts.counts))
     figures = np.exp(_grassberger(counts.sizes) - weighted / counts.sizes)
-    held = np.where(counts.certain, 1, counts.lengths)
-    return np.asarray(np.minimum(figures, held))
+    distinct = np.where(counts.certain, 1, counts.lengths)
+    return np.asarray(np.minimum(figures, distinct))
 
 
 def _grassberger(numbers: Ints) -> Floats:
@@ -112,9 +110,9 @@ def recursive_ratio(counts: SensitiveCounts, l: int) -> Floats:  # noqa: E741 - 
     """
     ordered = counts.descending
     top = np.zeros(len(counts.starts), dtype=np.int64)
-    for place in range(l - 1):
-        inside = counts.lengths > place
-        top[inside] += ordered[counts.starts[inside] + place]
+    for rank in range(l - 1):
+        inside = counts.lengths > rank
+        top[inside] += ordered[counts.starts[inside] + rank]
     rest = counts.sizes - top
     ratio = np.full(len(top), np.inf)
     possible = rest > 0 if l == 1 else (rest > 0) & ~counts.certain

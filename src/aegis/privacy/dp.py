@@ -1,15 +1,13 @@
-"""Account for differential privacy: add up the stated epsilons of noise masks.
+"""Account for differential privacy: add up the stated epsilons of noise masks, and compute the
+sampling rate and the smallest class of a release by sampling and generalisation.
 
 The guarantee covers only the attributes with noise. The account lists attributes that are released
 without noise; if there are any, `covers_release` is False.
 
-Compute the sampling rate and the smallest class for differential privacy by sampling and
-generalisation.
-
-(epsilon, delta)-differential privacy holds if each record is drawn independently, the
-generalisation does not depend on the data, and classes with fewer than k records are left out.
-References: Li, Qardaji, Su, On sampling, anonymization, and differential privacy (ASIACCS 2012),
-theorem 5; Bild, Kuhn, Prasser, SafePub (PoPETs 2018).
+Sampling and generalisation give (epsilon, delta)-differential privacy if each record is drawn
+independently, the generalisation does not depend on the data, and classes with fewer than k records
+are left out. References: Li, Qardaji, Su, On sampling, anonymization, and differential privacy
+(ASIACCS 2012), theorem 5; Bild, Kuhn, Prasser, SafePub (PoPETs 2018).
 """
 
 from __future__ import annotations
@@ -106,7 +104,7 @@ class PrivacyAccount:
         return bool(self.losses) and not self.exact
 
     @property
-    def stated(self) -> str:
+    def in_words(self) -> str:
         """The total epsilon, and what is not covered, in words."""
         exact = "" if self.covers_release else f"; not covered: {', '.join(self.exact)}"
         return f"epsilon {self.epsilon:g}{exact}"
@@ -134,10 +132,10 @@ class PrivacyAccount:
         }
 
 
-def _check(loss: PrivacyLoss, name: str, given: float, fine: bool, allowed: str) -> None:
-    if not fine:
+def _check(loss: PrivacyLoss, name: str, value: float, is_allowed: bool, allowed: str) -> None:
+    if not is_allowed:
         raise PolicyError(
-            f"{name} of the noise on {loss.attribute!r} is {given!r}.", hint=f"Give {allowed}."
+            f"{name} of the noise on {loss.attribute!r} is {value!r}.", hint=f"Give {allowed}."
         )
 
 

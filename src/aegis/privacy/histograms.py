@@ -145,8 +145,8 @@ def ordered_distance(table: Histograms) -> Floats:
     if steps < 1:
         return np.zeros(len(table.counts))
     below = np.cumsum(table.shares[:, present], axis=1)[:, :-1]
-    apart: Floats = np.abs(below - np.cumsum(table.reference[present])[:-1]).sum(axis=1)
-    return apart / steps
+    differences: Floats = np.abs(below - np.cumsum(table.reference[present])[:-1]).sum(axis=1)
+    return differences / steps
 
 
 def hierarchical_distance(table: Histograms) -> Floats:
@@ -183,15 +183,15 @@ def enhanced_gain(table: Histograms, tolerance: float) -> Floats:
     in the table; `tolerance` allows for rounding errors in this comparison.
     """
     gains = np.maximum(_gains(table), 0.0)
-    held = table.reference[table.totals > 0]
-    gains[gains > -np.log(held) + tolerance] = np.inf
+    shares = table.reference[table.totals > 0]
+    gains[gains > -np.log(shares) + tolerance] = np.inf
     most: Floats = gains.max(axis=1, initial=0.0)
     return most
 
 
 def _gains(table: Histograms) -> Floats:
-    held = table.totals > 0
-    return table.shares[:, held] / table.reference[held] - 1.0
+    present = table.totals > 0
+    return table.shares[:, present] / table.reference[present] - 1.0
 
 
 def log_ratio(table: Histograms, *, absent: bool = True) -> Floats:
@@ -202,20 +202,19 @@ def log_ratio(table: Histograms, *, absent: bool = True) -> Floats:
     With `absent`, this is infinite if the class lacks a value that the table has; otherwise such
     values are ignored.
     """
-    held = table.totals > 0
-    shares = table.shares[:, held]
-    ratios = shares / table.reference[held]
-    apart = np.abs(np.log(np.where(shares > 0, ratios, 1.0)))
+    present = table.totals > 0
+    shares = table.shares[:, present]
+    ratios = shares / table.reference[present]
+    distances = np.abs(np.log(np.where(shares > 0, ratios, 1.0)))
     if absent:
-        apart[shares == 0] = np.inf
-    most: Floats = apart.max(axis=1, initial=0.0)
+        distances[shares == 0] = np.inf
+    most: Floats = distances.max(axis=1, initial=0.0)
     return most
 
 
 def distinct_values(table: Histograms) -> Ints:
     """Return how many distinct values each of n classes has, shape (n,)."""
-    held: Ints = np.count_nonzero(table.counts, axis=1).astype(np.int64)
-    return held
+    return np.asarray(np.count_nonzero(table.counts, axis=1), dtype=np.int64)
 
 
 def effective_values(table: Histograms) -> Floats:
@@ -226,8 +225,8 @@ def effective_values(table: Histograms) -> Floats:
     weighted = (counts * np.log(np.maximum(counts, 1.0))).sum(axis=1)
     entropy = np.maximum(np.log(table.sizes) - weighted / table.sizes, 0.0)
     figures = np.exp(entropy)
-    whole = np.rint(figures)
-    values: Floats = np.where(np.abs(figures - whole) < 1e-9, whole, figures)
+    integers = np.rint(figures)
+    values: Floats = np.where(np.abs(figures - integers) < 1e-9, integers, figures)
     return values
 
 
@@ -273,15 +272,15 @@ class Bounds:
         default, each value is a group.
         """
         rows = self.totals if groups is None else self.totals @ groups
-        left = max(float(self.totals.sum()) - self.room, 1.0)
-        return np.minimum(rows / left, 1.0)
+        least_rows = max(float(self.totals.sum()) - self.room, 1.0)
+        return np.minimum(rows / least_rows, 1.0)
 
     def least(self) -> Floats:
         """Return the smallest share that each of V values can have among the rows that suppression
         keeps, shape (V,).
         """
-        left = max(float(self.totals.sum()) - self.room, 1.0)
-        return np.maximum(self.totals - self.room, 0.0) / left
+        least_rows = max(float(self.totals.sum()) - self.room, 1.0)
+        return np.maximum(self.totals - self.room, 0.0) / least_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,8 +326,8 @@ class ShareCaps:
         by_group = counts if self.groups is None else counts @ self.groups
         most = self._within_caps(by_group, counts.sum(axis=1))
         if self.floors is not None and (self.floors > 0).any():
-            asked = self.floors > 0
-            most = np.minimum(most, (counts[:, asked] / self.floors[asked]).min(axis=1))
+            demanded = self.floors > 0
+            most = np.minimum(most, (counts[:, demanded] / self.floors[demanded]).min(axis=1))
         return np.floor(most * (1 + _SLACK) + 1e-9)
 
     def most_of_parts(self, parts: Floats, starts: Ints) -> Floats:
@@ -350,9 +349,9 @@ class ShareCaps:
             The index of the first part of each of n classes, shape (n,), ascending.
         """
         by_class = np.add.reduceat(parts, starts, axis=0)
-        held = by_class if self.groups is None else by_class @ self.groups
+        by_group = by_class if self.groups is None else by_class @ self.groups
         sizes = by_class.sum(axis=1)
-        full = held <= sizes[:, None] * self.caps
+        full = by_group <= sizes[:, None] * self.caps
         slopes = full.astype(np.float64)
         if self.groups is not None:
             slopes = slopes @ self.groups.T
@@ -392,12 +391,12 @@ class ShareCaps:
             rows = most if open_ones is None else most[open_ones]
             scaled = rows[:, None] * self.caps
             full = inside <= scaled
-            held = np.where(full, inside, 0.0).sum(axis=1)
+            uncapped = np.where(full, inside, 0.0).sum(axis=1)
             slope = self.demand - np.where(full, 0.0, self.caps).sum(axis=1)
-            short = np.flatnonzero(held < slope * rows - _SLACK * (self.demand + 1) * rows)
+            short = np.flatnonzero(uncapped < slope * rows - _SLACK * (self.demand + 1) * rows)
             if not len(short):
                 break
-            next_rows = held[short] / slope[short]
+            next_rows = uncapped[short] / slope[short]
             open_ones = short if open_ones is None else open_ones[short]
             most[open_ones] = next_rows
         return most

@@ -59,10 +59,10 @@ def key_counts(codes: Ints, weights: Floats, missing: Flags | None = None) -> tu
         for other, of_other in zip(lacks, rows, strict=True):
             both = np.concatenate([of_mine, of_other])
             keys = row_keys(codes[np.ix_(both, np.flatnonzero(~(mine | other)))])
-            asked, held = keys[: len(of_mine)], keys[len(of_mine) :]
+            own_keys, other_keys = keys[: len(of_mine)], keys[len(of_mine) :]
             groups = int(keys.max(initial=0)) + 1
-            counts[of_mine] += np.bincount(held, minlength=groups)[asked]
-            sums[of_mine] += np.bincount(held, weights=weights[of_other], minlength=groups)[asked]
+            counts[of_mine] += np.bincount(other_keys, minlength=groups)[own_keys]
+            sums[of_mine] += np.bincount(other_keys, weights[of_other], groups)[own_keys]
     return counts, sums
 
 
@@ -204,9 +204,9 @@ def eigenvalue_distance(original: Floats, masked: Floats) -> float:
 
 
 def _eigenvalues(numbers: Floats) -> Floats:
-    known = numbers[np.isfinite(numbers).all(axis=1)]
+    complete = numbers[np.isfinite(numbers).all(axis=1)]
     with np.errstate(divide="ignore", invalid="ignore"):
-        correlations = np.atleast_2d(np.corrcoef(known, rowvar=False))
+        correlations = np.atleast_2d(np.corrcoef(complete, rowvar=False))
     if not np.isfinite(correlations).all():
         return np.full(numbers.shape[1], np.nan)
     return np.linalg.eigvalsh(correlations).astype(np.float64)

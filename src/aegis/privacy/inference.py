@@ -169,7 +169,7 @@ def find_implications(
     tuple
         At most one entry per hidden column; the entry with the largest lift comes first.
     """
-    rows = max((len(shown) for shown in released.values()), default=0)
+    rows = max((len(masked) for masked in released.values()), default=0)
     few = {n: c for n, c in released.items() if 1 < _size(c) <= max(MOST_VALUES * rows, 2)}
     pairs = [
         (name, other)
@@ -183,16 +183,16 @@ def find_implications(
 
     @cache
     def of_hidden(name: str, step: int) -> tuple[Codes, Codes, Predictability]:
-        true, shown = (np.ascontiguousarray(codes[::step]) for codes in hidden[name])
-        return true, shown, predictability_of_rows(shown, true)
+        true, masked = (np.ascontiguousarray(codes[::step]) for codes in hidden[name])
+        return true, masked, predictability_of_rows(masked, true)
 
     @cache
     def of_released(name: str, step: int) -> Codes:
         return np.ascontiguousarray(few[name][::step])
 
     def compare(name: str, other: str, step: int) -> tuple[float, Implication]:
-        true, shown, without = of_hidden(name, step)
-        return _compare(name, other, without, true, shown, of_released(other, step))
+        true, masked, without = of_hidden(name, step)
+        return _compare(name, other, without, true, masked, of_released(other, step))
 
     for name, other in pairs[:MOST_PAIRS]:
         if step > 1 and compare(name, other, step)[0] < WORTH_SAYING / 2:
@@ -205,25 +205,25 @@ def find_implications(
 
 
 def _compare(
-    name: str, other: str, without: Predictability, true: Codes, shown: Codes, released: Codes
+    name: str, other: str, without: Predictability, true: Codes, masked: Codes, released: Codes
 ) -> tuple[float, Implication]:
     """Return by how much the released column `other` improves guesses of the hidden column `name`,
-    and both columns as an `Implication`. `true`, `shown` and `released` are the true, the masked
+    and both columns as an `Implication`. `true`, `masked` and `released` are the true, the masked
     and the other column's value of each row; `without` says how well the masked value alone
     predicts.
     """
-    both = _combined(shown, released, _size(released))
+    both = _combined(masked, released, _size(released))
     together = predictability_of_rows(both, true)
     implication = Implication(name, other, together.right, without.at_most, together.fixed)
     error = np.sqrt(without.at_most * (1 - without.at_most) / len(true))
     by_guesses = implication.lift if together.right - without.at_most > ERRORS * error else 0.0
     fixed = together.fixed - without.fixed
     if fixed >= WORTH_SAYING:
-        fixed = min(fixed, together.fixed - _fixed_by_chance(true, shown, both))
+        fixed = min(fixed, together.fixed - _fixed_by_chance(true, masked, both))
     return max(by_guesses, fixed), implication
 
 
-def _fixed_by_chance(true: Codes, shown: Codes, both: Codes) -> float:
+def _fixed_by_chance(true: Codes, masked: Codes, both: Codes) -> float:
     """Return the largest share of rows with a fixed value (`Predictability.fixed`) that chance
     explains.
 
@@ -234,7 +234,7 @@ def _fixed_by_chance(true: Codes, shown: Codes, both: Codes) -> float:
 
     Parameters
     ----------
-    true, shown
+    true, masked
         The true and the masked value of each of N rows, shape (N,).
     both
         The group of each row: its masked value and the other column's value together, shape (N,).
@@ -243,12 +243,12 @@ def _fixed_by_chance(true: Codes, shown: Codes, both: Codes) -> float:
 
     _, first, sizes = np.unique(both, return_index=True, return_counts=True)
     large = sizes >= FEWEST_ROWS
-    masked, sizes = shown[first[large]], sizes[large]
-    cells, counts = np.unique(shown.astype(np.int64) * _size(true) + true, return_counts=True)
-    largest = np.zeros(_size(shown), dtype=np.int64)
+    value_of_class, sizes = masked[first[large]], sizes[large]
+    cells, counts = np.unique(masked.astype(np.int64) * _size(true) + true, return_counts=True)
+    largest = np.zeros(_size(masked), dtype=np.int64)
     np.maximum.at(largest, cells // _size(true), counts)
     least = np.ceil(FIXED * sizes)
-    chance = bdtrc(least - 1, sizes, largest[masked] / np.bincount(shown)[masked])
+    chance = bdtrc(least - 1, sizes, largest[value_of_class] / np.bincount(masked)[value_of_class])
     mean = (sizes * chance).sum()
     deviation = np.sqrt((sizes**2 * chance * (1 - chance)).sum())
     return float((mean + ERRORS * deviation) / len(true))
@@ -326,6 +326,6 @@ def find_singling(
         if not wider:
             break
         counts = count(wider)
-        best = max(range(len(wider)), key=lambda place: counts[place][1])
+        best = max(range(len(wider)), key=lambda index: counts[index][1])
         chosen, alone = wider[best], counts[best][0]
     return Singling(chosen, alone) if alone else None

@@ -66,8 +66,8 @@ LARGEST = 1e15
 """Largest value of any parameter; floats represent all whole numbers up to this one exactly."""
 
 
-def _huge(given: object) -> bool:
-    return isinstance(given, int | float) and not -LARGEST <= given <= LARGEST
+def _huge(value: object) -> bool:
+    return isinstance(value, int | float) and not -LARGEST <= value <= LARGEST
 
 
 @dataclass(frozen=True)
@@ -118,22 +118,22 @@ class ModelParameter:
         """
         return self.range + (f" up to {LARGEST:g}" if math.isinf(self.high) else "")
 
-    def check(self, given: object, where: str) -> float:
-        """Return `given` as a number if the parameter may have this value; otherwise raise
+    def check(self, value: object, where: str) -> float:
+        """Return `value` as a number if the parameter may have this value; otherwise raise
         `PolicyError`, which says `where` the value is written.
         """
-        if isinstance(given, int | float) and not isinstance(given, bool) and self._inside(given):
-            return int(given) if self.whole else float(given)
+        if isinstance(value, int | float) and not isinstance(value, bool) and self._inside(value):
+            return int(value) if self.whole else float(value)
         raise PolicyError(
-            f"{self.name!r} of {where} is {brief(given)}.",
-            hint=f"Give {self.limits if _huge(given) else self.range}: {self.description}.",
+            f"{self.name!r} of {where} is {brief(value)}.",
+            hint=f"Give {self.limits if _huge(value) else self.range}: {self.description}.",
         )
 
-    def _inside(self, given: float) -> bool:
+    def _inside(self, value: float) -> bool:
         # Compared before anything is computed: a whole number may be too large for a float.
-        if not -LARGEST <= given <= LARGEST or (self.whole and given != int(given)):
+        if not -LARGEST <= value <= LARGEST or (self.whole and value != int(value)):
             return False
-        return (given > self.low if self.above else given >= self.low) and given <= self.high
+        return (value > self.low if self.above else value >= self.low) and value <= self.high
 
 
 @dataclass(frozen=True)
@@ -178,8 +178,8 @@ class Criterion:
     def __str__(self) -> str:
         of = f" of {self.attribute}" if self.attribute else ""
         chosen = ", ".join(f"{name} = {value:g}" for name, value in self.parameters)
-        beside = "" if self.reference is Compared.RELEASED else ", compared with the input"
-        return f"{self.model.title}{of} ({chosen}{beside})"
+        compared = "" if self.reference is Compared.RELEASED else ", compared with the input"
+        return f"{self.model.title}{of} ({chosen}{compared})"
 
     @property
     def local(self) -> bool:
@@ -473,13 +473,13 @@ class PrivacyModel:
         """
         return ModelNeed.REFERENCE not in self.needs
 
-    def criterion(self, given: Mapping[str, object]) -> Criterion:
+    def criterion(self, entry: Mapping[str, object]) -> Criterion:
         """Build the criterion from its entry in a policy; raise `PolicyError` if the value of a
         parameter is not allowed.
 
         Parameters
         ----------
-        given
+        entry
             The parameters, and `attribute` if the model needs it. It does not have the key that
             selects a variant of the model (`variant`).
         """
@@ -488,15 +488,15 @@ class PrivacyModel:
             allowed.insert(0, "attribute")
         if self.compares:
             allowed.append("reference")
-        for key in given:
+        for key in entry:
             if key not in allowed:
                 with at_entry(key):
                     raise PolicyError.unknown(f"parameter of {self.title}", key, allowed)
         values = tuple(
-            (parameter.name, self._value(parameter, given)) for parameter in self.parameters
+            (parameter.name, self._value(parameter, entry)) for parameter in self.parameters
         )
         self._check_order(dict(values))
-        return Criterion(self, values, self._attribute(given), self._reference(given))
+        return Criterion(self, values, self._attribute(entry), self._reference(entry))
 
     def _check_order(self, values: Mapping[str, float]) -> None:
         if self.ordered is None:
@@ -517,13 +517,13 @@ class PrivacyModel:
         subjects = {ModelNeed.SENSITIVE, ModelNeed.POPULATION} & self.needs
         return bool(subjects) and ModelNeed.REFERENCE in self.needs
 
-    def _reference(self, given: Mapping[str, object]) -> Compared:
-        named = given.get("reference", str(Compared.RELEASED)) if self.compares else "released"
+    def _reference(self, entry: Mapping[str, object]) -> Compared:
+        named = entry.get("reference", str(Compared.RELEASED)) if self.compares else "released"
         with at_entry("reference"):
             return member(Compared, str(named), f"reference of {self.title}")
 
-    def _value(self, parameter: ModelParameter, given: Mapping[str, object]) -> float:
-        value = given.get(parameter.name, parameter.default)
+    def _value(self, parameter: ModelParameter, entry: Mapping[str, object]) -> float:
+        value = entry.get(parameter.name, parameter.default)
         if value is None:
             raise PolicyError(
                 f"{self.title} lacks {parameter.name!r}.",
@@ -532,10 +532,10 @@ class PrivacyModel:
         with at_entry(parameter.name):
             return parameter.check(value, self.title)
 
-    def _attribute(self, given: Mapping[str, object]) -> str | None:
+    def _attribute(self, entry: Mapping[str, object]) -> str | None:
         if ModelNeed.SENSITIVE not in self.needs:
             return None
-        attribute = given.get("attribute")
+        attribute = entry.get("attribute")
         if not isinstance(attribute, str) or not attribute:
             with at_entry("attribute"):
                 raise PolicyError(

@@ -76,13 +76,13 @@ _BASE = ModelParameter(
 # Entropy is at most the logarithm of the number of values, and the tail from rank l on is empty
 # below l of them: each kind of l-diversity requires l.
 L_VALUES = ValueDemand(
-    "l", lambda asked: math.ceil(asked - TOLERANCE), lambda held: f"an l of at most {held:,}"
+    "l", lambda least: math.ceil(least - TOLERANCE), lambda values: f"an l of at most {values:,}"
 )
 # The most frequent value has at least its equal share.
 _ALPHA_VALUES = ValueDemand(
     "alpha",
     lambda alpha: math.ceil(1 / (alpha + TOLERANCE)),
-    lambda held: f"an alpha of at least {math.ceil(1000 / held) / 1000:g}",
+    lambda values: f"an alpha of at least {math.ceil(1000 / values) / 1000:g}",
 )
 
 UNION = (

@@ -84,7 +84,7 @@ def expected_loss(people: Counts, gain: float, cost: float, loss: float) -> Floa
     return np.where(attacked, loss / people, 0.0)
 
 
-def _taken(kind: str, table: ClassTable, criterion: Criterion) -> Floats:
+def _reduction(kind: str, table: ClassTable, criterion: Criterion) -> Floats:
     """Return, for each class, how much masks and expected attacks reduce the publisher's benefit of
     a row, shape (n_classes,). `kind` is the kind of attack, "prosecutor" or "journalist".
     """
@@ -154,7 +154,7 @@ for _kind, _title, _people in (
                 "A coarser class is worth less to the publisher. But if the class is still so "
                 "small that attacks pay, its rows still cause a loss."
             ),
-            figures=partial(_taken, _kind),
+            figures=partial(_reduction, _kind),
             shortfall=("that do not pay: benefit {benefit}, loss {loss}, gain {gain}, cost {cost}"),
             needs=frozenset({ModelNeed.LEAVES})
             | ({ModelNeed.POPULATION} if _kind == "journalist" else set()),

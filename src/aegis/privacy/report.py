@@ -419,13 +419,13 @@ def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ..
     unit
         The counted unit, such as "rows".
     """
-    told = {name: f"{name} ({rows:,} {unit})" for name, rows in homogeneous_rows.items() if rows}
-    if not told:
+    texts = {name: f"{name} ({rows:,} {unit})" for name, rows in homogeneous_rows.items() if rows}
+    if not texts:
         return ()
-    remedies = ", ".join(f"{{attribute: {name}, l: 2}}" for name in told)
-    remedy = remedies if len(told) == 1 else f"[{remedies}]"
+    remedies = ", ".join(f"{{attribute: {name}, l: 2}}" for name in texts)
+    remedy = remedies if len(texts) == 1 else f"[{remedies}]"
     return (
-        f"Some classes have a single value of {joined(told.values())}: somebody who knows that a person is in such "
+        f"Some classes have a single value of {joined(texts.values())}: somebody who knows that a person is in such "
         f"a class knows the value. To prevent it, uncomment or write `l_diversity: {remedy}` under `privacy` in the "
         "policy",
     )
@@ -447,9 +447,9 @@ def histogram(sizes: Ints) -> tuple[SizeBin, ...]:
     `sizes` has shape (n_classes,).
     """
     starts = np.array([low for low, _ in BINS])
-    place = np.searchsorted(starts, sizes, side="right") - 1
-    classes = np.bincount(place, minlength=len(BINS))
-    rows = np.bincount(place, weights=sizes, minlength=len(BINS))
+    bins = np.searchsorted(starts, sizes, side="right") - 1
+    classes = np.bincount(bins, minlength=len(BINS))
+    rows = np.bincount(bins, weights=sizes, minlength=len(BINS))
     return tuple(
         SizeBin(_range(low, high), int(classes[i]), int(rows[i]))
         for i, (low, high) in enumerate(BINS)
@@ -507,16 +507,16 @@ def _notes(table: ClassTable) -> tuple[str, ...]:
     if not table.sensitive:
         notes.append("No sensitive attribute is given, so only identity disclosure is measured.")
     for name, counts in table.sensitive.items():
-        held = sum(
+        nulls = sum(
             int(total)
             for label, total in zip(counts.labels, counts.totals, strict=True)
             if label == NULL
         )
-        if held:
+        if nulls:
             then = "a class of nulls and one known value has two distinct values."
             counts_as = f"Null counts as a value of {name}"
             notes.append(
-                Quoting(f"{counts_as} ({counted(held, 'row')}): {then}", f"{counts_as}: {then}")
+                Quoting(f"{counts_as} ({counted(nulls, 'row')}): {then}", f"{counts_as}: {then}")
             )
     return tuple(notes)
 

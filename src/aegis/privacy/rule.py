@@ -10,14 +10,12 @@ class fails. So an audit of the released rows finds the same figures. With `refe
 class is compared only once, with all rows before suppression. Then an audit of the released rows
 may find that they violate the limit.
 
-Decide whether one privacy rule requires at least as much as another rule, criterion by
-criterion.
-
-Rule B is *at least as strong* as rule A if A also allows every release that B allows. Aegis decides
-this from the rules, not by trying tables. Each criterion of A must follow from the criteria of B. B
-must allow no more suppression than A, and count the same unit, rows or persons. If the steps below
-do not show that a criterion follows, Aegis assumes that it does not. So if two rules cannot be
-compared, each is *weaker* than the other, which is the safe answer to "is this rule weak?".
+**Strength.** Rule B is *at least as strong* as rule A if A also allows every release that B allows.
+Aegis decides this from the rules, not by trying tables. Each criterion of A must follow from the
+criteria of B. B must allow no more suppression than A, and count the same unit, rows or persons. If
+the steps below do not show that a criterion follows, Aegis assumes that it does not. So if two
+rules cannot be compared, each is *weaker* than the other, which is the safe answer to "is this rule
+weak?".
 
 A criterion follows from
 
@@ -107,7 +105,7 @@ class Shortage:
 
     Attributes
     ----------
-    wanted, held
+    required, available
         The required number of rows, persons or values, and the number in the table, in words.
     remedy
         How to change the rule, as a clause.
@@ -115,13 +113,13 @@ class Shortage:
         Names of the rule's parameters that set the required number.
     """
 
-    wanted: str
-    held: str
+    required: str
+    available: str
     remedy: str
     parameters: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.wanted}, but {self.held}"
+        return f"{self.required}, but {self.available}"
 
 
 @dataclass(frozen=True)
@@ -146,11 +144,11 @@ class PrivacyRule:
     person: str | None = None
 
     def __post_init__(self) -> None:
-        given = self.suppression
-        number = isinstance(given, int | float) and not isinstance(given, bool)
-        if not number or not 0 <= given <= 1:
+        share = self.suppression
+        number = isinstance(share, int | float) and not isinstance(share, bool)
+        if not number or not 0 <= share <= 1:
             raise PolicyError(
-                f"'suppression' of the privacy rule is {brief(given)}.",
+                f"'suppression' of the privacy rule is {brief(share)}.",
                 hint="Give the share of rows that may be removed, from 0 to 1.",
             )
 
@@ -302,8 +300,8 @@ class PrivacyRule:
     @cached_property
     def minimum_size(self) -> int:
         """The smallest class size that the criteria on class sizes allow, at least 1."""
-        asked = ((criterion.model.least_size, criterion) for criterion in self.criteria)
-        return max([1, *(least(criterion) for least, criterion in asked if least is not None)])
+        sizes = ((criterion.model.least_size, criterion) for criterion in self.criteria)
+        return max([1, *(least(criterion) for least, criterion in sizes if least is not None)])
 
     @cached_property
     def implied_size(self) -> int:
@@ -343,13 +341,13 @@ class PrivacyRule:
                 ("k", "risk"),
             )
         for criterion in self.criteria:
-            held = values.get(criterion.attribute or "")
+            available = values.get(criterion.attribute or "")
             demand = criterion.model.values
-            if held is not None and demand is not None and criterion.values_needed > held:
+            if available is not None and demand is not None and criterion.values_needed > available:
                 return Shortage(
                     f"{criterion.values_needed:,} values of {criterion.attribute!r} in a class",
-                    f"the table has {held:,}",
-                    f"choose {demand.allowed(held)}",
+                    f"the table has {available:,}",
+                    f"choose {demand.allowed(available)}",
                     (demand.parameter,),
                 )
         return None
@@ -538,7 +536,9 @@ def _meanings() -> dict[str, str]:
     for model in MODELS:
         for parameter in model.parameters:
             by_parameter.setdefault(parameter.name, set()).add(model.key)
-    return keys | {name: min(own) for name, own in by_parameter.items() if len(own) == 1}
+    return keys | {
+        name: min(model_keys) for name, model_keys in by_parameter.items() if len(model_keys) == 1
+    }
 
 
 def _criteria(key: str, value: object) -> list[Criterion]:
@@ -558,23 +558,23 @@ def _criterion(key: str, variants: list[PrivacyModel], entry: object) -> Criteri
     if variants[0].bare is not None and not isinstance(entry, Mapping):
         entry = {variants[0].bare: entry}
     if not isinstance(entry, Mapping):
-        asked = ["attribute"] if ModelNeed.SENSITIVE in variants[0].needs else []
-        names = ", ".join([*asked, *(parameter.name for parameter in variants[0].parameters)])
+        attribute = ["attribute"] if ModelNeed.SENSITIVE in variants[0].needs else []
+        names = ", ".join([*attribute, *(parameter.name for parameter in variants[0].parameters)])
         raise PolicyError(
             f"{key!r} of the privacy rule is {entry!r}.",
             hint=f"Write a mapping of its parameters ({names}), or a list of such mappings.",
         )
-    given = dict(entry)
+    parameters = dict(entry)
     chosen = variants[0]
     if chosen.variant is not None:
         option = chosen.variant[0]
         kinds = {model.variant[1]: model for model in variants if model.variant is not None}
-        name = given.pop(option, chosen.variant[1])
+        name = parameters.pop(option, chosen.variant[1])
         if not isinstance(name, str) or name not in kinds:
             with at_entry(option):
                 raise PolicyError.unknown(f"{option} of {key}", name, kinds)
         chosen = kinds[name]
-    return chosen.criterion(given)
+    return chosen.criterion(parameters)
 
 
 def _preset(name: object) -> list[Criterion]:
@@ -625,10 +625,10 @@ def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
         return replace(rule, suppression=value)
     if parameter in ("k", "risk"):
         k = int(value) if parameter == "k" else math.ceil(1 / value - 1e-9)
-        asked = PrivacyRule.parse({"k": k}).criteria
-        models = [criterion.model for criterion in asked]
+        by_size = PrivacyRule.parse({"k": k}).criteria
+        models = [criterion.model for criterion in by_size]
         others = tuple(c for c in rule.criteria if c.model not in models)
-        return replace(rule, criteria=(*asked, *others))
+        return replace(rule, criteria=(*by_size, *others))
     varied = [c for c in rule.criteria if parameter in (p.name for p in c.model.parameters)]
     if not varied:
         keys = {m.key for m in MODELS if parameter in (p.name for p in m.parameters)}
@@ -702,18 +702,18 @@ def _follows(demand: Criterion, rule: PrivacyRule) -> bool:
     )
 
 
-def _asks_for(asked: Criterion, demand: Criterion) -> bool:
-    """Return whether the criterion `asked` implies `demand`: both protect the same attribute, the
-    model of `asked` is or implies that of `demand`, and each parameter requires at least as much.
+def _asks_for(criterion: Criterion, demand: Criterion) -> bool:
+    """Return whether `criterion` implies `demand`: both protect the same attribute, the
+    model of `criterion` is or implies that of `demand`, and each parameter requires at least as much.
     """
-    if asked.attribute != demand.attribute or demand.model not in _implied(asked.model):
+    if criterion.attribute != demand.attribute or demand.model not in _implied(criterion.model):
         return False
-    if demand.model.compares and asked.reference is not demand.reference:
+    if demand.model.compares and criterion.reference is not demand.reference:
         return False
-    given = dict(asked.parameters)
+    parameters = dict(criterion.parameters)
     return all(
-        parameter.name in given
-        and _as_much(demand.model, parameter, given[parameter.name], demand[parameter.name])
+        parameter.name in parameters
+        and _as_much(demand.model, parameter, parameters[parameter.name], demand[parameter.name])
         for parameter in demand.model.parameters
     )
 
@@ -726,11 +726,11 @@ def _implied(model: PrivacyModel) -> list[PrivacyModel]:
     return reached
 
 
-def _as_much(model: PrivacyModel, parameter: ModelParameter, given: float, asked: float) -> bool:
+def _as_much(model: PrivacyModel, parameter: ModelParameter, value: float, demanded: float) -> bool:
     larger = larger_is_stronger(model, parameter)
-    if math.isclose(given, asked, rel_tol=_ALIKE, abs_tol=_ALIKE):
+    if math.isclose(value, demanded, rel_tol=_ALIKE, abs_tol=_ALIKE):
         return True
-    return larger is not None and (given > asked if larger else given < asked)
+    return larger is not None and (value > demanded if larger else value < demanded)
 
 
 def larger_is_stronger(model: PrivacyModel, parameter: ModelParameter) -> bool | None:

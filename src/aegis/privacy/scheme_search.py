@@ -109,20 +109,20 @@ def draw_scheme(
     """
     part = epsilon / (steps + 1)
     pivot: Scheme = tuple(heights)
-    known = {pivot: score(pivot)}
+    scores = {pivot: score(pivot)}
     visited = [pivot]
     waiting: dict[Scheme, float] = {}
     for _ in range(steps):
         for finer in _finer(pivot):
-            if finer not in known:
-                known[finer] = waiting[finer] = score(finer)
+            if finer not in scores:
+                scores[finer] = waiting[finer] = score(finer)
         if not waiting:
             break
         schemes = list(waiting)
         pivot = schemes[choose([waiting[scheme] for scheme in schemes], part)]
         del waiting[pivot]
         visited.append(pivot)
-    last = choose([known[scheme] for scheme in visited], part)
+    last = choose([scores[scheme] for scheme in visited], part)
     return DrawnScheme(visited[last], tuple(visited), part)
 
 
@@ -131,8 +131,8 @@ def _finer(scheme: Scheme) -> list[Scheme]:
     one step finer.
     """
     return [
-        (*scheme[:place], number - 1, *scheme[place + 1 :])
-        for place, number in enumerate(scheme)
+        (*scheme[:index], number - 1, *scheme[index + 1 :])
+        for index, number in enumerate(scheme)
         if number
     ]
 
@@ -190,10 +190,10 @@ class SchemeCells:
         `without` form the classes.
         """
         ids = np.zeros(len(self.counts), dtype=np.int64)
-        for place, number in enumerate(scheme):
-            if place == without:
+        for index, number in enumerate(scheme):
+            if index == without:
                 continue
-            grouped = self.groups[place][number][self.codes[place]]
+            grouped = self.groups[index][number][self.codes[index]]
             size = int(grouped.max(initial=0)) + 1
             if size > 1:
                 ids = np.unique(ids * size + grouped, return_inverse=True)[1]
@@ -201,7 +201,7 @@ class SchemeCells:
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _MaskedCells:
     """A table under a scheme (one mask per attribute): its cells, whether each is in a class that
     is large enough, and the size of each class.
     """
@@ -221,65 +221,65 @@ class _Shown:
         return self.sizes[self.sizes >= self.cells.least]
 
 
-def _show(cells: SchemeCells, scheme: Scheme) -> _Shown:
+def _show(cells: SchemeCells, scheme: Scheme) -> _MaskedCells:
     ids = cells.classes(scheme)
     sizes = np.bincount(ids, weights=cells.counts).astype(np.int64)
-    return _Shown(cells, scheme, sizes[ids] >= cells.least, sizes[sizes > 0])
+    return _MaskedCells(cells, scheme, sizes[ids] >= cells.least, sizes[sizes > 0])
 
 
-def _precision(shown: _Shown) -> float:
-    pairs = zip(shown.scheme, shown.cells.heights, strict=True)
-    mean = math.fsum(number / height for number, height in pairs if height) / len(shown.scheme)
-    return -(int(shown.cells.counts[shown.kept_cells].sum()) * mean + shown.left_out)
+def _precision(masked: _MaskedCells) -> float:
+    pairs = zip(masked.scheme, masked.cells.heights, strict=True)
+    mean = math.fsum(number / height for number, height in pairs if height) / len(masked.scheme)
+    return -(int(masked.cells.counts[masked.kept_cells].sum()) * mean + masked.left_out)
 
 
-def _loss(shown: _Shown) -> float:
-    cells = shown.cells
+def _loss(masked: _MaskedCells) -> float:
+    cells = masked.cells
     total = np.zeros(len(cells.counts))
-    for codes, masks, number in zip(cells.codes, cells.shares, shown.scheme, strict=True):
+    for codes, masks, number in zip(cells.codes, cells.shares, masked.scheme, strict=True):
         total += masks[number][codes]
-    charged = float((cells.counts * total)[shown.kept_cells].sum()) / len(shown.scheme)
-    return -(charged + shown.left_out)
+    loss = float((cells.counts * total)[masked.kept_cells].sum()) / len(masked.scheme)
+    return -(loss + masked.left_out)
 
 
-def _entropy(shown: _Shown) -> float:
-    cells, charged = shown.cells, 0.0
-    for place, number in enumerate(shown.scheme):
-        if cells.hidden[place][number]:
-            charged += cells.rows
+def _entropy(masked: _MaskedCells) -> float:
+    cells, total = masked.cells, 0.0
+    for index, number in enumerate(masked.scheme):
+        if cells.hidden[index][number]:
+            total += cells.rows
             continue
-        grouped = cells.groups[place][number][cells.codes[place]]
-        rows = np.bincount(grouped[shown.kept_cells], weights=cells.counts[shown.kept_cells])
-        charged += float((rows**2).sum()) / max(cells.rows, 1) + shown.left_out
-    return -charged / len(shown.scheme)
+        grouped = cells.groups[index][number][cells.codes[index]]
+        rows = np.bincount(grouped[masked.kept_cells], weights=cells.counts[masked.kept_cells])
+        total += float((rows**2).sum()) / max(cells.rows, 1) + masked.left_out
+    return -total / len(masked.scheme)
 
 
-def _classes(shown: _Shown) -> float:
-    return float(len(shown.kept_sizes) + (shown.left_out > 0))
+def _classes(masked: _MaskedCells) -> float:
+    return float(len(masked.kept_sizes) + (masked.left_out > 0))
 
 
-def _discernibility(shown: _Shown) -> float:
-    squares = float((shown.kept_sizes.astype(np.float64) ** 2).sum())
-    return -(squares / max(shown.cells.rows, 1) + shown.left_out)
+def _discernibility(masked: _MaskedCells) -> float:
+    squares = float((masked.kept_sizes.astype(np.float64) ** 2).sum())
+    return -(squares / max(masked.cells.rows, 1) + masked.left_out)
 
 
-def _classification(shown: _Shown) -> float:
-    return math.fsum(_guessed(shown, target) for target in shown.cells.targets) / max(
-        len(shown.cells.targets), 1
+def _classification(masked: _MaskedCells) -> float:
+    return math.fsum(_guessed(masked, target) for target in masked.cells.targets) / max(
+        len(masked.cells.targets), 1
     )
 
 
-def _guessed(shown: _Shown, target: int) -> float:
+def _guessed(masked: _MaskedCells, target: int) -> float:
     """Return the number of kept rows whose value of the attribute `target` is the most frequent one
     among rows with the same other values. The number is smaller for a coarser mask of the target.
     """
-    cells, number = shown.cells, shown.scheme[target]
+    cells, number = masked.cells, masked.scheme[target]
     height = cells.heights[target]
-    others = cells.classes(shown.scheme, target)[shown.kept_cells]
-    values = cells.groups[target][number][cells.codes[target]][shown.kept_cells]
+    others = cells.classes(masked.scheme, target)[masked.kept_cells]
+    values = cells.groups[target][number][cells.codes[target]][masked.kept_cells]
     width = int(values.max(initial=0)) + 1
-    pairs, place = np.unique(others * width + values, return_inverse=True)
-    rows = np.bincount(place, weights=cells.counts[shown.kept_cells])
+    pairs, pair_of_cell = np.unique(others * width + values, return_inverse=True)
+    rows = np.bincount(pair_of_cell, weights=cells.counts[masked.kept_cells])
     most = np.zeros(int(others.max(initial=0)) + 1)
     np.maximum.at(most, pairs // width, rows)
     return float(most.sum()) * (1 - number / height if height else 1.0)
@@ -307,7 +307,7 @@ class SchemeScore:
 
     name: str
     description: str
-    figure: Callable[[_Shown], float]
+    figure: Callable[[_MaskedCells], float]
     sensitivity: Callable[[int], float]
     by_leaves: bool = False
     by_target: bool = False

@@ -153,8 +153,8 @@ class _Alone:
         """Return the indices of the records that are unique in the columns `chosen` but in no
         proper subset of them.
         """
-        known = ~self._missing[:, chosen].any(axis=1)
-        places = np.flatnonzero(known)
+        complete = ~self._missing[:, chosen].any(axis=1)
+        places = np.flatnonzero(complete)
         keys = row_keys(self._codes[np.ix_(places, np.array(chosen))])
         alone = places[np.bincount(keys)[keys] == 1] if len(keys) else places
         self._alone[chosen] = alone

@@ -17,13 +17,13 @@ from aegis.privacy.classes import ClassTable
 from aegis.privacy.rule import PrivacyRule
 
 
-def joined(trace: Ints, shown: Ints) -> Ints:
+def joined(trace: Ints, groups: Ints) -> Ints:
     """Return a number for each cell of the frequency table, shape (cells,).
 
     Two cells have the same number if all earlier releases show them in the same way (equal
-    `trace`), and so does the next release (equal `shown`).
+    `trace`), and so does the next release (equal `groups`).
     """
-    dense = np.unique(shown, return_inverse=True)[1].astype(np.int64)
+    dense = np.unique(groups, return_inverse=True)[1].astype(np.int64)
     return trace * (int(dense.max(initial=0)) + 1) + dense
 
 
@@ -42,10 +42,10 @@ def extended(trace: Ints, classes: Ints, released: Flags) -> Ints:
     released
         Whether the release shows each cell, shape (cells,).
     """
-    seen = np.where(released, classes + int(trace.max(initial=0)) + 1, trace)
-    unique, place = np.unique(seen, return_inverse=True)
+    new_trace = np.where(released, classes + int(trace.max(initial=0)) + 1, trace)
+    unique, numbers = np.unique(new_trace, return_inverse=True)
     absent = len(unique) > 0 and unique[0] == 0
-    return place.astype(np.int64) + (0 if absent else 1)
+    return numbers.astype(np.int64) + (0 if absent else 1)
 
 
 def released_cells(
@@ -75,11 +75,11 @@ def released_cells(
         The indices of the earlier releases that each release took into account.
     """
     released: list[Flags] = []
-    for place, shown in enumerate(releases):
-        earlier = sorted(after[place])
+    for index, groups in enumerate(releases):
+        earlier = sorted(after[index])
         trace = traces([releases[i] for i in earlier], [released[i] for i in earlier], start)
-        classes = joined(trace, shown)
-        table = count(place, classes, trace)
+        classes = joined(trace, groups)
+        table = count(index, classes, trace)
         released.append(np.isin(classes, table.kept_ids(rule.check(table).kept_classes)))
     return released
 
@@ -93,6 +93,6 @@ def traces(releases: Iterable[Ints], released: Iterable[Flags], start: Ints) -> 
     shows the cell. `start` has the traces before the first release.
     """
     trace = start
-    for shown, seen in zip(releases, released, strict=True):
-        trace = extended(trace, joined(trace, shown), seen)
+    for groups, shows_cell in zip(releases, released, strict=True):
+        trace = extended(trace, joined(trace, groups), shows_cell)
     return trace

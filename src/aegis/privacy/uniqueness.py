@@ -68,12 +68,12 @@ def pitman(sizes: Ints, population: int) -> float:
     if classes == rows:
         return 1.0  # all are unique: alpha tends to 1
 
-    def loss(given: Floats) -> float:
-        theta, alpha = _positive(given[0]), _share(given[1])
+    def loss(unbounded: Floats) -> float:
+        theta, alpha = _positive(unbounded[0]), _share(unbounded[1])
         growth = (classes - 1) * math.log(alpha) + _rising(theta / alpha, classes)
-        drawn = _rising(theta, rows)
+        rising = _rising(theta, rows)
         within = special.gammaln(size - alpha) - special.gammaln(1 - alpha)
-        return float(drawn - growth - (count * within).sum())
+        return float(rising - growth - (count * within).sum())
 
     starts = [(math.log(s), a) for s in (1.0, classes) for a in (-2.0, 0.0, 2.0)]
     root = min(
@@ -132,8 +132,8 @@ def slide_negative_binomial(sizes: Ints, population: int) -> float:
     if not np.isfinite(classes):
         return math.nan
 
-    def misfit(given: Floats) -> Floats:
-        shape, chance = _positive(given[0]), _share(given[1])
+    def misfit(unbounded: Floats) -> Floats:
+        shape, chance = _positive(unbounded[0]), _share(unbounded[1])
         missed = (1 - fraction) * (1 - chance)
         common = classes * (chance / (1 - missed)) ** shape
         first = common * fraction * (shape * missed / (1 - missed) + 1)

@@ -285,7 +285,7 @@ def scheme_cells(
         groups.append(tuple(g.codes.astype(np.int64) for g in groupings))
         shares.append(
             tuple(
-                _shares(attribute, mask, grouping.codes, grouping.shown)
+                _shares(attribute, mask, grouping.codes, grouping.masked_values)
                 if score.by_leaves
                 else np.zeros(len(values))
                 for mask, grouping in zip(chain, groupings, strict=True)

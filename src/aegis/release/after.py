@@ -69,26 +69,26 @@ class WithEarlier:
             return cls(source, masks)
         _check(policy, masks, releases)
         require_same_table(releases, source.rows)
-        added: dict[str, str] = {}
+        copies: dict[str, str] = {}
         earlier: dict[str, Mask | None] = {}
         columns = []
-        for number, (release, taken) in enumerate(zip(releases, made_after(releases), strict=True)):
+        for number, (release, after) in enumerate(zip(releases, made_after(releases), strict=True)):
             quasi = [a.name for a in policy.quasi_identifiers if a.name in release.masks]
             protected = policy.privacy.sensitive
-            shown = {n: release.masks.get(n, masks.get(n)) for n in (*quasi, *protected)}
-            own = {name: f"{PREFIX} {number} {name}" for name in shown}
-            for name, mask in fit_masks(source, shown, policy.shared_rows).items():
-                added[own[name]] = name
-                earlier[own[name]] = mask
+            masks_shown = {n: release.masks.get(n, masks.get(n)) for n in (*quasi, *protected)}
+            copy_names = {name: f"{PREFIX} {number} {name}" for name in masks_shown}
+            for name, mask in fit_masks(source, masks_shown, policy.shared_rows).items():
+                copies[copy_names[name]] = name
+                earlier[copy_names[name]] = mask
             columns.append(
                 ShownColumns(
-                    tuple(own[name] for name in quasi),
-                    {name: own[name] for name in protected},
-                    taken,
+                    tuple(copy_names[name] for name in quasi),
+                    {name: copy_names[name] for name in protected},
+                    after,
                     release,
                 )
             )
-        return cls(source.with_copies(added), {**masks, **earlier}, tuple(columns))
+        return cls(source.with_copies(copies), {**masks, **earlier}, tuple(columns))
 
 
 def _check(

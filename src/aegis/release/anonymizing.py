@@ -23,7 +23,7 @@ from aegis.errors import InternalError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import SILENT, Progress
 from aegis.masking import ORDERED_ROWS
 from aegis.masks import parse_mask
-from aegis.options import asked, checks_types
+from aegis.options import checks_types, request_with
 from aegis.policy import Policy, as_policy
 from aegis.release.auditing import Audit, audit
 from aegis.release.released import SEEDED, Released, refuse_other_classes, refuse_unplanned
@@ -164,14 +164,14 @@ def anonymize(
     >>> aegis.anonymize("data/adult.parquet", policy, "mondrian").audit.report.k >= 5
     True
     """
-    given, policy = asked(AnonymizeRequest, request, options), as_policy(policy)
+    request, policy = request_with(AnonymizeRequest, request, options), as_policy(policy)
     policy.refuse_several("A record-level release")
-    recipe = _recipe(method, given)
+    recipe = _recipe(method, request)
     source = open_table(table, reading=policy.reading)
-    check_destination(source, given)
-    plan = _GroupedPlan(source, policy, recipe, given, progress)
-    points = plan.front() if given.front else ()
-    return replace(release_rows(plan, given), front=points)
+    check_destination(source, request)
+    plan = _GroupedPlan(source, policy, recipe, request, progress)
+    points = plan.front() if request.front else ()
+    return replace(release_rows(plan, request), front=points)
 
 
 def _recipe(method: str | Recipe, request: AnonymizeRequest) -> Recipe:
@@ -213,12 +213,12 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
                 source, policy, kinds=request.kinds, orders=request.orders
             )
         read = time.perf_counter()
-        self.made: Anonymized = anonymize_records(self.read, recipe, progress=progress)
+        self.anonymized: Anonymized = anonymize_records(self.read, recipe, progress=progress)
         grouped = time.perf_counter()
         with progress.step("Checking classes"):
-            self.engine, kept_rows, verdict = check_release(self.made, policy)
+            self.engine, kept_rows, verdict = check_release(self.anonymized, policy)
         if not verdict.admissible:
-            raise _refused(self.made, verdict.violations)
+            raise _refused(self.anonymized, verdict.violations)
         self.judged = kept_rows
         self.table = kept_rows.table
         if policy.person is not None:
@@ -241,13 +241,13 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
                 hint="Leave the front out.",
             )
         started = time.perf_counter()
-        search = self.made.recipe.anonymizer.front
+        search = self.anonymized.recipe.anonymizer.front
         if search is None:
             raise InternalError("The method cannot make a front.")
         points = search(
             self.read.records,
-            self.made.grouped.options,
-            self.made.recipe.seed or 0,
+            self.anonymized.grouped.options,
+            self.anonymized.recipe.seed or 0,
             self.progress,
         )
         self.timings["front"] = time.perf_counter() - started
@@ -265,7 +265,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
             refuse_other_classes(output, self.judged, quasi, self.policy.privacy.sensitive)
             judged = audit(self.judged, policy=self.policy, person=PERSON)
             checked = replace(judged, person=person)
-        grouped = self.made.grouped
+        grouped = self.anonymized.grouped
         refuse_unplanned(checked, self.source.rows - self.suppressed_rows)
         if grouped.claims_k and checked.report.k < grouped.options.k:
             raise InternalError(
@@ -277,7 +277,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
 
     def describe(self, **common: Any) -> AnonymizedRelease:
         """Return the release object; `common` has the fields that all kinds of releases share."""
-        grouped, recipe = self.made.grouped, self.made.recipe
+        grouped, recipe = self.anonymized.grouped, self.anonymized.recipe
         notes = [*grouped.notes]
         if recipe.seed is not None and recipe.by_chance:
             notes.append(f"a seed was given: {SEEDED}")
@@ -289,16 +289,16 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
             )
         return AnonymizedRelease(recipe=recipe, grouped=grouped, notes=tuple(notes), **common)
 
-    def how(self, release: AnonymizedRelease, made: Source) -> Mapping[str, Any]:  # noqa: ARG002
+    def how(self, release: AnonymizedRelease, output: Source) -> Mapping[str, Any]:  # noqa: ARG002
         """Return the recipe and its information loss, for the certificate; its masks list no values
         that they learnt.
         """
-        stated = release.how()
-        options = stated["anonymizer"]["options"]
+        recipe = release.how()
+        options = recipe["anonymizer"]["options"]
         masks = options.get("masks")
         if masks:
             options["masks"] = {name: _unlisted(self.policy, name, masks[name]) for name in masks}
-        return stated
+        return recipe
 
 
 def _unlisted(policy: Policy, name: str, spec: Any) -> Any:
@@ -310,14 +310,14 @@ def _unlisted(policy: Policy, name: str, spec: Any) -> Any:
     return mask.unlisted().spec()
 
 
-def _refused(made: Anonymized, violations: Sequence[str]) -> NoAdmissibleConfiguration:
+def _refused(release: Anonymized, violations: Sequence[str]) -> NoAdmissibleConfiguration:
     hint = "Raise k, or allow more suppression in the policy."
-    if not made.grouped.claims_k:
-        has_strict = "strict" in {field.name for field in fields(made.recipe.anonymizer.options)}
+    if not release.grouped.claims_k:
+        has_strict = "strict" in {field.name for field in fields(release.recipe.anonymizer.options)}
         strict = "ask for its strict form (strict=true), or " if has_strict else "ask "
-        hint = f"{made.recipe.method} as published promises no k: {strict}for another method."
+        hint = f"{release.recipe.method} as published promises no k: {strict}for another method."
     return NoAdmissibleConfiguration(
-        f"The release of {made.recipe.method!r} does not meet the privacy rule: "
+        f"The release of {release.recipe.method!r} does not meet the privacy rule: "
         f"{'; '.join(violations)}.",
         hint=hint,
     )

@@ -26,7 +26,7 @@ from aegis.masking import (
 from aegis.masking.masked import WithOriginals
 from aegis.masking.masked_codes import masked_batches
 from aegis.masking.noised import DrawnTable
-from aegis.options import asked, checks_types
+from aegis.options import checks_types, request_with
 from aegis.policy import (
     Configuration,
     OwnerRule,
@@ -132,14 +132,14 @@ class Release(Released):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings to read before you pass the release on."""
-        said = list(super().warnings)
+        sentences = list(super().warnings)
         if self.rule_override is not None:
-            said.append(self.rule_override.sentence)
+            sentences.append(self.rule_override.sentence)
         if self.seeded_noise:
-            said.append(seed_note(self.seeded_noise))
+            sentences.append(seed_note(self.seeded_noise))
         if self.weight is not None and self.weight.column in self.dropped:
-            said.append(not_released(self.weight.column))
-        return tuple(said)
+            sentences.append(not_released(self.weight.column))
+        return tuple(sentences)
 
     @property
     def differential_privacy(self) -> PrivacyAccount | None:
@@ -201,12 +201,12 @@ def apply(
     >>> release.audit.passed, release.released_rows + release.suppressed_rows
     (True, 32561)
     """
-    given = asked(ApplyRequest, request, options)
+    request = request_with(ApplyRequest, request, options)
     chosen, measure, owner = configuration_to_apply(configuration)
-    given = replace(given, made_under=given.made_under or owner)
-    if given.output is not None:
-        given = replace(given, measure=given.measure or measure)
-    return _apply(table, as_policy(policy), chosen, given, progress)
+    request = replace(request, made_under=request.made_under or owner)
+    if request.output is not None:
+        request = replace(request, measure=request.measure or measure)
+    return _apply(table, as_policy(policy), chosen, request, progress)
 
 
 def _apply(
@@ -276,8 +276,8 @@ def _stated_earlier(earlier: Configuration) -> dict[str, Any]:
     from no certificate are stated without the values that they learnt.
     """
     masks = {name: mask.unlisted() for name, mask in earlier.masks.items()}
-    stated = earlier if earlier.certificate else replace(earlier, masks=masks)
-    return {"certificate": earlier.certificate, "masks": stated.spec()}
+    configuration = earlier if earlier.certificate else replace(earlier, masks=masks)
+    return {"certificate": earlier.certificate, "masks": configuration.spec()}
 
 
 class _MaskedPlan(ReleasePlan[Release]):
@@ -304,8 +304,8 @@ class _MaskedPlan(ReleasePlan[Release]):
         self.seeded_noise = seeded_noise(self.masks, request.seed)
         widened = WithEarlier.of(source, policy, self.masks, self.after)
         self.originals = WithOriginals.of(widened.source, self.masks)
-        self.drawn = self._draw(request.seed)
-        self.engine = source if self.drawn is None else self.drawn.source
+        self.noised = self._draw(request.seed)
+        self.engine = source if self.noised is None else self.noised.source
         self.population = masked_population(policy, source, self.masks)
         by_leaves = policy.privacy.by_leaves
         self.leaves = shown_leaves(source, policy, self.masks) if by_leaves else None
@@ -362,7 +362,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         """Suppress the rows that fail the rule, alone or together with earlier releases. `widened`
         is the table with the columns of these releases.
         """
-        policy, drawn = self.policy, self.drawn
+        policy, noised = self.policy, self.noised
         masked = (
             masked_table(
                 self.originals.source,
@@ -371,18 +371,18 @@ class _MaskedPlan(ReleasePlan[Release]):
                 person=policy.person,
                 weight=policy.weight,
             )
-            if drawn is None
+            if noised is None
             else self.engine.table
         )
         rule_columns = {*self.quasi, *policy.privacy.sensitive}
         needed = {name: self.masks[name] for name in self.masks if name in rule_columns}
         narrow = None
-        if drawn is None and needed:
+        if noised is None and needed:
             narrow = masked_table(self.source, needed, person=policy.person)
         self.checked = check_classes(
             self.engine,
             masked,
-            self.quasi if drawn is None else drawn.quasi,
+            self.quasi if noised is None else noised.quasi,
             policy.privacy.sensitive,
             policy.privacy,
             policy.protected_hierarchies,
@@ -393,22 +393,22 @@ class _MaskedPlan(ReleasePlan[Release]):
         )
         self.verdict = self.checked.verdict
         judged = self.checked.kept_rows()
-        added = {*widened.columns, *widened.protected}
-        judged = judged.drop(*added) if added else judged
+        earlier_columns = {*widened.columns, *widened.protected}
+        judged = judged.drop(*earlier_columns) if earlier_columns else judged
         weightless = judged.drop(WEIGHT) if policy.weight is not None else judged
         self.with_originals = weightless
         self.judged = Source(weightless.drop(*self.originals.masks), self.source.origin)
         judged = judged.drop(*self.originals.masks)
-        self.table = judged if drawn is None else drawn.released(judged)
-        own = [name for name in (PERSON, WEIGHT) if name in judged.columns]
-        hidden = {*hidden_columns(policy, self.masks), *own} & {*self.table.columns}
+        self.table = judged if noised is None else noised.released(judged)
+        extra = [name for name in (PERSON, WEIGHT) if name in judged.columns]
+        hidden = {*hidden_columns(policy, self.masks), *extra} & {*self.table.columns}
         if hidden:
             self.table = self.table.drop(*hidden)
-        if own:
-            self.measured = Source(judged.select(*self.table.columns, *own), self.source.origin)
+        if extra:
+            self.measured = Source(judged.select(*self.table.columns, *extra), self.source.origin)
         if policy.weight is not None and self.measured is not None:
-            shown = [name for name in self.quasi if name in self.table.columns]
-            self.weight = kept_weight(self.source, self.measured, policy.weight, shown)
+            quasi = [name for name in self.quasi if name in self.table.columns]
+            self.weight = kept_weight(self.source, self.measured, policy.weight, quasi)
 
     def _require(self, configuration: Configuration) -> None:
         """Raise `NoAdmissibleConfiguration`, with a remedy, unless the rule is met."""
@@ -451,7 +451,7 @@ class _MaskedPlan(ReleasePlan[Release]):
                 "The database cannot check the classes that the release forms with earlier ones.",
                 hint="Release into a file and load that.",
             )
-        if self.drawn is not None:
+        if self.noised is not None:
             raise PolicyError(
                 "A configuration with noise masks cannot be applied in the database.",
                 hint="Release into a file and load that.",
@@ -466,8 +466,8 @@ class _MaskedPlan(ReleasePlan[Release]):
                     run(statement)
             self.timings["write"] = time.perf_counter() - started
             with self.progress.step(f"Verifying {into}"):
-                made = open_named(self.source.backend, into, into)
-                release = self.verified(made, into=into, stored=made)
+                output = open_named(self.source.backend, into, into)
+                release = self.verified(output, into=into, stored=output)
         record(into)
         return release
 
@@ -475,20 +475,20 @@ class _MaskedPlan(ReleasePlan[Release]):
         """Audit the written table `output`; raise `InternalError` if it violates the rule, as far
         as noise in its values allows this check.
         """
-        shown = output
+        rows = output
         if self.policy.person is not None:
             quasi = [name for name in self.quasi if name in output.columns]
             refuse_other_classes(output, self.judged, quasi, self.policy.privacy.sensitive)
-            shown = self.judged
+            rows = self.judged
         checked = audit(
-            shown,
+            rows,
             policy=self.policy,
             person=self._person(),
-            configuration=None if self.drawn is None else self.configuration,
+            configuration=None if self.noised is None else self.configuration,
             population=self.population,
             leaves=self.leaves,
         )
-        refuse_unplanned(self._verifiable(shown, checked), self.source.rows - self.suppressed_rows)
+        refuse_unplanned(self._verifiable(rows, checked), self.source.rows - self.suppressed_rows)
         outside = checked.outside
         if outside is not None:
             outside = replace(outside, implied=self.originals.implied(self.with_originals))
@@ -496,7 +496,7 @@ class _MaskedPlan(ReleasePlan[Release]):
 
     def batches(self) -> Iterator[pa.RecordBatch] | None:
         """Return the released rows in batches; None if only a query can mask them."""
-        if self.drawn is not None or self.after or self.policy.person is not None:
+        if self.noised is not None or self.after or self.policy.person is not None:
             return None
         return masked_batches(self.source, self.table, self.masks, self.checked)
 
@@ -511,16 +511,16 @@ class _MaskedPlan(ReleasePlan[Release]):
             **common,
         )
 
-    def how(self, release: Release, made: Source) -> Mapping[str, Any]:
+    def how(self, release: Release, output: Source) -> Mapping[str, Any]:
         """Return the certificate's entries on the configuration and what follows from it."""
         applied = release.configuration.masks
-        stated = StatedMasks.of(applied, self.policy, self.source, made)
+        stated_masks = StatedMasks.of(applied, self.policy, self.source, output)
         return {
-            "configuration": {"name": release.configuration.name, **stated.to_dict()},
+            "configuration": {"name": release.configuration.name, **stated_masks.to_dict()},
             "learnt_bounds": learnt_bounds(release.configuration.masks, self.policy.shared_rows),
             "noised_quasi_identifiers": list(release.noised_quasi_identifiers),
             **({"seeded_noise": list(self.seeded_noise)} if self.seeded_noise else {}),
-            **({} if release.weight is None else {"weight": release.weight.stated()}),
+            **({} if release.weight is None else {"weight": release.weight.for_certificate()}),
             **({"after": list(release.configuration.after)} if release.configuration.after else {}),
             **(
                 {}
@@ -555,4 +555,4 @@ class _MaskedPlan(ReleasePlan[Release]):
         return None if self.policy.person is None else PERSON
 
     def _noised(self) -> tuple[str, ...]:
-        return () if self.drawn is None else self.drawn.noised_quasi_identifiers
+        return () if self.noised is None else self.noised.noised_quasi_identifiers

@@ -235,7 +235,7 @@ def _audit(
             hint="Leave out the population, or the column that names persons.",
         )
     with progress.step("Counting equivalence classes"):
-        coded = None if person is not None else _read(source, (*quasi, *sensitive))
+        coded_rows = None if person is not None else _read(source, (*quasi, *sensitive))
         counted = count_classes(
             source,
             quasi,
@@ -245,7 +245,7 @@ def _audit(
             population=_people(source, policy, rule)
             if population is None
             else open_table(population),
-            coded=coded,
+            coded=coded_rows,
         )
         classes = counted.table
     violations: tuple[str, ...] = ()
@@ -263,7 +263,7 @@ def _audit(
         figures = replace(figures, notes=(*figures.notes, _rows_alone(policy.person)))
     with progress.step("Comparing rows over all columns"):
         label = policy.label.column if policy is not None and policy.label else None
-        outside = outside_of(source, quasi, person=person, coded=coded, label=label)
+        outside = outside_of(source, quasi, person=person, coded=coded_rows, label=label)
     return Audit(figures, quasi, sensitive, rule, violations, account, person, outside)
 
 
@@ -299,8 +299,8 @@ def _with_leaves(
     """
     classes = counted.table
     members = counted.members(np.ones(len(classes), dtype=np.bool_))
-    known = leaves or leaves_by_hierarchy(members, policy, quasi, masks)
-    return replace(classes, hidden=known.hidden(members))
+    shown_leaves = leaves or leaves_by_hierarchy(members, policy, quasi, masks)
+    return replace(classes, hidden=shown_leaves.hidden(members))
 
 
 def audit_rows(

@@ -170,12 +170,13 @@ def check_certificate(
     return check.done(original, signing_key)
 
 
-def read_certificate(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
+def read_certificate(certificate: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the content of a certificate; raise `DataError` if it is not a certificate."""
-    origin = "The document" if isinstance(given, Mapping) else str(given)
-    if not isinstance(given, Mapping):
+    origin = "The document" if isinstance(certificate, Mapping) else str(certificate)
+    if not isinstance(certificate, Mapping):
         try:
-            given = json.loads(Path(given).read_text(encoding="utf-8"), parse_int=whole_number)
+            text = Path(certificate).read_text(encoding="utf-8")
+            certificate = json.loads(text, parse_int=whole_number)
         except (OSError, TypeError) as error:
             why = getattr(error, "strerror", None) or error
             raise DataError(f"{origin} cannot be read: {why}.", hint="Check the path.") from error
@@ -184,7 +185,7 @@ def read_certificate(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]
                 f"{origin} is not JSON: {error}.",
                 hint="Give what `aegis apply --certificate` wrote.",
             ) from error
-    document = given if isinstance(given, Mapping) else {}
+    document = certificate if isinstance(certificate, Mapping) else {}
     missing = [key for key in NEEDED if not isinstance(document.get(key), Mapping)]
     if missing:
         raise DataError(
@@ -301,24 +302,24 @@ class _Check:
         """
         if self.policy is not None:
             return self.policy
-        said = without(self.document["policy"], "sha256", "population")
+        entry = without(self.document["policy"], "sha256", "population")
         try:
-            return load_policy(without_files(said) if names_hierarchies(said) else said)
+            return load_policy(without_files(entry) if names_hierarchies(entry) else entry)
         except (AegisError, AttributeError, TypeError) as error:
             self._differs("policy", "a policy", getattr(error, "message", str(error)))
             return None
 
     def _file(self) -> None:
-        said = self.document["output"]
-        if reason := incomparable(said, self.source):
+        certified = self.document["output"]
+        if reason := incomparable(certified, self.source):
             self.unchecked.append(f"output.sha256: {reason}")
         else:
-            self._differs("output.sha256", said.get("sha256"), self.source.digest())
-        self._differs("output.rows", said.get("rows"), self.source.rows)
-        if self.source.dialect is not None and said.get("text") is None:
+            self._differs("output.sha256", certified.get("sha256"), self.source.digest())
+        self._differs("output.rows", certified.get("rows"), self.source.rows)
+        if self.source.dialect is not None and certified.get("text") is None:
             self.unchecked.append("output.text: earlier certificates do not state it")
         elif self.source.dialect is not None:
-            self._differs("output.text", said["text"], texts_of(self.source))
+            self._differs("output.text", certified["text"], texts_of(self.source))
 
     def _policy(self) -> None:
         """Record differences from the user's policy or, without it, from the policy's digest."""
@@ -326,44 +327,42 @@ class _Check:
             self.unchecked.append("policy.sha256: needs your policy (--policy)")
             if names_hierarchies(self.document["policy"]) or self.declared is None:
                 return
-        said, policy = without(self.document["policy"], "sha256"), self.policy
+        certified, policy = without(self.document["policy"], "sha256"), self.policy
         if policy is None:
             try:
-                policy = load_policy(said)
+                policy = load_policy(certified)
             except AegisError as error:  # a population that is none
                 self._differs("policy", "a policy", error.message)
                 return
-        shown, certified = shown_policy(policy), self.document["policy"].get("sha256")
-        if certified == policy_digest(policy):  # earlier versions stated lists of candidate masks
-            shown = replace(policy, configurations=shown.configurations)
-        measured, spelt = policy_digest(shown), str(said.get("measure"))
-        mapping = as_json(policy_mapping(shown))
+        released_policy, digest = shown_policy(policy), self.document["policy"].get("sha256")
+        if digest == policy_digest(policy):  # earlier versions stated lists of candidate masks
+            released_policy = replace(policy, configurations=released_policy.configurations)
+        measured, spelt = policy_digest(released_policy), str(certified.get("measure"))
+        mapping = as_json(policy_mapping(released_policy))
         # The digest is of the name that the measure had then.
         if spelt in MEASURES and MEASURES.get(spelt).name == policy.measure != spelt:
-            measured = policy_digest(replace(shown, measure=spelt))
+            measured = policy_digest(replace(released_policy, measure=spelt))
             mapping["measure"] = spelt
-        self._differs("policy.sha256", certified, measured)
-        if certified == measured:  # else all of it may differ
-            self._differences("policy", said, mapping)
+        self._differs("policy.sha256", digest, measured)
+        if digest == measured:  # else all of it may differ
+            self._differences("policy", certified, mapping)
 
     def _columns(self) -> None:
         """Record columns that the file has or lacks, contrary to the policy or the certificate."""
-        dropped = names_in(self.document.get("dropped_columns"))
-        columns = set(self.source.columns)
+        entry, columns = self.document.get("dropped_columns"), set(self.source.columns)
+        dropped = names_in(entry)
         if dropped is None:
-            self._differs(
-                "dropped_columns", self.document.get("dropped_columns"), "a list of names"
-            )
+            self._differs("dropped_columns", entry, "a list of names")
             return
         for name in dropped:
             if name in columns:
                 self._differs(f"dropped_columns: {name}", "left out", "a column")
         if self.declared is None:
             return
-        stated = {*self.declared.attributes, *filter(None, (self.declared.person,))}
-        for name in sorted(stated - columns - set(dropped)):
+        named = {*self.declared.attributes, *filter(None, (self.declared.person,))}
+        for name in sorted(named - columns - set(dropped)):
             self._differs(f"dropped_columns: {name}", NOTHING, "left out")
-        unknown = [name for name in dropped if name not in stated and name not in columns]
+        unknown = [name for name in dropped if name not in named and name not in columns]
         if unknown:
             self.unchecked.append("dropped_columns: the policy does not name all of them")
         released = {attribute.name for attribute in self.declared.released()}
@@ -376,10 +375,10 @@ class _Check:
         """Record columns with values that their mask cannot show, and missing or wrong masks."""
         if "configuration" not in self.document:
             return
-        said = self.document["configuration"]
-        specs = said.get("masks") if isinstance(said, Mapping) else None
+        certified = self.document["configuration"]
+        specs = certified.get("masks") if isinstance(certified, Mapping) else None
         if not isinstance(specs, Mapping):
-            self._differs("configuration", said, "masks by the names of columns")
+            self._differs("configuration", certified, "masks by the names of columns")
             return
         self.unchecked.append("configuration.name: any name is allowed")
         dropped = names_in(self.document.get("dropped_columns")) or ()
@@ -394,7 +393,7 @@ class _Check:
             self._candidate(name, mask)
             if name in self.source.columns:
                 masked[name] = mask
-        self._shown(specs, masked)
+        self._odd_values(specs, masked)
         declared = () if self.declared is None else self.declared.released()
         for attribute in declared:  # a configuration masks all of them but identifiers
             if attribute.role is not Role.IDENTIFIER and attribute.name not in specs:
@@ -423,12 +422,12 @@ class _Check:
             self.policy is None and names_hierarchies(self.document["policy"])
         ):
             return
-        asked = mask_parameters(mask.spec())
+        parameters = mask_parameters(mask.spec())
         listed = (form for mask in attribute.masks for form in (mask, mask.unlisted()))
-        if not any(mask_parameters(candidate.spec()) <= asked for candidate in listed):
+        if not any(mask_parameters(candidate.spec()) <= parameters for candidate in listed):
             self.unchecked.append(f"configuration.masks.{name}: no candidate of the policy")
 
-    def _shown(self, specs: Mapping[str, Any], masks: Mapping[str, Mask]) -> None:
+    def _odd_values(self, specs: Mapping[str, Any], masks: Mapping[str, Mask]) -> None:
         """Record values of columns that their mask (in `specs`, as certified) cannot show."""
         fitted = {n: mask for n, mask in masks.items() if mask.fitted or not mask.idempotent}
         odd = odd_values(self.source, fitted)
@@ -452,9 +451,9 @@ class _Check:
         masks = self._certified_masks().masks
         quasi = {attribute.name for attribute in self.declared.quasi_identifiers}
         noised = [name for name in noise_of(masks) if name in quasi]
-        said = self.document.get("noised_quasi_identifiers")
-        if names_in(said) is None or sorted(names_in(said) or ()) != sorted(noised):
-            self._differs("noised_quasi_identifiers", said, noised)
+        certified = self.document.get("noised_quasi_identifiers")
+        if names_in(certified) is None or sorted(names_in(certified) or ()) != sorted(noised):
+            self._differs("noised_quasi_identifiers", certified, noised)
         bounds = learnt_bounds(masks, self.declared.shared_rows)
         self._differences("learnt_bounds", self.document.get("learnt_bounds", NOTHING), bounds)
 
@@ -502,39 +501,41 @@ class _Check:
         self._limit("suppressed_persons", persons, suppressed, persons=True)
 
     def _privacy(self) -> Audit | None:
-        said = self.document["privacy"]
-        if self._roles(said):
+        certified = self.document["privacy"]
+        if self._roles(certified):
             return None
-        if said.get("person") is not None:
-            return self._of_persons(said)
-        named = [*said["quasi_identifiers"], *said["sensitive"]]
+        if certified.get("person") is not None:
+            return self._of_persons(certified)
+        named = [*certified["quasi_identifiers"], *certified["sensitive"]]
         lacking = [name for name in named if name not in self.source.columns]
         if lacking:
             self._differs("privacy", named, f"no column {', '.join(lacking)}")
             return None
-        audited = self._audited(said)
-        self._rule(said, audited)
+        audited = self._audited(certified)
+        self._rule(certified, audited)
         figures = without(as_json(audited.to_dict()), *_OF_RULE)
         if self.document.get("certificate") == 1:  # whose version looked at less
             outside = figures.pop("outside")
-            if "outside" in said:
-                figures["outside"] = stated_fields(said["outside"], outside)
-        needless, stated_now = self._needing_more(), without(said, *_OF_RULE)
-        if isinstance(said.get("notes"), list):
-            notes = [FORMER_NOTES.get(n, n) if isinstance(n, str) else n for n in said["notes"]]
-            stated_now["notes"] = notes
-        for what, stated, measured in differing(stated_now, figures, "privacy"):
+            if "outside" in certified:
+                figures["outside"] = stated_fields(certified["outside"], outside)
+        needless, stated_now = self._needing_more(), without(certified, *_OF_RULE)
+        notes = certified.get("notes")
+        if isinstance(notes, list):
+            former = [FORMER_NOTES.get(n, n) if isinstance(n, str) else n for n in notes]
+            stated_now["notes"] = former
+        for what, entry, measured in differing(stated_now, figures, "privacy"):
             if not any(fnmatch(what, pattern) for pattern in needless):
-                self.mismatches.append(Mismatch(what, stated, measured))
+                self.mismatches.append(Mismatch(what, entry, measured))
         return audited
 
-    def _of_persons(self, said: Mapping[str, Any]) -> Audit:
+    def _of_persons(self, certified: Mapping[str, Any]) -> Audit:
         """Audit rows though the rule counts persons; record a class with fewer rows than the k."""
-        person = str(said["person"])
-        self._differs("privacy.violations", said.get("violations"), [])
-        self._differs("privacy.passed", said.get("passed"), True)
-        audited = audit_rows(self.source, said["quasi_identifiers"], said["sensitive"], person)
-        least, k, persons = audited.report.k, said.get("k"), self.document.get("persons")
+        person = str(certified["person"])
+        self._differs("privacy.violations", certified.get("violations"), [])
+        self._differs("privacy.passed", certified.get("passed"), True)
+        quasi, sensitive = certified["quasi_identifiers"], certified["sensitive"]
+        audited = audit_rows(self.source, quasi, sensitive, person)
+        least, k, persons = audited.report.k, certified.get("k"), self.document.get("persons")
         self.unchecked.append(
             f"privacy: figures of persons ({person}), whom the release does not distinguish. The smallest "
             f"class has {f'{k:,}' if is_count(k) else '?'} of them by the certificate, and {least:,} rows in the file"
@@ -554,8 +555,8 @@ class _Check:
             self.unchecked.append(f"{patterns[-1]}: it needs the hierarchy, give the policy")
         return patterns
 
-    def _rule(self, said: Mapping[str, Any], audited: Audit) -> None:
-        """Record if certificate (`said`) and audit of the file disagree on whether the rule is met."""
+    def _rule(self, certified: Mapping[str, Any], audited: Audit) -> None:
+        """Record if `certified` and the audit of the file disagree on whether the rule is met."""
         noised = names_in(self.document.get("noised_quasi_identifiers"))
         violations = audited.violations
         planned: tuple[list[str], bool | None] = [], True
@@ -567,8 +568,8 @@ class _Check:
             violations = audit(
                 self.source, quasi_identifiers=rest, policy=self.policy, rule=PrivacyRule(monotone)
             ).violations
-        self._differs("privacy.violations", said.get("violations"), planned[0])
-        self._differs("privacy.passed", said.get("passed"), planned[1])
+        self._differs("privacy.violations", certified.get("violations"), planned[0])
+        self._differs("privacy.passed", certified.get("passed"), planned[1])
         for violation in violations:
             self._differs("privacy.rule", "met", violation)
 
@@ -580,29 +581,29 @@ class _Check:
         if audited is not None and isinstance(k, int) and k > audited.report.k:
             self._differs("anonymizer.claims.k", k, audited.report.k)
 
-    def _roles(self, said: Mapping[str, Any]) -> bool:
-        """Record roles or a rule in `said` that differ from the policy; return whether roles differ."""
+    def _roles(self, certified: Mapping[str, Any]) -> bool:
+        """Record certified roles or rules that differ from the policy; return whether roles differ."""
         before = len(self.mismatches)
         for key in ("quasi_identifiers", "sensitive"):
-            if names_in(said.get(key)) is None:
-                self._differs(f"privacy.{key}", said.get(key), "a list of names")
+            if names_in(certified.get(key)) is None:
+                self._differs(f"privacy.{key}", certified.get(key), "a list of names")
         if len(self.mismatches) > before:
             return True
         if self.declared is not None:
             columns = self.source.columns
             # Persons were counted before columns without values were left out.
-            known = set(columns) if self.declared.person is None else set(self.declared.attributes)
-            quasi = [a.name for a in self.declared.quasi_identifiers if a.name in known]
-            protected = (n for n in self.declared.sensitive if n in known)
+            names = set(columns) if self.declared.person is None else set(self.declared.attributes)
+            quasi = [a.name for a in self.declared.quasi_identifiers if a.name in names]
+            protected = (n for n in self.declared.sensitive if n in names)
             sensitive = [*dict.fromkeys((*protected, *self.declared.privacy.sensitive))]
-            self._differs("privacy.quasi_identifiers", said["quasi_identifiers"], quasi)
-            self._differs("privacy.sensitive", said["sensitive"], sensitive)
-            self._differs("privacy.person", said.get("person"), self.declared.person)
+            self._differs("privacy.quasi_identifiers", certified["quasi_identifiers"], quasi)
+            self._differs("privacy.sensitive", certified["sensitive"], sensitive)
+            self._differs("privacy.person", certified.get("person"), self.declared.person)
         differing = len(self.mismatches) > before
-        self._differs("privacy.rule", said.get("rule"), self.document["policy"].get("privacy"))
+        self._differs("privacy.rule", certified.get("rule"), self.document["policy"].get("privacy"))
         return differing
 
-    def _audited(self, said: Mapping[str, Any]) -> Audit:
+    def _audited(self, certified: Mapping[str, Any]) -> Audit:
         # The policy's rule: a weaker one is said to differ.
         rule = rule_of(self.document["policy"].get("privacy"))
         if self._crowd_unknown(rule):
@@ -616,40 +617,40 @@ class _Check:
                 rule,
                 criteria=tuple(c for c in rule.criteria if c.attribute not in rule.hierarchical),
             )
-        rule = self._checkable(rule, list(said.get("quasi_identifiers") or ()))
+        rule = self._checkable(rule, list(certified.get("quasi_identifiers") or ()))
         checked = audit(
             self.source,
-            quasi_identifiers=list(said.get("quasi_identifiers") or ()),
-            sensitive=list(said.get("sensitive") or ()),
+            quasi_identifiers=list(certified.get("quasi_identifiers") or ()),
+            sensitive=list(certified.get("sensitive") or ()),
             policy=self.policy,
             rule=PrivacyRule(rule.criteria, rule.suppression),
             configuration=None
-            if said.get("differential_privacy") is None
+            if certified.get("differential_privacy") is None
             else self._certified_masks(),
             population=self._population,
         )
         # What the certificate states of a release that a policy without a rule allows.
-        return checked if said.get("rule") is not None else replace(checked, rule=None)
+        return checked if certified.get("rule") is not None else replace(checked, rule=None)
 
     def _checkable(self, rule: PrivacyRule, quasi: list[str]) -> PrivacyRule:
         """Return the rule; without criteria on hierarchies unless all of `quasi` have a hierarchy."""
         if not rule.by_leaves or (self.policy and not without_hierarchy(self.policy, quasi)):
             return rule
-        asked = [c for c in rule.criteria if ModelNeed.LEAVES in c.model.needs]
+        on_leaves = [c for c in rule.criteria if ModelNeed.LEAVES in c.model.needs]
         self.unchecked += [
             f"{criterion}, which needs a hierarchy of every quasi-identifier: give the policy"
-            for criterion in asked
+            for criterion in on_leaves
         ]
-        return replace(rule, criteria=tuple(c for c in rule.criteria if c not in asked))
+        return replace(rule, criteria=tuple(c for c in rule.criteria if c not in on_leaves))
 
     def _certified_masks(self) -> Configuration:
         """Return the valid masks of the certificate, without those whose hierarchy is missing."""
-        said = self.document.get("configuration")
-        specs = said.get("masks") if isinstance(said, Mapping) else None
-        known = {} if self.policy is None else self.policy.attributes
+        certified = self.document.get("configuration")
+        specs = certified.get("masks") if isinstance(certified, Mapping) else None
+        attributes = {} if self.policy is None else self.policy.attributes
         parsed = {}
         for name, spec in specs.items() if isinstance(specs, Mapping) else ():
-            hierarchy = known[name].hierarchy if name in known else None
+            hierarchy = attributes[name].hierarchy if name in attributes else None
             with suppress(AegisError):  # `_mask` says so
                 parsed[name] = parse_mask(spec, hierarchy=hierarchy)
         return Configuration("certified", parsed)
@@ -665,7 +666,7 @@ class _Check:
 
     def _utility(self) -> None:
         """Measure the utility of the released rows, and record differences from the certificate."""
-        said = self.document.get("utility")
+        certified = self.document.get("utility")
         if self.declared is None:
             return
         hidden = [name for name in (self.declared.weight, self.declared.person) if name]
@@ -675,79 +676,81 @@ class _Check:
             )
             return
         if self.declared.tasks:
-            self._utility_of_labels(said)
+            self._utility_of_labels(certified)
             return
         try:
             shows = tells_classes_apart(self.source, self.declared)
-            if not shows or not isinstance(said, Mapping):
+            if not shows or not isinstance(certified, Mapping):
                 measured = "two classes of the label" if shows else None
-                self._differs("utility", said, measured)
+                self._differs("utility", certified, measured)
                 return
-            chosen = MEASURES.get(str(said.get("measure")))
+            chosen = MEASURES.get(str(certified.get("measure")))
             summary = summarize(with_hidden(self.source, self.declared), as_it_is(self.declared))
         except AegisError as error:
-            self._differs("utility", said, error.message)
+            self._differs("utility", certified, error.message)
             return
         if summary.sampled:
             self.unchecked.append("utility: it was measured on a sample of the rows")
             return
-        self._measured_again(said, chosen, summary)
+        self._measured_again(certified, chosen, summary)
 
-    def _measured_again(self, said: Mapping[str, Any], chosen: Measure, summary: Summary) -> None:
-        """Record where the certified utility (`said`) differs from that of the released rows, which
+    def _measured_again(
+        self, certified: Mapping[str, Any], chosen: Measure, summary: Summary
+    ) -> None:
+        """Record where the certified utility differs from that of the released rows, which
         the measure `chosen` computes from their `summary`.
         """
         self.mismatches += impossible_losses(self.document, summary.label.classes)
-        roles = stated_roles(said.get("columns"))
+        roles = stated_roles(certified.get("columns"))
         scorer = Scorer(summary, (lambda: roles) if roles else None)
-        name = "value" if "value" in said else "released"  # as earlier certificates call it
+        name = "value" if "value" in certified else "released"  # as earlier certificates call it
         value = scorer.value(scorer.unmasked, chosen)
-        self._differs(f"utility.{name}", said.get(name), value)
-        for what, stated, shown in columns_differ(said, scorer, chosen):
-            self._differs(what, stated, shown)
+        self._differs(f"utility.{name}", certified.get(name), value)
+        for what, entry, measured in columns_differ(certified, scorer, chosen):
+            self._differs(what, entry, measured)
         if name == "value":
-            self._compared(said, value, chosen, scorer)
+            self._compared(certified, value, chosen, scorer)
 
-    def _utility_of_labels(self, said: Any) -> None:
-        """Measure the utility of each label; record differences from the certified one (`said`)."""
+    def _utility_of_labels(self, certified: Any) -> None:
+        """Measure the utility of each label; record differences from the certified one."""
         assert self.declared is not None
-        whole = self.document.get("suppressed_rows") == 0
+        all_rows = self.document.get("suppressed_rows") == 0
         try:
-            for shown in labels_differ(said, self.source, self.declared, whole=whole):
-                self._differs(shown.what, shown.certified, shown.measured)
+            for mismatch in labels_differ(certified, self.source, self.declared, all_rows=all_rows):
+                self._differs(mismatch.what, mismatch.certified, mismatch.measured)
         except AegisError as error:
-            self._differs("utility", said, error.message)
+            self._differs("utility", certified, error.message)
         self.of_input = [f"{name} of each label" for name in OF_INPUT]
 
     def _compared(
-        self, said: Mapping[str, Any], value: float, chosen: Measure, scorer: Scorer
+        self, certified: Mapping[str, Any], value: float, chosen: Measure, scorer: Scorer
     ) -> None:
-        """Record fields of the certified utility (`said`) that contradict the measured `value`."""
-        reference = said.get("reference")
-        self._differs("utility.measure", said.get("measure"), chosen.name)
-        self._differs("utility.reference_name", said.get("reference_name"), Reference.UNMASKED)
-        self._differs("utility.rows", said.get("rows"), Rows.RELEASED)
+        """Record fields of the certified utility that contradict the measured `value`."""
+        reference = certified.get("reference")
+        self._differs("utility.measure", certified.get("measure"), chosen.name)
+        self._differs("utility.reference_name", certified.get("reference_name"), Reference.UNMASKED)
+        self._differs("utility.rows", certified.get("rows"), Rows.RELEASED)
         number = scorer.summary.number
         of_number = () if number is None else ("rmse", "reference_rmse", "one_row")
         for key in ("kept", "stderr", "lost_classes", *of_number):
-            if key not in said:
+            if key not in certified:
                 self._differs(f"utility.{key}", NOTHING, "a field of every utility")
         of_input = ["utility.reference", "utility.stderr", "utility.lost_classes"]
-        of_input += ["utility.columns.*.weight, .unmasked and .kept"] * ("columns" in said)
+        of_input += ["utility.columns.*.weight, .unmasked and .kept"] * ("columns" in certified)
         if number is not None:
             figure = UtilityFigure(chosen.name, value, value).with_errors(number, number)
             for key in ("rmse", "one_row"):
-                self._differs(f"utility.{key}", said.get(key), figure.to_dict().get(key))
+                self._differs(f"utility.{key}", certified.get(key), figure.to_dict().get(key))
             of_input.append("utility.reference_rmse")
-        whole = self.document.get("suppressed_rows") == 0
-        if whole:
-            lost = said.get("lost_classes")
+        all_rows = self.document.get("suppressed_rows") == 0
+        if all_rows:
+            lost = certified.get("lost_classes")
             self._differs("utility.lost_classes", lost, lost_like(lost, {}))
             of_input.remove("utility.lost_classes")
         if not is_number(reference):
             self._differs("utility.reference", reference, "a number")
-        elif whole or chosen.constant is None:  # else the classes of the input say where it begins
-            percent, rows = said.get("kept"), scorer.label_rows
+        elif all_rows or chosen.constant is None:  # else the input's classes say where it begins
+            percent, rows = certified.get("kept"), scorer.label_rows
             share = share_like(percent, value, reference, chosen, rows, self.source.rows)
             self._differs("utility.kept", percent, share)
         else:
@@ -772,18 +775,18 @@ class _Check:
 
     def _rest(self) -> None:
         """Record fields of the certificate that nothing can check, and fields that it lacks."""
-        made = [key for key in ("configuration", "anonymizer") if key in self.document]
-        if len(made) != 1:
-            self._differs("configuration", " and ".join(made) or NOTHING, "what made the release")
-        of_kind = OF_KIND[made[0]] if len(made) == 1 else ()
+        makers = [key for key in ("configuration", "anonymizer") if key in self.document]
+        if len(makers) != 1:
+            self._differs("configuration", " and ".join(makers) or NOTHING, "what made the release")
+        of_kind = OF_KIND[makers[0]] if len(makers) == 1 else ()
         for key in (*CERTIFIED, *of_kind):
             if key not in self.document:
                 self._differs(key, NOTHING, "a field of every certificate")
         for what, why in TAKEN_AS_STATED.items():
             if what.partition(".")[0] in self.document:
                 self.unchecked.append(f"{what}: {why}")
-        known = {*CERTIFIED, *SEAL, *OF_KIND["configuration"], *TAKEN_AS_STATED}
-        others = (key for key in self.document if key not in known)
+        fields = {*CERTIFIED, *SEAL, *OF_KIND["configuration"], *TAKEN_AS_STATED}
+        others = (key for key in self.document if key not in fields)
         self.unchecked += [f"{key}: nothing in the file shows it" for key in others]
 
 

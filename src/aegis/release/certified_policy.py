@@ -26,14 +26,14 @@ _KEYED = "give the private key that signed the certificate (--signing-key)"
 
 def as_certified(source: Source, document: Mapping[str, Any]) -> Source:
     """Return the table; if codes look like numbers, read them as the texts that are certified."""
-    stated = names_in(document["output"].get("text")) or []
-    texts = [name for name in stated if name in {*source.columns} - {*texts_of(source)}]
+    certified_texts = names_in(document["output"].get("text")) or []
+    texts = [name for name in certified_texts if name in {*source.columns} - {*texts_of(source)}]
     if source.dialect is None or not source.files or not texts:
         return source
-    said = source.reading or Reading()
-    numbers = tuple(name for name in said.numbers if name not in texts)
+    reading = source.reading or Reading()
+    numbers = tuple(name for name in reading.numbers if name not in texts)
     return open_table(
-        source.origin, reading=replace(said, text=(*said.text, *texts), numbers=numbers)
+        source.origin, reading=replace(reading, text=(*reading.text, *texts), numbers=numbers)
     )
 
 
@@ -67,8 +67,8 @@ def certified_population(
     if policy is None:
         return None
     needed = {policy.weight, *(a.name for a in policy.quasi_identifiers)}
-    known = original is not None and needed <= set(original.columns)
-    return masked_population(policy, original if known else None, masks)
+    has_columns = original is not None and needed <= set(original.columns)
+    return masked_population(policy, original if has_columns else None, masks)
 
 
 def mask_parameters(spec: Any, path: str = "") -> set[tuple[str, str]]:
@@ -80,18 +80,18 @@ def mask_parameters(spec: Any, path: str = "") -> set[tuple[str, str]]:
     return {(path, json.dumps(spec, default=str))} if path else {(f".{spec}", "")}
 
 
-def incomparable(said: Mapping[str, Any], source: Source) -> str:
+def incomparable(certified: Mapping[str, Any], source: Source) -> str:
     """Return why the digests of a certificate and of a table cannot be compared; empty if they can.
 
-    `said` is the entry `input` or `output` of the certificate.
+    `certified` is the entry `input` or `output` of the certificate.
     """
     files, ordered, unordered = DIGESTED
-    stated = str(said.get("sha256_of", files))
-    if stated == source.digest_of and (stated != ordered or source.engine.in_process):
+    kind = str(certified.get("sha256_of", files))
+    if kind == source.digest_of and (kind != ordered or source.engine.in_process):
         return ""
     if source.digest_of == ordered:
         return "rows that are in no file have no digest"
-    return f"it is a digest of {stated}" + ", see --engine spark" * (stated == unordered)
+    return f"it is a digest of {kind}" + ", see --engine spark" * (kind == unordered)
 
 
 def digest_of_original(
@@ -103,18 +103,18 @@ def digest_of_original(
     A certificate that is signed with `key` states a digest that needs this key, and an unsigned one
     states none. Earlier versions of Aegis wrote the digest without a key.
     """
-    said = document["input"]
-    name = "hmac_sha256" if "hmac_sha256" in said else "sha256"
-    if name not in said:
+    certified = document["input"]
+    name = "hmac_sha256" if "hmac_sha256" in certified else "sha256"
+    if name not in certified:
         return f"input.digest: {_NO_DIGEST}"
-    if reason := incomparable(said, original):
+    if reason := incomparable(certified, original):
         return f"input.{name}: {reason}"
     measured = original.digest()
     if name == "hmac_sha256":
         if key is None:
             return f"input.{name}: {_KEYED}"
         measured = keyed_digest(measured, str(document["output"].get("sha256")), key)
-    return Mismatch(f"input.{name}", said[name], measured)
+    return Mismatch(f"input.{name}", certified[name], measured)
 
 
 def original_differs(
@@ -132,13 +132,14 @@ def original_differs(
         The policy of the release, under which the utility is measured; None if the certificate has
         no policy.
     """
-    said = document["input"]
-    shown: dict[str, Any] = {"rows": original.rows}
+    certified = document["input"]
+    measured_input: dict[str, Any] = {"rows": original.rows}
     if original.dialect is not None:
-        shown["dialect"] = jsonable(original.dialect)
+        measured_input["dialect"] = jsonable(original.dialect)
     for key in ("rows", "dialect"):
-        for what, stated, measured in differing(said.get(key), shown.get(key), f"input.{key}"):
-            yield Mismatch(what, stated, measured)
+        pair = certified.get(key), measured_input.get(key)
+        for what, entry, measured in differing(*pair, f"input.{key}"):
+            yield Mismatch(what, entry, measured)
     utility = document.get("utility")
     if policy is None or not isinstance(utility, Mapping) or "value" not in utility:
         return
@@ -166,10 +167,10 @@ def _utilities_differ(
     """
     labels = utility.get("labels")
     measured = {} if figure is None else figure.to_dict()
-    for name, own in measured.get("labels", {}).items():
+    for name, measured_label in measured.get("labels", {}).items():
         said_of = labels.get(name) if isinstance(labels, Mapping) else None
         if isinstance(said_of, Mapping):  # where it is missing, `check_certificate` says so
-            yield from _utility_differs(f"utility.labels.{name}", said_of, own, rows)
+            yield from _utility_differs(f"utility.labels.{name}", said_of, measured_label, rows)
     yield from _utility_differs("utility", utility, measured, rows)
 
 
@@ -179,36 +180,36 @@ def _measured_as(labels: Mapping[str, Any], policy: Policy) -> Policy:
         return policy
     tasks = []
     for task in policy.tasks:
-        said = labels.get(task.label.column)
-        stated = said.get("measure") if isinstance(said, Mapping) else None
-        tasks.append(replace(task, measure=task.measure if stated is None else str(stated)))
+        certified = labels.get(task.label.column)
+        measure = certified.get("measure") if isinstance(certified, Mapping) else None
+        tasks.append(replace(task, measure=task.measure if measure is None else str(measure)))
     several = replace(policy.label.several, tasks=tuple(tasks))
     return replace(policy, label=replace(policy.label, several=several), measure=None)
 
 
 def _utility_differs(
-    what: str, said: Mapping[str, Any], shown: Mapping[str, Any], rows: int
+    what: str, certified: Mapping[str, Any], measured_fields: Mapping[str, Any], rows: int
 ) -> Iterator[Mismatch]:
-    """Yield each field of the certified utility (`said`) that differs from the measured one
-    (`shown`). The first versions of Aegis stated all digits of the table's scores; `rows` are the
-    rows of this table.
+    """Yield each field of the certified utility that differs from the measured one. The first
+    versions of Aegis stated all digits of the scores of the table, which has so many `rows`.
     """
-    exact, each = said.get("reference") != shown.get("reference"), rows_each(rows, 1, earlier=True)
-    for key, measured in shown.items():
+    exact = certified.get("reference") != measured_fields.get("reference")
+    each = rows_each(rows, 1, earlier=True)
+    for key, measured in measured_fields.items():
         if key in ("reference", "kept", "stderr", "lost_classes", "reference_rmse", "columns"):
-            stated = said.get(key)
+            entry = certified.get(key)
             if key == "lost_classes":
-                measured = lost_like(stated, measured)
-            if alike(stated, measured):
+                measured = lost_like(entry, measured)
+            if alike(entry, measured):
                 continue
-            if key in ("reference", "reference_rmse") and is_number(stated):
-                stated = coarse(float(stated), each, in_units=key == "reference_rmse")
-            elif key == "columns" and isinstance(stated, Mapping) and stated_roles(stated):
-                stated = {
-                    name: ColumnFigure.from_dict(own).rounded(each).to_dict()
-                    for name, own in stated.items()
+            if key in ("reference", "reference_rmse") and is_number(entry):
+                entry = coarse(float(entry), each, in_units=key == "reference_rmse")
+            elif key == "columns" and isinstance(entry, Mapping) and stated_roles(entry):
+                entry = {
+                    name: ColumnFigure.from_dict(figure).rounded(each).to_dict()
+                    for name, figure in entry.items()
                 }
             elif key == "kept" and exact:
                 continue  # `check_certificate` computes it from the stated reference
-            if not alike(stated, measured):
-                yield Mismatch(f"{what}.{key}", said.get(key), measured)
+            if not alike(entry, measured):
+                yield Mismatch(f"{what}.{key}", certified.get(key), measured)

@@ -1,10 +1,6 @@
-"""Compare the fields of a certificate with the values that a released file allows.
-
-Define the possible values of certificate fields that the released file does not determine.
-
-Compare a certificate with a file field by field.
-
-Measure the utility for each of several labels again, and compare it with the certificate.
+"""Compare a certificate with a released file field by field. Fields that the file does not
+determine are compared with their possible values, and the utility of several labels with a new
+measurement.
 """
 
 from __future__ import annotations
@@ -148,10 +144,10 @@ def as_json(data: Mapping[str, Any]) -> dict[str, Any]:
     return loaded
 
 
-def names_in(given: Any) -> list[str] | None:
-    """Return `given` if it is a list of texts; otherwise None."""
-    if isinstance(given, list | tuple) and all(isinstance(name, str) for name in given):
-        return list(given)
+def names_in(value: Any) -> list[str] | None:
+    """Return `value` if it is a list of texts; otherwise None."""
+    if isinstance(value, list | tuple) and all(isinstance(name, str) for name in value):
+        return list(value)
     return None
 
 
@@ -192,9 +188,9 @@ def impossible(document: Mapping[str, Any], released: int) -> Iterator[Mismatch]
     yield from _persons(document)
 
 
-def is_count(given: Any) -> TypeGuard[int]:
+def is_count(value: Any) -> TypeGuard[int]:
     """Return whether a value can be a number of rows of a table."""
-    return isinstance(given, int) and not isinstance(given, bool) and given >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def whole_number(digits: str) -> float:
@@ -202,9 +198,9 @@ def whole_number(digits: str) -> float:
     return int(digits) if len(digits) < _MOST_DIGITS else float(digits)
 
 
-def is_number(given: Any) -> TypeGuard[float]:
+def is_number(value: Any) -> TypeGuard[float]:
     """Return whether a value is a finite number."""
-    return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _between(low: float, high: float, kind: str = "number") -> Possible:
@@ -215,13 +211,13 @@ def _between(low: float, high: float, kind: str = "number") -> Possible:
     slack = _SLACK * max(1.0, abs(high) if math.isfinite(high) else 1.0)
     return Possible(
         f"a {kind} {ends}".strip(),
-        lambda given: is_number(given) and low - slack <= given <= high + slack,
+        lambda value: is_number(value) and low - slack <= value <= high + slack,
     )
 
 
 def _counts(low: int, high: int, of: str = "") -> Possible:
     return Possible(
-        f"a number {of}from {low} to {high}", lambda given: is_count(given) and low <= given <= high
+        f"a number {of}from {low} to {high}", lambda value: is_count(value) and low <= value <= high
     )
 
 
@@ -229,13 +225,13 @@ def _or_null(allowed: Possible) -> Possible:
     return Possible(f"{allowed.words}, or null", lambda g: g is None or allowed.holds(g))
 
 
-def _is_digest(given: Any) -> bool:
-    return isinstance(given, str) and re.fullmatch("[0-9a-f]{64}", given) is not None
+def _is_digest(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
 
 
-def _is_time(given: Any) -> bool:
+def _is_time(value: Any) -> bool:
     try:
-        return isinstance(given, str) and datetime.fromisoformat(given) is not None
+        return isinstance(value, str) and datetime.fromisoformat(value) is not None
     except ValueError:
         return False
 
@@ -306,8 +302,8 @@ def _fields(document: Mapping[str, Any], rows: int) -> list[tuple[Path, Possible
 
 def _range_of(measure: Any) -> Possible:
     """Return the possible scores of a measure, as far as its record states them; else any number."""
-    said = MEASURES.get(measure).range if isinstance(measure, str) and measure in MEASURES else ""
-    low, _, high = said.partition(" .. ")
+    known_measure = isinstance(measure, str) and measure in MEASURES
+    low, _, high = (MEASURES.get(measure).range if known_measure else "").partition(" .. ")
     at_least = low if high else low.removesuffix(" or more")
     return _between(_number(at_least, -math.inf), _number(high, math.inf))
 
@@ -334,7 +330,7 @@ def _leaves(document: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 def _fits(path: Path, pattern: Path) -> bool:
     return len(path) == len(pattern) and all(
-        asked in ("*", name) for name, asked in zip(path, pattern, strict=True)
+        part in ("*", name) for name, part in zip(path, pattern, strict=True)
     )
 
 
@@ -368,22 +364,22 @@ def _persons(document: Mapping[str, Any]) -> Iterator[Mismatch]:
         yield Mismatch("suppressed_persons", suppressed, f"at most {persons:,}", possible=True)
     privacy, rule = document["privacy"], document["policy"].get("privacy")
     k, released = privacy.get("k"), privacy.get("persons")
-    asked = rule.get("k") if isinstance(rule, Mapping) else None
+    required_k = rule.get("k") if isinstance(rule, Mapping) else None
     if privacy.get("person") is None or not is_count(k):
         return
     if is_count(released) and k > released:
         what = f"at most {released:,}, the persons of the release"
         yield Mismatch("privacy.k", k, what, possible=True)
-    elif is_count(asked) and k < asked:
-        what = f"at least {asked:,}, which the rule requires"
+    elif is_count(required_k) and k < required_k:
+        what = f"at least {required_k:,}, which the rule requires"
         yield Mismatch("privacy.k", k, what, possible=True)
 
 
-def lost_like(said: Any, lost: Mapping[str, int]) -> Mapping[str, int] | int:
+def lost_like(certified: Any, lost: Mapping[str, int]) -> Mapping[str, int] | int:
     """Return the lost label classes as a certificate states them: by their number or, in earlier
     versions, by name.
     """
-    return lost if isinstance(said, Mapping) else len(lost) or {}
+    return lost if isinstance(certified, Mapping) else len(lost) or {}
 
 
 OF_INPUT = ("reference", "stderr", "lost_classes", "reference_rmse")
@@ -391,7 +387,7 @@ OF_INPUT = ("reference", "stderr", "lost_classes", "reference_rmse")
 
 
 def labels_differ(
-    said: Any, released: Source, policy: Policy, *, whole: bool
+    certified: Any, released: Source, policy: Policy, *, all_rows: bool
 ) -> Iterator[Mismatch]:
     """Yield each utility figure of the labels in a certificate, together with the same figure
     measured on the released file.
@@ -401,28 +397,29 @@ def labels_differ(
 
     Parameters
     ----------
-    said
+    certified
         The entry `utility` of the certificate.
-    whole
+    all_rows
         Whether no row was suppressed. Then the input and the released file have the same label
         classes.
     """
     several = policy.label.several
     assert several is not None
-    stated = said.get("labels") if isinstance(said, Mapping) else None
-    if not isinstance(stated, Mapping) or set(stated) != set(several.columns):
-        yield Mismatch("utility.labels", stated, list(several.columns))
+    labels = certified.get("labels") if isinstance(certified, Mapping) else None
+    if not isinstance(labels, Mapping) or set(labels) != set(several.columns):
+        yield Mismatch("utility.labels", labels, list(several.columns))
         return
     source, shares = with_hidden(released, policy), []
     for task in policy.tasks:
-        own, what = stated[task.label.column], f"utility.labels.{task.label.column}"
-        percent = own.get("kept", "") if isinstance(own, Mapping) else ""
+        what = f"utility.labels.{task.label.column}"
+        label = labels[task.label.column]
+        percent = label.get("kept", "") if isinstance(label, Mapping) else ""
         if not (percent is None or is_number(percent)):
-            yield Mismatch(what, own, "what is kept of the label")
+            yield Mismatch(what, label, "what is kept of the label")
             return
         shares.append(None if percent is None else percent / 100)
-        for key, certified, measured in _label(own, source, policy, task, whole=whole):
-            yield Mismatch(f"{what}.{key}", certified, measured)
+        for key, entry, measured in _label(label, source, policy, task, all_rows=all_rows):
+            yield Mismatch(f"{what}.{key}", entry, measured)
     value = combined(several.serve, shares, [task.weight for task in policy.tasks])
     there = any(share is not None for share in shares)
     for key, measured in {
@@ -432,50 +429,51 @@ def labels_differ(
         "kept": 100 * value if there else None,
         "reference_name": str(Reference.UNMASKED),
         "rows": str(Rows.RELEASED),
-        "lost_classes": lost_like(said.get("lost_classes"), {}),
+        "lost_classes": lost_like(certified.get("lost_classes"), {}),
         "stderr": None,
     }.items():
-        yield Mismatch(f"utility.{key}", said.get(key), measured)
+        yield Mismatch(f"utility.{key}", certified.get(key), measured)
 
 
 def _label(
-    said: Mapping[str, Any], source: Source, policy: Policy, task: LabelTask, *, whole: bool
+    certified: Mapping[str, Any], source: Source, policy: Policy, task: LabelTask, *, all_rows: bool
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield name, stated value and measured value of each field in `said`, the figures of one
-    label. `whole` says that no row was suppressed.
+    """Yield name, stated value and measured value of each field in `certified`, the figures of one
+    label. `all_rows` says that no row was suppressed.
     """
-    own, rows = policy.of_task(task), None
+    policy_of_label, rows = policy.of_task(task), None
     each = rows_each(source.rows, len(policy.tasks))
-    yield "reference_name", said.get("reference_name"), str(Reference.UNMASKED)
-    yield "rows", said.get("rows"), str(Rows.RELEASED)
-    if whole:
-        yield "lost_classes", said.get("lost_classes"), lost_like(said.get("lost_classes"), {})
-    chosen = task.measure_by(str(said.get("measure")))
-    if tells_classes_apart(source, own):
-        scorer = Scorer(summarize(source, as_it_is(own)))
+    yield "reference_name", certified.get("reference_name"), str(Reference.UNMASKED)
+    yield "rows", certified.get("rows"), str(Rows.RELEASED)
+    if all_rows:
+        lost = certified.get("lost_classes")
+        yield "lost_classes", lost, lost_like(lost, {})
+    chosen = task.measure_by(str(certified.get("measure")))
+    if tells_classes_apart(source, policy_of_label):
+        scorer = Scorer(summarize(source, as_it_is(policy_of_label)))
         chosen, _ = measure_for(scorer.summary, chosen.name)
         value, rows = scorer.value(scorer.unmasked, chosen), scorer.label_rows
-        yield "value", said.get("value"), value
+        yield "value", certified.get("value"), value
         figure = UtilityFigure(chosen.name, value, value)
         number = scorer.summary.number
         errors = figure.with_errors(number, number).to_dict()
         for key in ("rmse", "one_row"):
-            yield key, said.get(key), errors.get(key)
+            yield key, certified.get(key), errors.get(key)
     else:
         value = chosen.worst()
         if chosen.constant is None:
-            yield "value", said.get("value"), value
-    yield "measure", said.get("measure"), task.measure or chosen.name
-    reference = said.get("reference")
+            yield "value", certified.get("value"), value
+    yield "measure", certified.get("measure"), task.measure or chosen.name
+    reference = certified.get("reference")
     if not is_number(reference):
         yield "reference", reference, "a number"
-    elif chosen.constant is None or (whole and rows is not None):
-        percent = said.get("kept")
+    elif chosen.constant is None or (all_rows and rows is not None):
+        percent = certified.get("kept")
         yield "kept", percent, share_like(percent, value, float(reference), chosen, rows, each)
 
 
 def share_like(
-    said: Any,
+    certified: Any,
     value: float,
     reference: float,
     measure: Measure,
@@ -483,8 +481,8 @@ def share_like(
     rows: float,
 ) -> float | None:
     """Return the percentage of utility that is kept, as `utility_kept` computes it. Certificates
-    of earlier versions compare with the exact score of a constant prediction; if `said` is their
+    of earlier versions compare with the exact score of a constant prediction; if `certified` is their
     percentage, that is returned.
     """
     shares = [utility_kept(value, reference, measure, label_rows, each) for each in (rows, None)]
-    return next((share for share in shares if alike(said, share)), shares[0])
+    return next((share for share in shares if alike(certified, share)), shares[0])

@@ -68,10 +68,10 @@ def utility_of(
         return None
     before = Scorer(_summary(source, as_it_is(policy, original=True)))
     chosen, _ = measure_for(before.summary, measure, policy.measure)
-    shown = measured if policy.weight or policy.person else output
-    if shown is None:
+    released_rows = measured if policy.weight or policy.person else output
+    if released_rows is None:
         raise InternalError("The policy names weights or persons, but the rows have none.")
-    summary = _summary(shown, as_released(policy))
+    summary = _summary(released_rows, as_released(policy))
     after = Scorer(summary, lambda: before.column_roles)
     lost = lost_classes(before.summary.label, after.summary.label)
     kept_rows = KeptRows(after, after.unmasked, lost)
@@ -83,15 +83,15 @@ def _summary(source: Source, policy: Policy) -> Summary:
     """Summarise a released table. Columns that the release leaves out are first added, with every
     value suppressed.
     """
-    whole = with_hidden(source, policy)
+    complete = with_hidden(source, policy)
     names = [*(a.name for a in policy.features), *policy.label.columns]
     if policy.weight is None and policy.person is None:
-        held = stored_rows(source, [n for n in names if n in source.columns])
-        if held is not None:
+        rows_held = stored_rows(source, [n for n in names if n in source.columns])
+        if rows_held is not None:
             hidden = [n for n in names if n not in source.columns]
-            rows = held.with_constants(hidden, SUPPRESSED)
-            return summarize_held(rows, policy, replace(source, table=whole.table))
-    return summarize(whole, policy)
+            rows = rows_held.with_constants(hidden, SUPPRESSED)
+            return summarize_held(rows, policy, replace(source, table=complete.table))
+    return summarize(complete, policy)
 
 
 def _utility_of_labels(
@@ -107,18 +107,18 @@ def _utility_of_labels(
     figures: dict[str, UtilityFigure] = {}
     labels = len(policy.tasks)
     for task in policy.tasks:
-        own = policy.of_task(task)
+        policy_of_label = policy.of_task(task)
         measure = task.named_measure(policy.measure)
         figure = utility_of(
             source,
             output,
-            own,
+            policy_of_label,
             measure=measure,
             measured=measured,
             labels=labels,
             earlier=earlier,
         )
-        figure = figure or _nothing(source, own, measure, labels, earlier=earlier)
+        figure = figure or _nothing(source, policy_of_label, measure, labels, earlier=earlier)
         figures[task.label.column] = figure
     shares = [f.utility_kept and f.utility_kept / 100 for f in figures.values()]
     value = combined(several.serve, shares, [task.weight for task in policy.tasks])
@@ -253,7 +253,7 @@ class Released:
         """
         return {
             **json_fields(self, "path", "rows", "released_rows"),
-            **_stated(self),
+            **_figures_of(self),
             "timings": dict(self.timings),
         }
 
@@ -352,7 +352,7 @@ def certify(
         A file of the input or of the output was changed after it was opened.
     """
     source.require_unchanged()
-    digest, shown = output.digest(), shown_policy(policy)
+    digest, policy_shown = output.digest(), shown_policy(policy)
     return {
         "certificate": CERTIFICATE_VERSION,
         "aegis": __version__,
@@ -371,9 +371,9 @@ def certify(
             **_digest_of(output),
             **({} if output.dialect is None else {"text": texts_of(output)}),
         },
-        "policy": {"sha256": policy_digest(shown), **policy_mapping(shown)},
+        "policy": {"sha256": policy_digest(policy_shown), **policy_mapping(policy_shown)},
         **how,
-        **_stated(release),
+        **_figures_of(release),
         "utility": None if release.utility is None else certified_utility(release.utility),
     }
 
@@ -388,7 +388,7 @@ def certified_utility(utility: UtilityFigure) -> dict[str, Any]:
     return dict(figures)
 
 
-def _stated(release: Released) -> dict[str, Any]:
+def _figures_of(release: Released) -> dict[str, Any]:
     """Return the figures that both the JSON form and the certificate state."""
     return {
         **json_fields(release, "suppressed_rows", "persons", "suppressed_persons"),

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import DataError, PolicyError, member
 from aegis.files import SILENT, Progress
-from aegis.options import asked, checks_types
+from aegis.options import checks_types, request_with
 from aegis.policy import as_policy
 from aegis.privacy.individual import (
     eigenvalue_distance,
@@ -224,15 +224,15 @@ def record_risk(
     0.000162
     """
     source = open_table(table)
-    given = _completed(asked(RiskRequest, request, options), source)
-    names = tuple(dict.fromkeys(given.quasi_identifiers))
-    _check(names, given)
+    request = _completed(request_with(RiskRequest, request, options), source)
+    names = tuple(dict.fromkeys(request.quasi_identifiers))
+    _check(names, request)
     source.engine.require_here(
         "The risk of records needs all keys in memory, which would come",
         "Read the table without Spark.",
     )
     with progress.step("Counting keys"):
-        return _measured(source, names, given)
+        return _measured(source, names, request)
 
 
 def _completed(request: RiskRequest, source: Source) -> RiskRequest:
@@ -311,11 +311,11 @@ def _keys(source: Source, names: tuple[str, ...]) -> tuple[Ints, Flags]:
     table = _read(source, names)
     codes = np.empty((len(table), len(names)), dtype=np.int64)
     unknown = np.empty(codes.shape, dtype=np.bool_)
-    for place, name in enumerate(names):
+    for number, name in enumerate(names):
         values = table[name].combine_chunks()
         encoded = pc.dictionary_encode(values, null_encoding="encode")
-        codes[:, place] = encoded.indices.to_numpy(zero_copy_only=False)
-        unknown[:, place] = values.is_null().to_numpy(zero_copy_only=False)
+        codes[:, number] = encoded.indices.to_numpy(zero_copy_only=False)
+        unknown[:, number] = values.is_null().to_numpy(zero_copy_only=False)
     return codes, unknown
 
 

@@ -205,11 +205,11 @@ class MaskingTransformer:
                 mask.check(kind, name)
         if self._unseen() is Unseen.ERROR:
             refuse_unseen(count_unseen(source, self.masks_))
-        shown: dict[str, Mask | None] = {n: self.masks_.get(n) for n in self._names_out}
+        masks: dict[str, Mask | None] = {n: self.masks_.get(n) for n in self._names_out}
         numbered = source.table.mutate(**{_ROW: ibis.row_number()})
         with_row = Source(numbered, source.origin)
-        noise = noise_of(shown)
-        plain = {name: None if name in noise else mask for name, mask in shown.items()}
+        noise = noise_of(masks)
+        plain = {name: None if name in noise else mask for name, mask in masks.items()}
         plain |= dict.fromkeys((*more, _ROW))
         masked = masked_table(with_row, plain).order_by(_ROW).drop(_ROW)
         collected = source.collect(masked.select(*self._names_out, *more))
@@ -277,13 +277,13 @@ class MaskingTransformer:
         """Whether `fit` was called."""
         return hasattr(self, "masks_")
 
-    def _require_fitted(self, asked: str) -> None:
-        """Raise an error for the method `asked` unless `fit` was called. If scikit-learn is
+    def _require_fitted(self, method: str) -> None:
+        """Raise an error for `method` unless `fit` was called. If scikit-learn is
         imported, the error is also one of scikit-learn's `NotFittedError`.
         """
         if self.__sklearn_is_fitted__():
             return
-        message, hint = "The transformer is not fitted.", f"Call fit before {asked}."
+        message, hint = "The transformer is not fitted.", f"Call fit before {method}."
         if "sklearn" not in sys.modules:
             raise DataError(message, hint=hint)
         from sklearn.exceptions import NotFittedError
@@ -316,10 +316,10 @@ class MaskingTransformer:
         >>> masking.set_params(keep_others=True).keep_others
         True
         """
-        known = self.get_params()
+        allowed = self.get_params()
         for name, value in parameters.items():
-            if name not in known:
-                raise PolicyError.unknown("parameter", name, known)
+            if name not in allowed:
+                raise PolicyError.unknown("parameter", name, allowed)
             setattr(self, name, _plain(value) if name == "configuration" else value)
         return self
 
@@ -368,12 +368,12 @@ class MaskingTransformer:
         return None if self.policy is None else as_policy(self.policy)
 
 
-def _plain(given: Any) -> Any:
+def _plain(choice: Any) -> Any:
     """Return the configuration of an advice or of an entry of its ranking; anything else as given.
 
     scikit-learn copies and pickles the parameters of an estimator, and an advice is large.
     """
-    return configuration_to_apply(given)[0] if isinstance(given, Ranked | Advice) else given
+    return configuration_to_apply(choice)[0] if isinstance(choice, Ranked | Advice) else choice
 
 
 _ROW = "__aegis_row__"
@@ -381,7 +381,7 @@ _BREACHES = ("warn", "error")
 _OUTPUTS = ("default", "pandas", "polars", "arrow")
 
 
-def _named(given: Any) -> Any:
+def _named(table: Any) -> Any:
     """Return a NumPy array as a table with columns `x0`, `x1`, ...; other types stay as they are.
 
     Raises
@@ -389,28 +389,28 @@ def _named(given: Any) -> Any:
     DataError
         The array has not two dimensions.
     """
-    if not isinstance(given, np.ndarray):
-        return given
-    if given.ndim != 2:
+    if not isinstance(table, np.ndarray):
+        return table
+    if table.ndim != 2:
         raise DataError(
-            f"An array of {given.ndim} dimensions was given.", hint="Give rows and columns: 2."
+            f"An array of {table.ndim} dimensions was given.", hint="Give rows and columns: 2."
         )
-    return pa.table({f"x{i}": pa.array(given[:, i].tolist()) for i in range(given.shape[1])})
+    return pa.table({f"x{i}": pa.array(table[:, i].tolist()) for i in range(table.shape[1])})
 
 
-def _like(given: Any, masked: pa.Table, output: str) -> Any:
-    """Convert `masked` to the requested kind of frame, by default the kind of `given`."""
-    library = type(given).__module__.split(".")[0] if output == "default" else output
+def _like(table: Any, masked: pa.Table, output: str) -> Any:
+    """Convert `masked` to the requested kind of frame, by default the kind of `table`."""
+    library = type(table).__module__.split(".")[0] if output == "default" else output
     if library == "pandas":
         frame = masked.to_pandas()
-        if hasattr(given, "index") and not isinstance(given, list | tuple):
-            frame.index = given.index
+        if hasattr(table, "index") and not isinstance(table, list | tuple):
+            frame.index = table.index
         return frame
     if library == "polars":
         import polars
 
         return polars.from_arrow(masked)
-    if isinstance(given, np.ndarray) and output == "default":
+    if isinstance(table, np.ndarray) and output == "default":
         columns = [column.to_pylist() for column in masked.columns]
         return np.array(list(zip(*columns, strict=True)), dtype=object)
     return masked

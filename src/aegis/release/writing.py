@@ -1,19 +1,10 @@
 """Write all releases in the same steps: configuration, rows, checks, utility, certificate, final
-names.
+names. The checks compare a masked table with its masks, and measure the weight of its rows.
 
 Masks and record-level methods differ only in how they produce the rows of a release. Aegis writes
 the rows under a temporary name, reads them back and checks them against the rule. Then it measures
 the utility and makes the certificate. Only then do file and certificate get their final names. So
 nobody can mistake a file that failed a check for a release.
-
-Choose the target of a release: a file of this process, or a folder that the engine writes.
-
-Check whether a masked table fits the masks that it was made with: columns, types and values.
-
-Measure the total weight of the released rows, and how many people an attacker could find with
-them.
-
-Choose the configuration and the masks of a release.
 """
 
 from __future__ import annotations
@@ -239,8 +230,8 @@ class ReleasePlan(ABC, Generic[R]):
         """Return the release object; `common` has the fields that all kinds of releases share."""
 
     @abstractmethod
-    def how(self, release: R, made: Source) -> Mapping[str, Any]:
-        """Return a description of how the release was made, for the certificate. `made` is the
+    def how(self, release: R, output: Source) -> Mapping[str, Any]:
+        """Return a description of how the release was made, for the certificate. `output` is the
         written table.
         """
 
@@ -308,43 +299,43 @@ def _release_file(plan: ReleasePlan[R], output: str | Path, request: ReleaseRequ
                 force=request.force,
                 batches=plan.batches,
             )
-            made = stack.enter_context(target.written(plan.table))
+            written = stack.enter_context(target.written(plan.table))
         if draft is not None:
-            stack.enter_context(holding(made))
+            stack.enter_context(holding(written))
         plan.timings["write"] = time.perf_counter() - started
         with plan.progress.step(f"Verifying {name}"):
             on_engine = plan.engine.engine.rows_stay
-            release = plan.verified(made, path=str(output) if on_engine else Path(output))
-            release = replace(release, reading=made.reading)
+            release = plan.verified(written, path=str(output) if on_engine else Path(output))
+            release = replace(release, reading=written.reading)
             if is_text(output) and not request.safe_csv:
-                release = replace(release, formulas=tuple(formulas_in(made)))
-        return release if draft is None else _certified(plan, release, made, draft, request)
+                release = replace(release, formulas=tuple(formulas_in(written)))
+        return release if draft is None else _certified(plan, release, written, draft, request)
 
 
 def _certified(
-    plan: ReleasePlan[R], release: R, made: Source, draft: Path, request: ReleaseRequest
+    plan: ReleasePlan[R], release: R, written: Source, draft: Path, request: ReleaseRequest
 ) -> R:
-    """Measure the utility of the written table `made`, and write its certificate to `draft`; return
+    """Measure the utility of the table `written`, and write its certificate to `draft`; return
     the release with both.
     """
     with plan.progress.step("Measuring the utility that is kept"):
         utility = utility_of(
-            plan.source, made, plan.policy, measure=request.measure, measured=plan.measured
+            plan.source, written, plan.policy, measure=request.measure, measured=plan.measured
         )
     release = replace(release, utility=utility)
-    how = plan.how(release, made)
-    stated = certify(release, plan.source, made, plan.policy, how, request.key)
-    document = seal(json.loads(json.dumps(stated)), request.key)  # as its JSON holds it
+    how = plan.how(release, written)
+    certificate = certify(release, plan.source, written, plan.policy, how, request.key)
+    document = seal(json.loads(json.dumps(certificate)), request.key)  # as its JSON holds it
     text = json.dumps(document, indent=2, ensure_ascii=False)
     draft.write_text(f"{text}\n", encoding="utf-8")
     return replace(release, certificate=document)
 
 
-def configuration_under(given: Configuration | Ranked | Advice, policy: Policy) -> Configuration:
+def configuration_under(choice: Configuration | Ranked | Advice, policy: Policy) -> Configuration:
     """Return a configuration; raise `PolicyError` if the owner of the summary that it was chosen
     from has another rule than the policy.
     """
-    configuration, _, owner = configuration_to_apply(given)
+    configuration, _, owner = configuration_to_apply(choice)
     if owner is not None:
         what = f"The summary that {configuration.name!r} was chosen from"
         owner.require(policy.privacy, override=False, what=what)
@@ -352,7 +343,7 @@ def configuration_under(given: Configuration | Ranked | Advice, policy: Policy) 
 
 
 def configuration_to_apply(
-    given: Configuration | Ranked | Advice,
+    choice: Configuration | Ranked | Advice,
 ) -> tuple[Configuration, str | None, OwnerRule | None]:
     """Return a configuration, the measure that chose it, and the rule of the summary's owner.
 
@@ -363,27 +354,27 @@ def configuration_to_apply(
     NoAdmissibleConfiguration
         The advice has no admissible configuration.
     PolicyError
-        `given` has another type, or the best entry is a record-level release, which has no masks.
+        `choice` has another type, or the best entry is a record-level release, which has no masks.
     """
-    if isinstance(given, Configuration):
-        return given, None, None
-    if not isinstance(given, Ranked | Advice):
+    if isinstance(choice, Configuration):
+        return choice, None, None
+    if not isinstance(choice, Ranked | Advice):
         raise PolicyError(
-            f"{given!r} is not a configuration.",
+            f"{choice!r} is not a configuration.",
             hint="Give the advice, an entry of its ranking, or one of "
             "aegis.load_configurations(path, policy).",
         )
     measure, owner = None, None
-    if isinstance(given, Advice):
-        measure, owner, given = given.measure, given.owner_rule, given.require_best()
-    elif given.utility is not None:
-        measure = given.utility.measure
-    if given.method is not None:
+    if isinstance(choice, Advice):
+        measure, owner, choice = choice.measure, choice.owner_rule, choice.require_best()
+    elif choice.utility is not None:
+        measure = choice.utility.measure
+    if choice.method is not None:
         raise PolicyError(
-            f"{given.name} is a record-level release, so it has no masks to apply.",
+            f"{choice.name} is a record-level release, so it has no masks to apply.",
             hint="Give its recipe to `anonymize`.",
         )
-    return given.configuration, measure, owner
+    return choice.configuration, measure, owner
 
 
 def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mask | None]:
@@ -462,20 +453,20 @@ class StatedMasks:
         cls, masks: Mapping[str, Mask], policy: Policy, source: Source, output: Source
     ) -> StatedMasks:
         """Return the fitted `masks` of the release `output` of the table `source`."""
-        whole = source.rows == output.rows
-        stated, elsewhere = dict(masks), []
+        all_rows = source.rows == output.rows
+        masks_stated, elsewhere = dict(masks), []
         for name, mask in masks.items():
             unlisted = mask.unlisted()
             if unlisted == mask:
                 continue
             learnt = fit_masks(source, {name: unlisted}, policy.shared_rows)[name]
             here = learnt is not None and _same_groups(learnt, mask)
-            if _shows_list(output, name, mask) or (whole and here):
+            if _shows_list(output, name, mask) or (all_rows and here):
                 continue
-            stated[name] = unlisted
+            masks_stated[name] = unlisted
             if mask.deterministic and not here:
                 elsewhere.append(name)
-        return cls(stated, tuple(elsewhere))
+        return cls(masks_stated, tuple(elsewhere))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the masks, and the columns that learnt elsewhere, if there are any."""
@@ -493,8 +484,8 @@ def _shows_list(output: Source, name: str, mask: Mask) -> bool:
         return False
     column = output.table[name]
     rows = output.collect(output.table.select(v=column).distinct())["v"].to_pylist()
-    shown = {str(text_of(value)) for value in rows if value is not None}
-    return all(among(str(text_of(value)), shown) for value in values)
+    texts = {str(text_of(value)) for value in rows if value is not None}
+    return all(among(str(text_of(value)), texts) for value in values)
 
 
 def _same_groups(mask: Mask, other: Mask) -> bool:
@@ -544,10 +535,10 @@ def unfitting(
     odd_of = odd_values(source, {name: mask for name, mask in there.items() if mask is not None})
     for name, mask in there.items():
         stored = Kind.of(source.table[name].type())
-        given = kinds.get(name)
-        shown = given if mask is None or given is None else mask.output_kind(given)
-        if shown is not None and not _holds(stored, shown):
-            wrong.append(f"{name} holds {stored or 'another type'}, and {mask} shows {shown}")
+        kind = kinds.get(name)
+        masked_kind = kind if mask is None or kind is None else mask.output_kind(kind)
+        if masked_kind is not None and not _holds(stored, masked_kind):
+            wrong.append(f"{name} holds {stored or 'another type'}, and {mask} shows {masked_kind}")
             continue
         odd = odd_of.get(name)
         if odd:
@@ -563,17 +554,18 @@ def odd_values(source: Source, masks: Mapping[str, Mask]) -> dict[str, list[str]
     """
     odd_of: dict[str, list[str] | None] = {}
     again: dict[str, pa.Array] = {}
-    coded = read_rows(source, tuple(masks)) if masks else None
+    coded_rows = read_rows(source, tuple(masks)) if masks else None
     for name, mask in masks.items():
         odd_of[name] = None
         if not _determines_values(mask):
             continue
         column = source.table[name]
-        if coded is None:
-            shown = source.collect(source.table.select(v=column).distinct())["v"].combine_chunks()
+        if coded_rows is None:
+            query = source.table.select(v=column).distinct()
+            distinct = source.collect(query)["v"].combine_chunks()
         else:
-            shown = coded.values[name]
-        values = pc.drop_null(shown)
+            distinct = coded_rows.values[name]
+        values = pc.drop_null(distinct)
         if not mask.idempotent:
             odd_of[name] = [text for text in map(str, values.to_pylist()) if not mask.shows(text)]
         elif len(values) and Kind.of(column.type()) not in mask.fits:
@@ -582,9 +574,9 @@ def odd_values(source: Source, masks: Mapping[str, Mask]) -> dict[str, list[str]
             again[name] = values
     groupings = evaluate_columns([((masks[name],), values) for name, values in again.items()])
     for (name, values), [grouping] in zip(again.items(), groupings, strict=True):
-        masked = grouping.shown.take(pa.array(grouping.codes)).to_pylist()
+        masked = grouping.masked_values.take(pa.array(grouping.codes)).to_pylist()
         pairs = zip(values.to_pylist(), masked, strict=True)
-        odd_of[name] = [str(value) for value, own in pairs if value != own]
+        odd_of[name] = [str(value) for value, remasked in pairs if value != remasked]
     return {name: None if odd is None else sorted(odd)[:5] for name, odd in odd_of.items()}
 
 
@@ -598,13 +590,13 @@ def _determines_values(mask: Mask) -> bool:
         return False
 
 
-def _holds(stored: Kind | None, shown: Kind) -> bool:
+def _holds(stored: Kind | None, masked: Kind) -> bool:
     """Return whether a stored column can have the kind that a mask produces.
 
     Whole numbers may be stored as integers or as other numbers: pandas stores integers with nulls as
     floats, and a noisy summary learns from the values, not from the type, that numbers are whole.
     """
-    return stored is shown or (stored in _NUMERIC and shown in _NUMERIC)
+    return stored is masked or (stored in _NUMERIC and masked in _NUMERIC)
 
 
 _FEWEST_STEPS = 10
@@ -653,7 +645,7 @@ class KeptWeight:
         figures = ("expected_found=expected", "largest_chance=largest")
         return json_fields(self, "column", "total", "released", "suppressed_share", *figures)
 
-    def stated(self) -> dict[str, Any]:
+    def for_certificate(self) -> dict[str, Any]:
         """Return the figures as a certificate states them. Sums are rounded to a power of ten that
         no weight exceeds, because exact sums would reveal the weight of a suppressed row. The share
         is computed from them; it is None if it could be wrong by more than 0.1.
@@ -662,12 +654,12 @@ class KeptWeight:
         total, released = (
             float(f"{round(x / step) * step:.12g}") for x in (self.total, self.released)
         )
-        shown = replace(self, total=total, released=released).to_dict()
+        figures = replace(self, total=total, released=released).to_dict()
         if total < _FEWEST_STEPS * step:
-            shown["suppressed_share"] = None
-        return shown | {
+            figures["suppressed_share"] = None
+        return figures | {
             key: None if value is None else float(f"{value:.3g}")
-            for key, value in shown.items()
+            for key, value in figures.items()
             if key not in ("column", "total", "released")
         }
 
@@ -695,22 +687,22 @@ def kept_weight(source: Source, rows: Source, column: str, quasi: Sequence[str])
         Columns of the release that form its classes.
     """
     weights = source.table[column]
-    whole = source.collect(
+    input_sums = source.collect(
         source.table.aggregate(
             total=weights.sum().cast("float64"), heaviest=weights.max().cast("float64")
         )
     )
-    own = rows.table[WEIGHT]
-    left = rows.collect(
+    kept_weights = rows.table[WEIGHT]
+    kept_sums = rows.collect(
         rows.table.aggregate(
-            total=own.sum().cast("float64"),
-            least=own.min().cast("float64"),
+            total=kept_weights.sum().cast("float64"),
+            least=kept_weights.min().cast("float64"),
             rows=rows.table.count(),
         )
     )
-    total, released = (float(of["total"][0].as_py() or 0.0) for of in (whole, left))
-    heaviest = float(whole["heaviest"][0].as_py() or 0.0)
-    count, least = int(left["rows"][0].as_py()), float(left["least"][0].as_py() or 0.0)
+    total, released = (float(of["total"][0].as_py() or 0.0) for of in (input_sums, kept_sums))
+    heaviest = float(input_sums["heaviest"][0].as_py() or 0.0)
+    count, least = int(kept_sums["rows"][0].as_py()), float(kept_sums["least"][0].as_py() or 0.0)
     # People are counted where each record stands for at least itself.
     if not quasi or not 0 < count <= MOST_ROWS or least < 1 or not rows.engine.in_process:
         return KeptWeight(column, total, released, heaviest)

@@ -12,7 +12,7 @@ from aegis.advisor import Advice, PrivacyPlan, rank_configurations
 from aegis.errors import DataError
 from aegis.files import Progress
 from aegis.measures import MEASURES
-from aegis.options import asked, checks_types
+from aegis.options import checks_types, request_with
 from aegis.policy import Configuration, Policy
 from aegis.requests import SEARCH_WORK, RankOptions, RankRequest, SearchOptions, SearchRequest, Span
 from aegis.sources import Source
@@ -225,7 +225,7 @@ class Advising(ABC):
         >>> advice.best.name == advice.ranking[0].name
         True
         """
-        given = asked(RankRequest, request, options)
+        given = request_with(RankRequest, request, options)
         by = self.policy.measured_by(given.measure)
         if by is not self.policy:
             plain = replace(given, measure=None)
@@ -282,7 +282,7 @@ class Advising(ABC):
         """
         from aegis.advisor.search import FrontRange, check_request, front_under_owner
 
-        given = asked(SearchRequest, request, options)
+        given = request_with(SearchRequest, request, options)
         by = self.policy.measured_by(given.measure or _measure_of(given.objective))
         if by is not self.policy:
             plain = replace(given, measure=None, objective=_loss_of(given.objective))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from aegis.advisor import Advice, Ranked
 from aegis.files import SILENT, Progress
-from aegis.options import asked, checks_types
+from aegis.options import checks_types, request_with
 from aegis.policy import Configuration, Policy, as_policy
 from aegis.requests import AnonymizeOptions, AnonymizeRequest, ApplyRequest, StudyApplyOptions
 from aegis.study.advising import Advising
@@ -249,7 +249,7 @@ class Study(Advising):
         """
         from aegis.release import apply
 
-        given, rows = asked(ApplyRequest, request, options), self.rows_to("mask")
+        given, rows = request_with(ApplyRequest, request, options), self.rows_to("mask")
         override = given.rule_override or self._subject.rule_override
         given = replace(given, output=output or given.output, rule_override=override)
         return apply(rows, self.policy, configuration, given, progress=self.progress)
@@ -286,7 +286,7 @@ class Study(Advising):
         from aegis.files import check_output, write_text
         from aegis.release import anonymize
 
-        given = asked(AnonymizeRequest, request, options)
+        given = request_with(AnonymizeRequest, request, options)
         if report is not None:
             check_output(Path(report), force=given.force, formats=(".html", ".htm"))
         if isinstance(method, str) and given.seed is None:

@@ -252,7 +252,7 @@ def ranges_like(
     of_value = candidate.ranges[model.atoms]
     known = np.empty(candidate.size, dtype=np.int32)
     known[candidate.groups] = of_value
-    place = pc.index_in(settle(grouping.shown), value_set=settle(candidate.shown))
+    place = pc.index_in(settle(grouping.masked_values), value_set=settle(candidate.shown))
     first = np.unique(grouping.codes, return_index=True)[1]
     before = np.searchsorted(numbers_of(model.values), numbers_of(values.take(pa.array(first))))
     ranges = of_value[np.maximum(before - 1, 0)]
@@ -367,7 +367,7 @@ def assemble(
             fitted,
             declared,
             grouping.codes,
-            grouping.shown,
+            grouping.masked_values,
             # What noise shows depends on no less than the atom.
             level if fitted.deterministic else np.arange(len(level), dtype=np.int32),
             None if own is None else next(cut),
@@ -402,7 +402,7 @@ def levels_of(grouping: Grouping, counts: Ints, max_levels: int, model: pa.Array
     """
     if model is None:
         return pool(grouping.codes, counts, max_levels)
-    own = pc.is_in(settle(grouping.shown), value_set=model).to_numpy(zero_copy_only=False)
+    own = pc.is_in(settle(grouping.masked_values), value_set=model).to_numpy(zero_copy_only=False)
     level = np.where(own, np.cumsum(own) - 1, own.sum()).astype(np.int32)
     return level[grouping.codes]
 

@@ -378,7 +378,7 @@ def _label(summary: Summary) -> Label:
         for t in several.tasks
     ]
     known = any(columns & set(task.summary.attributes) for task in several.tasks)
-    return several_labels(tasks, several.serve, known=known)
+    return several_labels(tasks, several.serve, labels_known=known)
 
 
 def _declared(attribute: AttributeSummary) -> Attribute:

@@ -131,7 +131,7 @@ def show(value: Any) -> str:
 def shown_values(mask: Mask, values: pa.Array) -> pa.Array:
     """Return the masked value of each entry of `values`, in the type of the mask's output."""
     [grouping] = evaluate([mask], values)
-    return grouping.shown.take(pa.array(grouping.codes))
+    return grouping.masked_values.take(pa.array(grouping.codes))
 
 
 def natural_order(labels: Sequence[str]) -> Ints:
@@ -487,7 +487,7 @@ def check_hierarchy(attribute: Attribute, data: ValueCounts) -> None:
     """Raise `DataError` if the hierarchy of an attribute lacks some of the attribute's values."""
     if attribute.hierarchy is None:
         return
-    missing = attribute.hierarchy.uncovered(data.values)
+    missing = attribute.hierarchy.uncovered_values(data.values)
     if missing:
         shown = ", ".join(repr(v) for v in missing[:5])
         raise DataError(

@@ -160,8 +160,8 @@ def shown_leaves(source: Source, policy: Policy, masks: Mapping[str, Mask | None
                 hint="Choose a mask that groups values, or ask for k.",
             )
         (grouping,) = evaluate([mask], values, source.table[attribute.name].type())
-        counts = _per_group(mask, hierarchy, grouping.codes, grouping.shown, null)
-        shown = [show(v) for v in grouping.shown.to_pylist()]
+        counts = _per_group(mask, hierarchy, grouping.codes, grouping.masked_values, null)
+        shown = [show(v) for v in grouping.masked_values.to_pylist()]
         bits.append(dict(zip(shown, np.log2(counts).tolist(), strict=True)))
     return ShownLeaves(tuple(bits), whole_bits(domains))
 

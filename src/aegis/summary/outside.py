@@ -432,7 +432,7 @@ class Population:
         key = (name, candidate.mask)
         if key not in self._groups:
             (grouping,) = evaluate([candidate.mask], self.values[name])
-            shown = settle(cast_population(grouping.shown, candidate.shown.type, name))
+            shown = settle(cast_population(grouping.masked_values, candidate.shown.type, name))
             places = pc.index_in(shown, value_set=settle(candidate.shown))
             known = places.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
             new = known < 0

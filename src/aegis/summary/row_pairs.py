@@ -19,7 +19,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegis.arrays import Array, Floats, Int32s, Integers, Ints, OnDemand, Remembered, remembered
+from aegis.arrays import (
+    Array,
+    BoundedCache,
+    Floats,
+    Int32s,
+    Integers,
+    Ints,
+    OnDemand,
+    cached_method,
+)
 from aegis.errors import InternalError
 from aegis.summary.codes import Dealer, narrow
 from aegis.summary.cooccurrence import (
@@ -164,7 +173,7 @@ class AtomRows:
         # Numbers of rows are multiplied faster as floats.
         return counted.astype(np.float64) if joined and self.weights is None else counted
 
-    @remembered
+    @cached_method
     def _with_column(self, part: _Part) -> Int32s:
         """The combination of atoms of a part, the class and the fold of each row, as one number."""
         key = part.code.astype(np.int32)
@@ -173,9 +182,9 @@ class AtomRows:
         return key
 
     @cached_property
-    def _known(self) -> Remembered[Pair, Array]:
+    def _known(self) -> BoundedCache[Pair, Array]:
         """The counts of pairs of parts that were used last."""
-        return Remembered(_REMEMBERED // 2, lambda counted: counted.nbytes)
+        return BoundedCache(_REMEMBERED // 2, lambda counted: counted.nbytes)
 
     @cached_property
     def _parts(self) -> list[_Part]:
@@ -352,7 +361,7 @@ class RowPairCounts(PairCounts):
         block = self._dealt(folds).of_parts(i, j)
         return block.reshape(*block.shape[:2], self.classes, folds)
 
-    @remembered
+    @cached_method
     def _dealt(self, folds: int) -> AtomRows:
         """The rows in K folds (`folds`) instead of all: fold f of the rows belongs to fold f % K."""
         return replace(self.coded, fold=self.coded.fold % folds, folds=folds)
@@ -384,7 +393,7 @@ def _tallies(rows: AtomRows, attributes: int) -> list[Mapping[Pair, Any]]:
     """Return five mappings by pair of attributes, one for each array of counts: `index` and `count`
     of `PairCounts`; `cell`, `fold` and `count` of `FoldCounts`. The pairs used last are cached.
     """
-    known: Remembered[Pair, Tally] = Remembered(
+    known: BoundedCache[Pair, Tally] = BoundedCache(
         _REMEMBERED, lambda tally: sum(part.nbytes for part in tally)
     )
 

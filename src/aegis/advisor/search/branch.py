@@ -51,7 +51,7 @@ from aegis.advisor.search.problem import (
     members,
     replaced,
 )
-from aegis.arrays import remembered
+from aegis.arrays import cached_method
 from aegis.errors import InternalError
 from aegis.files import SILENT, Step, acknowledge, check
 from aegis.registry import Registry
@@ -484,7 +484,7 @@ class BranchAndBound:
             for fine in self._finer_halves(index, domain):
                 yield index, fine
 
-    @remembered
+    @cached_method
     def _finer_halves(self, index: int, domain: int) -> tuple[int, ...]:
         """Return possible finer halves of a set of candidates of one attribute, as bit masks: bit i
         is set for candidate i.
@@ -653,7 +653,7 @@ class RowsRemoved(Objective):
         criteria = tuple(c for c in counted if c.model.monotone_with_suppression)
         self._part = replace(plan.rule, criteria=criteria)
 
-    @remembered
+    @cached_method
     def bound(self, box: Box) -> float:
         """Return minus the number of rows that must be removed. For a box (a set of candidate masks
         for each attribute) with several configurations, return an upper bound of this figure.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from aegis.advisor.search.problem import Box, Problem
-from aegis.arrays import Floats, Integers, Ints, Remembered, remembered
+from aegis.arrays import BoundedCache, Floats, Integers, Ints, cached_method
 from aegis.privacy import ClassTable
 from aegis.summary import FrequencyTable
 from aegis.summary.frequency import distinct_keys
@@ -195,13 +195,13 @@ class Corners:
         self.cells = cells
         self._problem = problem
         self._quasi = [i for i, variable in enumerate(problem.variables) if variable.quasi]
-        self._tables: Remembered[tuple[Grouping, ...], tuple[Ints, int]] = Remembered(
+        self._tables: BoundedCache[tuple[Grouping, ...], tuple[Ints, int]] = BoundedCache(
             _CACHED, lambda table: table[0].nbytes
         )
-        self._finest_tables: Remembered[tuple[Grouping, ...], Parts] = Remembered(_FINEST)
+        self._finest_tables: BoundedCache[tuple[Grouping, ...], Parts] = BoundedCache(_FINEST)
         self._last: tuple[Box, tuple[Ints, int]] = (), cells.undivided()
 
-    @remembered
+    @cached_method
     def grouping(self, index: int, domain: int, *, finest: bool = False) -> Grouping:
         """Return the common grouping of a set of candidate masks, as a key for `coded`.
 
@@ -215,7 +215,7 @@ class Corners:
             return index, ~domain if finest else domain
         return index, 1 << end
 
-    @remembered
+    @cached_method
     def coded(self, grouping: Grouping) -> tuple[Ints, int]:
         """Return the group of each cell (combination of values) of the frequency table, shape
         (cells,), and the number of groups.

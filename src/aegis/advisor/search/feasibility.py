@@ -28,7 +28,7 @@ from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.corner_classes import Corners, RuleCells, dense, refine
 from aegis.advisor.search.problem import Box, Clock, Problem, Variable, is_leaf, members, replaced
 from aegis.advisor.search.rule_bounds import Judge, LeafBound
-from aegis.arrays import Integers, Ints, remembered
+from aegis.arrays import Integers, Ints, cached_method
 from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.summary import Candidate, FrequencyTable
 
@@ -290,7 +290,7 @@ class InMemory:
             masks.append(self.problem.variables[place].candidates[domain.bit_length() - 1])
         return masks
 
-    @remembered
+    @cached_method
     def _undecided_part(self, rule: PrivacyRule | None) -> PrivacyRule | None:
         """Return a rule with only some of the criteria, or None if none is left: those for which
         one failing class does not prove that all finer configurations fail.
@@ -316,7 +316,7 @@ class InMemory:
             node[instead[0]] = self._coarsest(*instead)
         return tuple(node)
 
-    @remembered
+    @cached_method
     def _coarsest(self, index: int, domain: int) -> int:
         coarsest = self.problem.variables[index].coarsest(domain)
         return ~domain if coarsest is None else coarsest
@@ -339,7 +339,7 @@ class InMemory:
         """
         return self._sound_part(undecided(self.problem, box))
 
-    @remembered
+    @cached_method
     def _sound_part(self, open_masks: frozenset[str]) -> PrivacyRule | None:
         return sound_part(self.rule, open_masks)
 
@@ -358,7 +358,7 @@ class InMemory:
             if v.name in self.frequency.sensitive
         }
 
-    @remembered
+    @cached_method
     def admits(self, box: Box) -> bool:
         """Return whether the only configuration of a box (one mask an attribute) meets the whole rule."""
         quick = self.plan.rule.sizes_only and not (self._by_person or self.plan.after_others)

@@ -20,7 +20,7 @@ from aegis.advisor.fold_counts import FoldBlocks
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
 from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf, members
-from aegis.arrays import Array, Integers, Remembered, remembered
+from aegis.arrays import Array, BoundedCache, Integers, cached_method
 from aegis.masks import common_refinement
 from aegis.measures import (
     MEASURES,
@@ -312,7 +312,7 @@ class FinestMasks:
         keys, levels, _ = zip(*masks, strict=True) if masks else ((), (), ())
         return CodedMasks(levels, keys, [None] * len(masks))
 
-    @remembered
+    @cached_method
     def _of(self, index: int, domain: int) -> tuple[int, Integers, int]:
         """Return the coarsest grouping of values that distinguishes all that any candidate mask in
         a set distinguishes. The result is a number that identifies the grouping, its group for each
@@ -489,7 +489,7 @@ class _Corners:
 
     def __init__(self, problem: Problem) -> None:
         self._variables = problem.variables
-        self._grouped: Remembered[int, GroupedLevels] = Remembered(
+        self._grouped: BoundedCache[int, GroupedLevels] = BoundedCache(
             _CACHED, lambda groups: groups.covariances.nbytes + groups.indicators.nbytes
         )
         self._rows = problem.summary.pairs.n
@@ -541,7 +541,7 @@ class _Corners:
         numbers = enumerate(self._places)
         return self._fitted(tuple([self._number(j, box[place], finest) for j, place in numbers]))
 
-    @remembered
+    @cached_method
     def _fitted(self, key: Key) -> tuple[PillaiFit, int]:
         """Return the fit of Pillai's trace, and the number of label classes. `key` has the index of
         each attribute's grouping in the list `_levels`, then the index of the label's grouping if
@@ -574,7 +574,7 @@ class _Corners:
         places = enumerate(self._places[: len(self._atoms)])
         return sum(self._sizes[self._number(j, box[place], True)] for j, place in places)
 
-    @remembered
+    @cached_method
     def _number(self, index: int, domain: int, finest: bool) -> int:
         """Return a number that identifies the common grouping of a set of candidates: their common
         refinement if `finest` is True, else their common coarsening. Equal groupings have equal

@@ -43,7 +43,7 @@ from aegis.advisor.search.objective import (
 )
 from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf, make_problem, members
 from aegis.advisor.several import SeveralScorer, TaskScorer
-from aegis.arrays import Flags, Floats, Integers, Ints, remembered
+from aegis.arrays import Flags, Floats, Integers, Ints, cached_method
 from aegis.measures import MEASURES, Direction, LabelKind, Measure, Need, Scope
 from aegis.measures.auc_bound import reachable_auc
 from aegis.measures.columns import explained_by_others, weighted
@@ -94,7 +94,7 @@ class ShareOfLabel(Objective):
         """
         return tuple([self._domain(i, box[place]) for i, (place, _) in enumerate(self._places)])
 
-    @remembered
+    @cached_method
     def _domain(self, index: int, domain: int) -> int:
         """Translate `domain`, a set of candidates of the whole table as a bit mask, into the set of
         the same candidates in the label's table; `index` is the position of the attribute there.
@@ -320,7 +320,7 @@ class Additive(Objective):
             for label in labels
         )
 
-    @remembered
+    @cached_method
     def _over(self, label: int, variable: int, domain: int) -> float:
         values = self._values[label][variable]
         return max(values[c] for c in members(domain))
@@ -639,7 +639,7 @@ class EveryColumn(OfMeasure):
         """
         return self._scored[box] if box in self._scored else self._upper(box)
 
-    @remembered
+    @cached_method
     def _upper(self, box: Box) -> float:
         coded = self._masks.coded(box)
         if coded is None:

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from aegis.advisor.advise import AttributeWithMasks, CandidateMask
-from aegis.arrays import Array, Flags, Floats, Int32s, Integers, Ints, remembered
+from aegis.arrays import Array, Flags, Floats, Int32s, Integers, Ints, cached_method
 from aegis.masks import common_refinement
 from aegis.requests import SearchRequest
 from aegis.summary import AttributeSummary, Candidate, Summary, level_channel
@@ -278,7 +278,7 @@ class Variable(MaskVariable):
                 return c
         return None
 
-    @remembered
+    @cached_method
     def meet(self, domain: int) -> Integers:
         """Return the finest grouping of the attribute's V values that is coarser than every
         candidate of a set, as the group of each value, shape (V,).
@@ -288,7 +288,7 @@ class Variable(MaskVariable):
         """
         return _meet([self.candidates[i].groups for i in self._ends(domain, self._order)])
 
-    @remembered
+    @cached_method
     def join(self, domain: int) -> Integers:
         """Return the coarsest grouping of the attribute's V values that is finer than every
         candidate of a set, as the group of each value, shape (V,).
@@ -302,7 +302,7 @@ class Variable(MaskVariable):
             return self.join(self.full)
         return _join([self.candidates[i].groups for i in ends])
 
-    @remembered
+    @cached_method
     def covers(self, domain: int) -> tuple[int, ...]:
         """Return subsets that together cover a set of candidates, the finest subset first.
 
@@ -333,7 +333,7 @@ class Variable(MaskVariable):
         first = ~np.tril(alike, -1).any(axis=1)
         return [int(c) for c in chosen[first & ~(among & ~alike).any(axis=1)]]
 
-    @remembered
+    @cached_method
     def level_join(self, domain: int) -> Array:
         """Return a partition of the attribute's A atoms that refines every candidate of a set, as
         the part of each atom, shape (A,). An atom is a set of values that all candidates of the
@@ -351,7 +351,7 @@ class Variable(MaskVariable):
             return self.level_join(self.full)
         return _join([self.candidates[i].levels for i in ends])
 
-    @remembered
+    @cached_method
     def level_meet(self, domain: int) -> Array:
         """Return the finest partition of the attribute's A atoms that is coarser than every
         candidate of a set, as the part of each atom, shape (A,). An atom is a set of values that

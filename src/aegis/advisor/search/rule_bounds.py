@@ -21,7 +21,7 @@ import numpy as np
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.corner_classes import Parts
 from aegis.advisor.search.problem import Box, Problem, Variable
-from aegis.arrays import Array, Flags, Floats, Integers, Ints, remembered
+from aegis.arrays import Array, Flags, Floats, Integers, Ints, cached_method
 from aegis.privacy import ClassTable, Criterion, ModelNeed
 from aegis.privacy.admission import admits, admits_dense
 from aegis.privacy.histograms import Bounds, Histograms, ShareCaps, TreeGroups
@@ -310,7 +310,7 @@ class Judge:
             self._last = ids, key, counts[: space * width].reshape(space, width)
         return self._last[2]
 
-    @remembered
+    @cached_method
     def _capped(self, criterion: Criterion, mask: Mask) -> ShareCaps | None:
         """Return the largest share that each value of a protected attribute may have in a class
         that meets a criterion; None if the privacy model sets no such limits.
@@ -323,7 +323,7 @@ class Judge:
         bounds = Bounds(totals, room, self._tree(name, mask))
         return None if caps is None else caps(bounds, criterion)
 
-    @remembered
+    @cached_method
     def _totals(self, name: str, mask: Mask) -> Floats:
         """Return how many rows of the table have each of the V masked values of a protected
         attribute, shape (V,).
@@ -331,12 +331,12 @@ class Judge:
         codes, labels = self._values(name, mask)
         return _added(codes, self._rows, len(labels))
 
-    @remembered
+    @cached_method
     def _tree(self, name: str, mask: Mask) -> TreeGroups | None:
         levels = self._plan.levels({name: self._values(name, mask)[1]}).get(name)
         return None if levels is None else TreeGroups.of(levels)
 
-    @remembered
+    @cached_method
     def _values(self, name: str, mask: Mask) -> tuple[Ints, tuple[str, ...]]:
         """Return the masked value of a protected attribute in each cell (combination of values) of
         the frequency table, shape (cells,), as an index into a list of texts, and this list.

@@ -42,7 +42,7 @@ from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.files import SILENT, Progress, check_output
 from aegis.measures import MEASURES
-from aegis.options import asked
+from aegis.options import request_with
 from aegis.policy import Policy, policy_mapping
 from aegis.privacy.rule import rule_at
 from aegis.requests import SearchOptions, SearchRequest
@@ -178,7 +178,7 @@ def search_combinations(
     PolicyError
         The objective is unknown, `top` is below 1 or the time limit is negative.
     """
-    given = asked(SearchRequest, request, options)
+    given = request_with(SearchRequest, request, options)
     check_request(policy, given)
     started = time.perf_counter()
     if given.front is not None:
@@ -462,7 +462,7 @@ def prepare(
     `plan` has the rule, `policy` the candidate masks and the measure, and `request` says how to
     search. `progress` shows the progress.
     """
-    given = asked(SearchRequest, request, {})
+    given = request_with(SearchRequest, request, {})
     objective, measure = given.objective, given.measure
     wanted, scored = objective_and_measure(policy, objective, measure)
     named = measure or policy.measure or (objective is not None and objective in MEASURES)

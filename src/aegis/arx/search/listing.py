@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from aegis.advisor.search.corner_classes import Corners, RuleCells, dense, refine
 from aegis.advisor.search.problem import Problem
-from aegis.arrays import Flags, Floats, Int32s, Ints, Remembered
+from aegis.arrays import BoundedCache, Flags, Floats, Int32s, Ints
 
 Chosen = npt.NDArray[np.int16]
 Places = npt.NDArray[np.int64]
@@ -398,7 +398,7 @@ class Tally:
         self._least = least
         self._weights = cells.counts.astype(np.float64)
         self._corners = Corners(problem, cells)
-        self._known: Remembered[tuple[Node, Node], tuple[Ints, int]] = Remembered(
+        self._known: BoundedCache[tuple[Node, Node], tuple[Ints, int]] = BoundedCache(
             _REMEMBERED, lambda classes: classes[0].nbytes
         )
         largest = {

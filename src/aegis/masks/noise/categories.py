@@ -87,21 +87,21 @@ class CategoryNoise(NoiseMask):
         """Return the values that the mask may show for `data`: the categories, then "*" for texts
         that are not in the list and null, if these can occur.
         """
-        return self._shown(data.values)
+        return self._reports(data.values)
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
         """Return the probability that value i of `data` is shown as report j, for V values and R
         reports, shape (V, R), or only the lines `rows`. Values that are not in the list become "*"
         or null, and null stays null.
         """
-        shown = self._shown(data.values)
+        reports = self._reports(data.values)
         size = len(self.categories())
         codes, missing = self._codes(data.values)
         codes, missing = codes[rows], missing[rows]
-        channel = np.zeros((len(codes), len(shown)))
+        channel = np.zeros((len(codes), len(reports)))
         inside = codes >= 0
         channel[inside, :size] = self.transitions()[codes[inside]]
-        if len(shown) > size:
+        if len(reports) > size:
             channel[~inside & ~missing, size] = 1.0
             channel[missing, -1] = 1.0
         return channel
@@ -112,27 +112,26 @@ class CategoryNoise(NoiseMask):
         """
         codes, missing = self._codes(column)
         inside = codes >= 0
-        shown = self._shown(column)
+        reports = self._reports(column)
         index = np.full(len(codes), len(self.categories()), dtype=np.int64)
-        drawn = self.drawn(np.where(inside, codes, 0), random)
-        index[inside] = drawn[inside]
-        return take(shown, np.minimum(index, len(shown) - 1), missing)
+        chosen = self.draw_codes(np.where(inside, codes, 0), random)
+        index[inside] = chosen[inside]
+        return take(reports, np.minimum(index, len(reports) - 1), missing)
 
-    def drawn(self, codes: Ints, random: np.random.Generator) -> Ints:
+    def draw_codes(self, codes: Ints, random: np.random.Generator) -> Ints:
         """Return the index of the category that is shown for each row, given the index of the true
         category (`codes`). Each row uses one uniform random number.
         """
         below = np.cumsum(self.transitions(), axis=1)
         uniform = random.random(len(codes))
         last = below.shape[1] - 1
-        drawn = np.empty(len(codes), dtype=np.int64)
+        drawn_codes = np.empty(len(codes), dtype=np.int64)
         for code in np.unique(codes):
             rows = codes == code
-            drawn[rows] = np.searchsorted(below[code], uniform[rows], side="right")
-        shown: Ints = np.minimum(drawn, last)
-        return shown
+            drawn_codes[rows] = np.searchsorted(below[code], uniform[rows], side="right")
+        return np.asarray(np.minimum(drawn_codes, last), dtype=np.int64)
 
-    def _shown(self, values: pa.Array) -> pa.Array:
+    def _reports(self, values: pa.Array) -> pa.Array:
         """Return the categories, then "*" if `values` has texts that are not in the list, and null
         if null may be shown.
         """
@@ -240,12 +239,12 @@ class RandomisedResponse(CategoryNoise):
             len(self.categories()), epsilon=self.epsilon, keep=self.keep
         )
 
-    def drawn(self, codes: Ints, random: np.random.Generator) -> Ints:
+    def draw_codes(self, codes: Ints, random: np.random.Generator) -> Ints:
         """Return the index of the category that is shown for each row, given the index of the true
         category (`codes`).
         """
         if self.epsilon is None:
-            return super().drawn(codes, random)
+            return super().draw_codes(codes, random)
         size = len(self.categories())
         if size == 1:
             return codes
@@ -346,10 +345,10 @@ class Pram(CategoryNoise):
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as a policy writes them; the matrix becomes nested lists."""
-        shown = super().parameters()
+        entries = super().parameters()
         if self.matrix is not None:
-            shown["matrix"] = [list(row) for row in self.matrix]
-        return shown
+            entries["matrix"] = [list(row) for row in self.matrix]
+        return entries
 
     def transitions(self) -> Floats:
         """Return the transition matrix: the probability that value i is shown as value j, for K
@@ -404,37 +403,37 @@ def _is_text(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype))
 
 
-def _probability(mask: str, parameter: str, given: object) -> None:
-    if not 0 <= parameters.number(mask, parameter, given) <= 1:
-        raise parameters.wrong(mask, parameter, given, "a number from 0 to 1")
+def _probability(mask: str, parameter: str, value: object) -> None:
+    if not 0 <= parameters.number(mask, parameter, value) <= 1:
+        raise parameters.wrong(mask, parameter, value, "a number from 0 to 1")
 
 
-def _listed(mask: str, given: object) -> tuple[Value, ...]:
-    """Return `given` if it is a list of different values of one type; otherwise raise
+def _listed(mask: str, value: object) -> tuple[Value, ...]:
+    """Return `value` if it is a list of different values of one type; otherwise raise
     `PolicyError`, which names `mask`.
     """
     allowed = (
         f"a list of 1 to {MOST_REPORTS:,} different values, all text, all whole or all boolean"
     )
-    if isinstance(given, str) or not isinstance(given, list | tuple):
-        raise parameters.wrong(mask, "values", given, allowed)
-    values = tuple(given)
+    if isinstance(value, str) or not isinstance(value, list | tuple):
+        raise parameters.wrong(mask, "values", value, allowed)
+    values = tuple(value)
     kinds = {type(value) for value in values}
     if len(kinds) != 1 or not kinds <= {str, int, bool}:
-        raise parameters.wrong(mask, "values", given, allowed)
+        raise parameters.wrong(mask, "values", value, allowed)
     if len(set(values)) < len(values) or len(values) > MOST_REPORTS:
-        raise parameters.wrong(mask, "values", given, allowed)
+        raise parameters.wrong(mask, "values", value, allowed)
     return values
 
 
-def _matrix(mask: str, parameter: str, given: Any, columns: int) -> tuple[tuple[float, ...], ...]:
-    """Return `given` if it is a matrix of probabilities with `columns` columns; otherwise raise
+def _matrix(mask: str, parameter: str, value: Any, columns: int) -> tuple[tuple[float, ...], ...]:
+    """Return `value` if it is a matrix of probabilities with `columns` columns; otherwise raise
     `PolicyError`, which names the first invalid row.
     """
     rows: list[tuple[float, ...]] = []
-    if isinstance(given, str) or not isinstance(given, list | tuple):
-        raise parameters.wrong(mask, parameter, given, "a list of rows")
-    for number, row in enumerate(given, 1):
+    if isinstance(value, str) or not isinstance(value, list | tuple):
+        raise parameters.wrong(mask, parameter, value, "a list of rows")
+    for number, row in enumerate(value, 1):
         allowed = f"row {number}: {columns} probabilities that sum to one"
         if isinstance(row, str) or not isinstance(row, list | tuple) or len(row) != columns:
             raise parameters.wrong(mask, parameter, row, allowed)

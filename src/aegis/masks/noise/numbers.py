@@ -71,18 +71,18 @@ class GridNoise(NoiseMask):
 
     def output_kind(self, kind: Kind) -> Kind:
         """Return `kind` if all numbers that the mask can show are whole, else the kind `number`."""
-        whole = not self.fitted or self.grid().whole
-        return kind if whole else Kind.NUMBER
+        integral = not self.fitted or self.grid().integral
+        return kind if integral else Kind.NUMBER
 
     def reports(self, data: ValueCounts) -> pa.Array:
         """Return the numbers that the mask can show, then NaN and null if the data has them."""
         numbers, null = floats(data.values), is_null(data.values)
-        shown = self._points(data.values.type)
+        points = self._points(data.values.type)
         if (np.isnan(numbers) & ~null).any():
-            shown = pa.concat_arrays([shown, pa.array([float("nan")], shown.type)])
+            points = pa.concat_arrays([points, pa.array([float("nan")], points.type)])
         if null.any():
-            shown = pa.concat_arrays([shown, pa.nulls(1, shown.type)])
-        return shown
+            points = pa.concat_arrays([points, pa.nulls(1, points.type)])
+        return points
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
         """Return the probability that value i is shown as report j, for V values and R reports,
@@ -93,10 +93,10 @@ class GridNoise(NoiseMask):
         not_number = np.isnan(every) & ~missing
         extra = int(not_number.any()) + int(missing.any())
         numbers = every[rows]
-        known = ~np.isnan(numbers)
+        numeric = ~np.isnan(numbers)
         chances = np.zeros((len(numbers), len(points) + extra))
-        if known.any():
-            chances[known, : len(points)] = self.spread(self._bounded(numbers[known]), points)
+        if numeric.any():
+            chances[numeric, : len(points)] = self.spread(self._bounded(numbers[numeric]), points)
         if not_number.any():
             chances[not_number[rows], len(points)] = 1.0
         if missing.any():
@@ -111,11 +111,11 @@ class GridNoise(NoiseMask):
         unknown = np.isnan(numbers)
         noisy = self.noisy(self._bounded(np.where(unknown, 0.0, numbers)), random)
         index = self.grid().nearest(noisy)
-        shown = self._points(column.type)
+        points = self._points(column.type)
         if (unknown & ~missing).any():
-            index[unknown] = len(shown)
-            shown = pa.concat_arrays([shown, pa.array([float("nan")], shown.type)])
-        return take(shown, index, missing)
+            index[unknown] = len(points)
+            points = pa.concat_arrays([points, pa.array([float("nan")], points.type)])
+        return take(points, index, missing)
 
     def _bounded(self, numbers: Floats) -> Floats:
         """Replace infinities by the smallest and the largest number that the mask can show."""
@@ -124,7 +124,7 @@ class GridNoise(NoiseMask):
 
     def _points(self, dtype: pa.DataType) -> pa.Array:
         points = self.grid().points
-        if pa.types.is_integer(dtype) and self.grid().whole:
+        if pa.types.is_integer(dtype) and self.grid().integral:
             return pa.array([int(p) for p in points], pa.int64())
         return pa.array(points.tolist(), pa.float64())
 
@@ -343,7 +343,7 @@ class UniformNoise(GridNoise):
         numbers, counts = numbers[finite], data.counts[finite]
         if not len(numbers):
             numbers, counts = np.zeros(1), np.ones(1, dtype=np.int64)
-        reach = self.widths(numbers)
+        widths = self.widths(numbers)
         shared = shared_range(numbers, counts, data.shared_rows)
         bounds = np.array([float(bound) for bound in shared])
         # Noise that grows with the number reaches farthest from one of the bounds.
@@ -351,7 +351,7 @@ class UniformNoise(GridNoise):
         low = float((bounds - far).min()) if self.lower is None else float(self.lower)
         high = float((bounds + far).max()) if self.upper is None else float(self.upper)
         if self.resolution is None:
-            typical = float(np.median(reach)) or high - low
+            typical = float(np.median(widths)) or high - low
             # Fine enough for the noise, as far as the range allows.
             least = max(min((high - low) / STEPS, typical / 2), (high - low) / (8 * STEPS))
             step = nice_step(least) if least > 0 else base.as_fraction(1)
@@ -474,11 +474,11 @@ class DateNoise(NoiseMask):
         hint = "Give both, or neither: they are then taken from the data."
         base.together(f"Mask {self.name!r}", hint, lower=self.lower, upper=self.upper)
         for name in ("lower", "upper"):
-            given: Any = getattr(self, name)
-            if isinstance(given, date):  # YAML reads an unquoted day as a date
-                object.__setattr__(self, name, given.isoformat()[:10])
-            elif given is not None:
-                _day(self.name, name, given)
+            bound: Any = getattr(self, name)
+            if isinstance(bound, date):  # YAML reads an unquoted day as a date
+                object.__setattr__(self, name, bound.isoformat()[:10])
+            elif bound is not None:
+                _day(self.name, name, bound)
         if self.fitted:
             first, last = self._ends()
             if not 0 <= last - first < MOST_DAYS:
@@ -494,10 +494,10 @@ class DateNoise(NoiseMask):
         at least `data.shared_rows` rows share.
         """
         present = ~is_null(data.values)
-        days, place = np.unique(_day_numbers(data.values)[present], return_inverse=True)
+        days, index = np.unique(_day_numbers(data.values)[present], return_inverse=True)
         low, high = 0, 0
         if len(days):
-            rows = np.bincount(place, weights=data.counts[present])
+            rows = np.bincount(index, weights=data.counts[present])
             low, high = map(int, shared_range(days.astype(np.float64), rows, data.shared_rows))
         first, last = _EPOCH + timedelta(low - self.days), _EPOCH + timedelta(high + self.days)
         return replace(self, lower=first.isoformat(), upper=last.isoformat())
@@ -523,8 +523,8 @@ class DateNoise(NoiseMask):
             if missing[i]:
                 chances[i, -1] = 1.0
                 continue
-            reach = np.clip(np.arange(day - self.days, day + self.days + 1), first, last) - first
-            chances[i, :size] = np.bincount(reach, minlength=size) * share
+            days = np.clip(np.arange(day - self.days, day + self.days + 1), first, last) - first
+            chances[i, :size] = np.bincount(days, minlength=size) * share
         return chances
 
     def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
@@ -546,14 +546,14 @@ class DateNoise(NoiseMask):
 _EPOCH = date(1970, 1, 1)
 
 
-def _day(mask: str, parameter: str, given: object) -> int:
-    """Return the number of days from 1970-01-01 to `given`, a day written in ISO 8601; raise
+def _day(mask: str, parameter: str, text: object) -> int:
+    """Return the number of days from 1970-01-01 to `text`, a day written in ISO 8601; raise
     `PolicyError`, which names the mask and the parameter, for anything else.
     """
     try:
-        return (date.fromisoformat(str(given)) - _EPOCH).days
+        return (date.fromisoformat(str(text)) - _EPOCH).days
     except ValueError:
-        raise base.wrong(mask, parameter, given, "a day as 2024-01-31") from None
+        raise base.wrong(mask, parameter, text, "a day as 2024-01-31") from None
 
 
 def _day_numbers(values: pa.Array) -> Ints:
@@ -600,8 +600,8 @@ def _noisy(make: str, numbers: Floats | Ints, scale: float, **kind: Any) -> list
     domain = dp.domains.vector_domain(dp.domains.atom_domain(**kind))
     metric = dp.metrics.l1_distance(T=kind["T"])
     mechanism = getattr(dp.measurements, make)(domain, metric, scale=float(scale))
-    drawn: list[float] = mechanism(numbers.tolist())
-    return drawn
+    noisy: list[float] = mechanism(numbers.tolist())
+    return noisy
 
 
 def randomised_response(codes: Ints, size: int, keep: float) -> Ints:

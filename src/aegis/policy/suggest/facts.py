@@ -1,14 +1,8 @@
-"""Hold the facts about a column that a first policy needs: measured figures and conclusions from
-them.
+"""Hold the facts about a column that a first policy needs, measured figures and conclusions from
+them, and the proposal for the column. Ranges of numbers in texts, such as `[70-80)`, are sorted.
 
-Hold the facts about one column, and the proposal for it.
-
-Sort ranges of numbers that are written as texts, such as `[70-80)`, `18-24`, `<20` and `90+`.
-
-Define forms of text, such as e-mail addresses, as regular expressions for every engine.
-
-The expressions use no look-ahead, word boundaries or flags, because engines write these
-differently.
+Forms of text, such as e-mail addresses, are regular expressions for every engine. They use no
+look-ahead, word boundaries or flags, because engines write these differently.
 """
 
 from __future__ import annotations
@@ -60,7 +54,7 @@ class ColumnFacts:
         if there are no values.
     special
         Number of rows with NaN or an infinity.
-    whole
+    whole_numbers
         For numbers that are not integers by type, whether no finite number has a fraction.
     quantiles
         For numbers, the quantiles of finite values, by share of the rows (`SHARES`); empty for
@@ -105,7 +99,7 @@ class ColumnFacts:
     low: Any = None
     high: Any = None
     special: int = 0
-    whole: bool = False
+    whole_numbers: bool = False
     quantiles: Mapping[float, float] | None = None
     frequent: tuple[tuple[str, float], ...] = ()
     shapes: Mapping[str, float] | None = None
@@ -143,7 +137,7 @@ class ColumnFacts:
         return self.kind is not None and self.kind.numeric
 
     @property
-    def coded(self) -> bool:
+    def categorical(self) -> bool:
         """Whether the column's values are categories: texts, or whole numbers that are codes, as
         its name says.
         """
@@ -178,7 +172,7 @@ class ColumnFacts:
     @property
     def fractional(self) -> bool:
         """Whether some numbers of the column have a fractional part."""
-        return self.kind is Kind.NUMBER and self.low is not None and not self.whole
+        return self.kind is Kind.NUMBER and self.low is not None and not self.whole_numbers
 
     @property
     def integral(self) -> bool:
@@ -186,7 +180,7 @@ class ColumnFacts:
         can store a null only beside floats. Only a column whose name speaks of an identifier is
         one by this: without such a name, whole floats mostly are measured.
         """
-        return self.kind is Kind.INTEGER or (self.whole and self.nulls > 0)
+        return self.kind is Kind.INTEGER or (self.whole_numbers and self.nulls > 0)
 
     def shape(self, name: str) -> float:
         """Return the share of the column's texts that have the form `name`, which is one of
@@ -310,10 +304,10 @@ def in_order(texts: Sequence[str]) -> tuple[str, ...]:
     """Return texts that are ranges of numbers, sorted from low to high. The result is empty if a
     text is not a range or if two ranges overlap.
     """
-    known = [(known_bounds, text) for text in texts if (known_bounds := bounds(text)) is not None]
-    if len(known) < len(texts):
+    ranges = [(known_bounds, text) for text in texts if (known_bounds := bounds(text)) is not None]
+    if len(ranges) < len(texts):
         return ()
-    ascending = sorted(known)
+    ascending = sorted(ranges)
     if any(low[1] > high[0] for (low, _), (high, _) in pairwise(ascending)):
         return ()
     return tuple(text for _, text in ascending)

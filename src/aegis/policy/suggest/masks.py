@@ -17,8 +17,8 @@ from aegis.policy.model import Role
 from aegis.policy.suggest.facts import ColumnFacts, merged
 from aegis.policy.suggest.names import AGE, POSTCODE
 from aegis.policy.suggest.roles import (
-    CODED,
     FEWEST_FOR_UNIQUE,
+    MOSTLY_CODES,
     is_amount,
     is_code,
     is_numbered_date,
@@ -143,7 +143,7 @@ def _risky(facts: ColumnFacts) -> bool:
 
 def _rounded(facts: ColumnFacts) -> list[Spec]:
     """Return masks that round numbers, so that exact values are lost but order and size remain."""
-    if not facts.numeric or facts.coded:
+    if not facts.numeric or facts.categorical:
         return []
     if facts.kind is Kind.INTEGER and abs((facts.quantiles or {}).get(0.5, 0.0)) < 100:
         return []
@@ -182,13 +182,13 @@ def _coarser(facts: ColumnFacts) -> tuple[list[Spec], str]:
         return [merged(facts.ranges, size) for size in sizes], "neighbouring ranges are merged"
     if is_code(facts) or (postcode and facts.kind in (Kind.TEXT, Kind.INTEGER)):
         return _codes(facts)
-    if facts.shape("year_first") > CODED:
+    if facts.shape("year_first") > MOSTLY_CODES:
         return [{"blur": {"keep": 7}}, {"blur": {"keep": 4}}], "texts of dates show month or year"
     if is_numbered_date(facts):
         periods = (100, 10_000, 100_000)[: _spans(facts)]
         specs: list[Spec] = [{"bucketize": {"width": width}} for width in periods]
         return specs, "of dates YYYYMMDD, a width of 100 is a month, 10,000 a year"
-    if facts.coded:
+    if facts.categorical:
         return _categories(facts)
     if facts.numeric:
         return _numbers(facts, is_age=concept is not None and concept.name == AGE)

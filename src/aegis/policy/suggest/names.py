@@ -6,14 +6,11 @@ words, and `dateofbirth` is recognised, too. A concept matches if one of its phr
 as whole words. The longest phrase decides, so `marital status` is not a `status`. The concepts and
 word lists are in the file `words.toml` in this folder.
 
-Detect keys of persons: columns that determine the sex, race or date of birth.
-
-In panels and repeated measurements, each person has many rows. Then neither a name such as `nr` nor
-the number of rows per value distinguishes the key of persons from other codes. But a person has one
-sex and one date of birth. So each value of a column that identifies persons occurs with only one
-sex and one date of birth.
-
-Load the word lists for column names: `words.toml` in this folder.
+Keys of persons are columns that determine the sex, race or date of birth. In panels and repeated
+measurements, each person has many rows. Then neither a name such as `nr` nor the number of rows per
+value distinguishes the key of persons from other codes. But a person has one sex and one date of
+birth. So each value of a column that identifies persons occurs with only one sex and one date of
+birth.
 """
 
 from __future__ import annotations
@@ -73,7 +70,7 @@ class Concept:
         nearly all values must differ.
     codes
         Whether whole numbers in such a column are codes without an order.
-    whole
+    whole_name
         Whether a phrase must be the whole name. For example, `first` refers to a person's name, but
         `first contact` does not.
     trait
@@ -91,7 +88,7 @@ class Concept:
     phrases: tuple[str, ...]
     weak: bool = False
     codes: bool = False
-    whole: bool = False
+    whole_name: bool = False
     trait: bool = False
     kinds: frozenset[Kind] = frozenset()
     parts: tuple[str, ...] = ()
@@ -267,12 +264,12 @@ def _matches(words: Words) -> Iterator[tuple[Phrase, Concept]]:
     """Yield every phrase of a column's name together with a concept to which it may refer."""
     by_phrase = _concepts_by_phrase()
     for phrase in words.phrases():
-        whole = phrase.ends and phrase.start == 0
-        known = by_phrase.get(phrase.text)
-        if known is None and len(phrase.words) == 1:
-            known = by_phrase.get(_corrected(phrase.text)) or _by_part(phrase.text)
-        for concept in known or ():
-            if (phrase.ends or not concept.weak) and (whole or not concept.whole):
+        is_whole_name = phrase.ends and phrase.start == 0
+        concepts = by_phrase.get(phrase.text)
+        if concepts is None and len(phrase.words) == 1:
+            concepts = by_phrase.get(_corrected(phrase.text)) or _by_part(phrase.text)
+        for concept in concepts or ():
+            if (phrase.ends or not concept.weak) and (is_whole_name or not concept.whole_name):
                 yield phrase, concept
         if _numbers_somebody(phrase.words):
             yield phrase, _concept(NUMBER)
@@ -562,12 +559,12 @@ def _single_shares(
     """Return the share of a key's repeated values that have a single trait, by the names of key and
     trait; without pairs of which so few values repeat that all could have a single trait by chance.
     """
-    asked = {
+    tried = {
         key: [trait for trait in traits if trait.name != key and trait.distinct * FINER <= distinct]
         for key, distinct in keys.items()
     }
     counts = [
-        _counts(table, key, trait) for key, listed in asked.items() for trait in _compared(listed)
+        _counts(table, key, trait) for key, listed in tried.items() for trait in _compared(listed)
     ]
     if not counts:
         return {}
@@ -601,12 +598,12 @@ def _counts(table: ir.Table, key: str, trait: Trait) -> ir.Table:
     """Return a query for two numbers: how many values of the column `key` occur in several rows in
     which the trait is known, and how many of them have the same trait in all these rows.
     """
-    known = table.filter(table[key].notnull() & table[trait.name].notnull())
-    column = known[trait.name]
+    both = table.filter(table[key].notnull() & table[trait.name].notnull())
+    column = both[trait.name]
     if column.type().is_boolean():  # some engines have no least flag
         column = column.ifelse(1, 0)
-    groups = known.group_by(value=known[key]).aggregate(
-        rows=known.count(), low=column.min(), high=column.max()
+    groups = both.group_by(value=both[key]).aggregate(
+        rows=both.count(), low=column.min(), high=column.max()
     )
     again = groups.filter(groups["rows"] > 1)
     same = (again["low"] == again["high"]).ifelse(1, 0)
@@ -642,26 +639,26 @@ def find_once_each(
         The engine failed.
     """
     pairs = source.rows * (source.rows - 1) / 2
-    asked = [
+    key_times = [
         (key, time)
         for key, p in keys.items()
         for time, q in times.items()
         if key != time and pairs * p * q >= -math.log(BY_CHANCE)
     ]
-    if not asked:
+    if not key_times:
         return {}
-    counts = [_count(table, key, time) for key, time in asked]
+    counts = [_count(table, key, time) for key, time in key_times]
     rows = source.collect(stacked(counts)).to_pylist()
     once = {(r["key"], r["time"]) for r in rows if r["cells"] and r["cells"] >= ONCE * r["rows"]}
-    return {key: time for key, time in reversed(asked) if (key, time) in once}
+    return {key: time for key, time in reversed(key_times) if (key, time) in once}
 
 
 def _count(table: ir.Table, key: str, time: str) -> ir.Table:
     """Return a query for two numbers: how many rows have a key and a time (are null in neither
     column), and how many different pairs of key and time they have.
     """
-    known = table.filter(table[key].notnull() & table[time].notnull())
-    cells = known.group_by(key_value=known[key], time_value=known[time]).aggregate(n=known.count())
+    both = table.filter(table[key].notnull() & table[time].notnull())
+    cells = both.group_by(key_value=both[key], time_value=both[time]).aggregate(n=both.count())
     return cells.aggregate(rows=cells["n"].sum(), cells=cells.count()).mutate(
         key=ibis.literal(key), time=ibis.literal(time)
     )

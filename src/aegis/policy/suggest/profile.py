@@ -118,14 +118,14 @@ def finite(column: ir.Column) -> ir.Value:
     return ibis.ifelse(column.isnan() | column.isinf(), ibis.null(column.type()), column)
 
 
-def _row(source: Source, table: ir.Table, wanted: Mapping[str, ir.Value]) -> dict[str, Any]:
-    """Run the `wanted` aggregations over a table; for wide tables, this takes several queries."""
-    names = list(wanted)
+def _row(source: Source, table: ir.Table, aggregations: Mapping[str, ir.Value]) -> dict[str, Any]:
+    """Run aggregations over a table; for wide tables, this takes several queries."""
+    names = list(aggregations)
     at_once = _AT_ONCE if source.engine.in_process else _MOST_AT_ONCE
     row: dict[str, Any] = {}
-    for place in range(0, len(names), at_once):
-        asked = {name: wanted[name] for name in names[place : place + at_once]}
-        row |= source.collect(table.aggregate(**asked)).to_pylist()[0]
+    for start in range(0, len(names), at_once):
+        batch = {name: aggregations[name] for name in names[start : start + at_once]}
+        row |= source.collect(table.aggregate(**batch)).to_pylist()[0]
     return row
 
 
@@ -135,23 +135,23 @@ def _count(source: Source) -> list[ColumnFacts]:
     of values.
     """
     table, exact = source.table, source.rows <= EXACT_ROWS
-    wanted: dict[str, ir.Value] = {}
+    aggregations: dict[str, ir.Value] = {}
     for i, name in enumerate(source.columns):
         column = table[name]
         kind = Kind.of(column.type())
-        wanted[f"values{i}"] = column.count()
+        aggregations[f"values{i}"] = column.count()
         if kind is None:
             continue
         if exact:
-            wanted[f"distinct{i}"] = column.nunique()
+            aggregations[f"distinct{i}"] = column.nunique()
         if not exact or kind.ordered:
-            wanted[f"low{i}"] = finite(column).min()
-            wanted[f"high{i}"] = finite(column).max()
+            aggregations[f"low{i}"] = finite(column).min()
+            aggregations[f"high{i}"] = finite(column).max()
         if kind is Kind.NUMBER:
-            wanted[f"whole{i}"] = (finite(column) % 1 == 0).all()
+            aggregations[f"whole{i}"] = (finite(column) % 1 == 0).all()
         if column.type().is_floating():
-            wanted[f"special{i}"] = (column.isnan() | column.isinf()).sum()
-    row = _row(source, table, wanted)
+            aggregations[f"special{i}"] = (column.isnan() | column.isinf()).sum()
+    row = _row(source, table, aggregations)
     stem = common_stem(source.columns)
     return [
         ColumnFacts(
@@ -166,7 +166,7 @@ def _count(source: Source) -> list[ColumnFacts]:
             low=row.get(f"low{i}"),
             high=row.get(f"high{i}"),
             special=row.get(f"special{i}") or 0,
-            whole=bool(row.get(f"whole{i}")),
+            whole_numbers=bool(row.get(f"whole{i}")),
         )
         for i, name in enumerate(source.columns)
     ]
@@ -182,55 +182,55 @@ def common_stem(names: Sequence[str]) -> str:
     return stem if len(names) >= 4 and stem not in names else ""
 
 
-def estimate_distinct(rows: int, sampled: int, seen: int) -> int:
+def estimate_distinct(rows: int, sampled: int, distinct: int) -> int:
     """Estimate the number of different values in a table from the number of different values in a
     sample of rows.
 
     The estimate D solves D (1 - (1 - q)^(rows / D)) = seen, where q = sampled / rows. The left side
     is the expected number of values in the sample if D values are equally frequent and each row is
     drawn with probability q. If values have different frequencies, the sample has fewer values, so
-    the estimate is too low. It is never below `seen` or above `rows`.
+    the estimate is too low. It is never below `distinct` or above `rows`.
 
     Parameters
     ----------
     rows, sampled
         Number of rows that are not null, in the table and in the sample.
-    seen
+    distinct
         Number of different values in the sample.
     """
-    if seen >= sampled or sampled >= rows:
-        return rows if sampled < rows else seen
+    if distinct >= sampled or sampled >= rows:
+        return rows if sampled < rows else distinct
     missed = math.log1p(-sampled / rows)
-    low, high = math.log(seen), math.log(rows)
+    low, high = math.log(distinct), math.log(rows)
     for _ in range(60):
         middle = (low + high) / 2
         size = math.exp(middle)
-        if -size * math.expm1(missed * rows / size) < seen:
+        if -size * math.expm1(missed * rows / size) < distinct:
             low = middle
         else:
             high = middle
-    return min(rows, max(seen, round(math.exp(high))))
+    return min(rows, max(distinct, round(math.exp(high))))
 
 
 def _describe(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
     """Return the facts after adding the quantiles of all numeric columns, from one query on a
     sample.
     """
-    wanted: dict[str, ir.Value] = {}
-    for i, told in enumerate(facts):
-        if told.kind is None or (told.exact and told.distinct < 2):
+    aggregations: dict[str, ir.Value] = {}
+    for i, column_facts in enumerate(facts):
+        if column_facts.kind is None or (column_facts.exact and column_facts.distinct < 2):
             continue
-        column = sample[told.name]
-        if not told.exact:
-            wanted[f"sampled{i}"] = column.count()
-            wanted[f"seen{i}"] = column.nunique()
-        if told.kind.numeric:
-            wanted[f"quantiles{i}"] = finite(column.cast("float64")).quantile(list(SHARES))
-            if told.kind is Kind.INTEGER:
-                wanted[f"round{i}"] = (column % 10 == 0).ifelse(1, 0).cast("float64").mean()
-                if _in_years(told):
-                    wanted[f"dated{i}"] = _dated(column).ifelse(1, 0).cast("float64").mean()
-    row = _row(source, sample, wanted)
+        column = sample[column_facts.name]
+        if not column_facts.exact:
+            aggregations[f"sampled{i}"] = column.count()
+            aggregations[f"seen{i}"] = column.nunique()
+        if column_facts.kind.numeric:
+            aggregations[f"quantiles{i}"] = finite(column.cast("float64")).quantile(list(SHARES))
+            if column_facts.kind is Kind.INTEGER:
+                aggregations[f"round{i}"] = (column % 10 == 0).ifelse(1, 0).cast("float64").mean()
+                if _in_years(column_facts):
+                    aggregations[f"dated{i}"] = _dated(column).ifelse(1, 0).cast("float64").mean()
+    row = _row(source, sample, aggregations)
     return [_described(column, i, row) for i, column in enumerate(facts)]
 
 
@@ -240,8 +240,8 @@ def _described(facts: ColumnFacts, i: int, row: Mapping[str, Any]) -> ColumnFact
     quantiles = row.get(f"quantiles{i}")
     if quantiles:
         pairs = zip(SHARES, quantiles, strict=True)
-        known = {s: float(q) for s, q in pairs if q is not None}
-        facts = replace(facts, quantiles=known, round_share=row.get(f"round{i}") or 0.0)
+        by_share = {s: float(q) for s, q in pairs if q is not None}
+        facts = replace(facts, quantiles=by_share, round_share=row.get(f"round{i}") or 0.0)
     dated = row.get(f"dated{i}")
     return facts if dated is None else replace(facts, shapes={"date": dated})
 
@@ -258,17 +258,17 @@ def _dated(column: ir.Value) -> ir.BooleanValue:
     return (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
 
 
-def _estimated(facts: ColumnFacts, sampled: int, seen: int) -> ColumnFacts:
-    """Add the estimated number of different values to the facts of a column, from `seen` different
+def _estimated(facts: ColumnFacts, sampled: int, distinct: int) -> ColumnFacts:
+    """Add the estimated number of different values to the facts of a column, from `distinct` different
     values in `sampled` rows. It is at least 1 if the table has any value, and at least 2 if the
     smallest and the largest value differ.
     """
-    distinct = estimate_distinct(facts.values, sampled, seen) if seen else 0
+    estimate = estimate_distinct(facts.values, sampled, distinct) if distinct else 0
     least = min(facts.values, int(facts.low is not None) + int(facts.low != facts.high))
     ordered = facts.kind is not None and facts.kind.ordered
     return replace(
         facts,
-        distinct=max(distinct, least, int(facts.special > 0)),
+        distinct=max(estimate, least, int(facts.special > 0)),
         low=facts.low if ordered else None,
         high=facts.high if ordered else None,
     )
@@ -281,12 +281,12 @@ def _find_repetition(
     values repeat, the forms of texts, and the most frequent values.
     """
     at_once = _STACKED_AT_ONCE if source.engine.in_process else _MOST_AT_ONCE
-    asked = [i for i, column in enumerate(facts) if _repeats(column)]
+    indices = [i for i, column in enumerate(facts) if _repeats(column)]
     described = list(facts)
-    for place in range(0, len(asked), at_once):
-        places = asked[place : place + at_once]
-        together = _find_values(source, sample, [described[i] for i in places])
-        for i, column in zip(places, together, strict=True):
+    for start in range(0, len(indices), at_once):
+        batch = indices[start : start + at_once]
+        together = _find_values(source, sample, [described[i] for i in batch])
+        for i, column in zip(batch, together, strict=True):
             described[i] = column
     return described
 
@@ -300,8 +300,8 @@ def _find_values(
     Columns are stacked and grouped by value, so that the form of each different value is tested
     once.
     """
-    wanted = {f"c{i}": sample[column.name].cast("string") for i, column in enumerate(facts)}
-    stacked = sample.select(**wanted).pivot_longer(
+    texts_of = {f"c{i}": sample[column.name].cast("string") for i, column in enumerate(facts)}
+    stacked = sample.select(**texts_of).pivot_longer(
         ibis.selectors.all(), names_to="column", values_to="value"
     )
     grouped = (
@@ -309,8 +309,8 @@ def _find_values(
         .group_by("column", "value")
         .aggregate(n=lambda t: t.count())
     )
-    texts = [f"c{i}" for i, column in enumerate(facts) if column.kind is Kind.TEXT]
-    by_column = grouped.group_by("column").aggregate(**_repetition(grouped, texts))
+    text_columns = [f"c{i}" for i, column in enumerate(facts) if column.kind is Kind.TEXT]
+    by_column = grouped.group_by("column").aggregate(**_repetition(grouped, text_columns))
     measured = {row["column"]: row for row in source.collect(by_column).to_pylist()}
     facts = [_repeated(column, measured.get(f"c{i}")) for i, column in enumerate(facts)]
     return _find_frequent(source, sample, grouped, facts)
@@ -323,7 +323,7 @@ def _repetition(grouped: ir.Table, texts: Sequence[str]) -> dict[str, ir.Value]:
     """
     size, value = grouped["n"].cast("float64"), grouped["value"]
     rows = size.sum()
-    wanted: dict[str, ir.Value] = {
+    aggregations: dict[str, ir.Value] = {
         "rows": rows,
         "squares": (size * size).sum(),
         "peak": size.max() / rows,
@@ -335,8 +335,8 @@ def _repetition(grouped: ir.Table, texts: Sequence[str]) -> dict[str, ir.Value]:
         for shape, pattern in SHAPES.items():
             read = value.lower().strip() if shape in LOWERED else value
             matches = ibis.ifelse(is_text, read.re_search(pattern), ibis.literal(False))
-            wanted[shape] = ibis.ifelse(matches, size, 0.0).sum() / rows
-    return wanted
+            aggregations[shape] = ibis.ifelse(matches, size, 0.0).sum() / rows
+    return aggregations
 
 
 def _repeated(facts: ColumnFacts, row: Mapping[str, Any] | None) -> ColumnFacts:
@@ -371,11 +371,11 @@ def _find_frequent(
     rank = ibis.row_number().over(group_by="column", order_by=[ibis.desc("n"), "value"])
     ranked = grouped.filter(grouped["column"].isin(columns)).mutate(rank=rank)
     ranged = [f"c{i}" for i, column in enumerate(facts) if _ranged(column)]
-    shown = ranked.filter(
+    most_frequent = ranked.filter(
         (ranked["rank"] < SHOWN_VALUES)
         | (ranked["column"].isin(ranged or [""]) & (ranked["rank"] < MOST_RANGES))
     )
-    rows = source.collect(shown.order_by("column", "rank")).to_pylist()
+    rows = source.collect(most_frequent.order_by("column", "rank")).to_pylist()
     total = _row(source, sample, {"total": sample.count()})["total"]
     by_column: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -391,8 +391,8 @@ def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: i
     of `total` rows.
     """
     frequent = [(r["value"], r["n"] / total) for r in rows[:SHOWN_VALUES] if r["n"] >= FEWEST_ROWS]
-    known = [str(row["value"]) for row in rows]
-    ranges = in_order(known) if _ranged(facts) and len(known) == facts.distinct else ()
+    texts = [str(row["value"]) for row in rows]
+    ranges = in_order(texts) if _ranged(facts) and len(texts) == facts.distinct else ()
     return replace(facts, frequent=tuple(frequent), ranges=ranges)
 
 
@@ -478,7 +478,7 @@ def _repeats(facts: ColumnFacts) -> bool:
 
 def _countable(facts: ColumnFacts) -> bool:
     if facts.kind is Kind.INTEGER:
-        return facts.distinct <= FEW_VALUES or facts.coded
+        return facts.distinct <= FEW_VALUES or facts.categorical
     return facts.kind in (Kind.TEXT, Kind.BOOLEAN) or (
         facts.kind is Kind.NUMBER and 0 < facts.distinct <= FEW_VALUES
     )

@@ -30,8 +30,8 @@ from aegis.policy.suggest.relations import (
     one_row_share,
 )
 from aegis.policy.suggest.roles import (
-    CODED,
     FEWEST_FOR_UNIQUE,
+    MOSTLY_CODES,
     likely_persons,
     propose_role,
     warn_of,
@@ -265,11 +265,11 @@ def init_policy(
     source = _opened(table, named, weight)
     facts = measure_columns(source, progress=progress)
     labels = [_propose_label(facts[name]) for name in named]
-    target = several_labels(LabelTask(own) for own, _ in labels) if labels else ANY_LABEL
+    target = several_labels(LabelTask(entry) for entry, _ in labels) if labels else ANY_LABEL
     profiles = _profiles(facts, named, weight)
     _check_scored(list(profiles.values()), ", ".join(named) or None)
     with progress.step("Comparing columns"):
-        labels = [_with_doubts(source, *own, facts, profiles) for own in labels]
+        labels = [_with_warnings(source, *pair, facts, profiles) for pair in labels]
         profiles, identifying = _with_questions(source, _with_twins(source, profiles))
     persons = likely_persons(p.facts for p in profiles.values() if p.role is Role.IDENTIFIER)
     policy = _policy(target, profiles, next(iter(persons), None), source.reading, weight)
@@ -316,15 +316,15 @@ def _attribute(profile: ColumnProfile, role: Role) -> Attribute:
 
 
 def _profile(facts: ColumnFacts, role: Role, reason: str, warning: str = "") -> ColumnProfile:
-    made = propose_masks(facts, role)
-    return ColumnProfile(facts, role, reason, made.masks, made.reason, made.unused, warning)
+    choice = propose_masks(facts, role)
+    return ColumnProfile(facts, role, reason, choice.masks, choice.reason, choice.unused, warning)
 
 
 def _propose(facts: ColumnFacts) -> ColumnProfile:
     role, reason = propose_role(facts)
     if role is Role.FEATURE and is_likely_weight(facts):
-        said = "may be the weight of a row, which can single it out: not released unless you say so"
-        return ColumnProfile(facts, Role.IGNORE, said)
+        why = "may be the weight of a row, which can single it out: not released unless you say so"
+        return ColumnProfile(facts, Role.IGNORE, why)
     return _profile(facts, role, reason, warn_of(facts, role))
 
 
@@ -345,18 +345,16 @@ def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[s
     changed = dict(profiles)
     for name, twin in twins.items():
         profile, of = profiles[name], show(twin.of)
-        said = f"gives {of} away in {percent(100 * twin.right, 0)} of the rows"
+        relation = f"gives {of} away in {percent(100 * twin.right, 0)} of the rows"
         if twin.linear:
-            said = f"{of} in other units: the two are on a line"
+            relation = f"{of} in other units: the two are on a line"
         if twin.coarse:
-            said = f"follows from {of} in {percent(100 * twin.right, 0)} of the rows, as {of} in larger groups"
+            relation = f"follows from {of} in {percent(100 * twin.right, 0)} of the rows, as {of} in larger groups"
         if twin.certain and profile.role is Role.FEATURE:
-            changed[name] = _profile(profile.facts, Role.QUASI_IDENTIFIER, said)
+            changed[name] = _profile(profile.facts, Role.QUASI_IDENTIFIER, relation)
         else:
-            asked = (
-                f"{said}: masks of {of} hide little unless this column is a quasi-identifier too"
-            )
-            warning = f"{profile.warning}. It {asked}" if profile.warning else asked
+            question = f"{relation}: masks of {of} hide little unless this column is a quasi-identifier too"
+            warning = f"{profile.warning}. It {question}" if profile.warning else question
             changed[name] = replace(profile, warning=warning)
     # Squares of quasi-identifiers are left out of releases, whose readers can compute them.
     quasi = [p.facts for p in changed.values() if p.role is Role.QUASI_IDENTIFIER]
@@ -393,11 +391,11 @@ def _with_questions(
     changed = dict(profiles)
     for name in few.columns:
         others = ", ".join(show(other) for other in few.columns if other != name)
-        beside = f"with {others} it" if others else "it"
+        with_others = f"with {others} it" if others else "it"
         changed[name] = replace(
             profiles[name],
             question="could somebody know this? The rule does not cover it; without any "
-            f"quasi-identifier, {beside} singles out {share}",
+            f"quasi-identifier, {with_others} singles out {share}",
             alternative=propose_masks(profiles[name].facts, Role.QUASI_IDENTIFIER).masks,
         )
     return changed, (
@@ -426,7 +424,7 @@ def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
             f"The label {facts.name!r} has the same value in every row.",
             hint="Advice needs a label with at least two classes.",
         )
-    most = MOST_CLASSES if facts.coded else MOST_NUMERIC_CLASSES
+    most = MOST_CLASSES if facts.categorical else MOST_NUMERIC_CLASSES
     if facts.kind.numeric and facts.distinct > most:
         label = Label(facts.name, kind=LabelKind.NUMBER)
         reason = "many numbers, so the number is predicted: what is kept is stated as R2"
@@ -446,7 +444,7 @@ def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
             hint=f"Choose another label, or group its values before.{_if_numbers(facts)}",
         )
     question = ""
-    if facts.kind.numeric and facts.distinct > 2 and not facts.coded:
+    if facts.kind.numeric and facts.distinct > 2 and not facts.categorical:
         question = f"are these {facts.distinct:,} numbers classes, or a number to predict?"
     return Label(facts.name), ColumnProfile(
         facts, None, "the label", warning=warn_of_label(facts), question=question
@@ -459,12 +457,12 @@ def _if_numbers(facts: ColumnFacts) -> str:
     """
     share = facts.shape("amount")
     if share <= 0.5:
-        return f" {SECONDS} if they are times." * (facts.shape("time") > CODED)
+        return f" {SECONDS} if they are times." * (facts.shape("time") > MOSTLY_CODES)
     correct = "" if share == 1 else "correct the values that are none, such as `inf` or `?`, and "
     return f" If they should be numbers, {correct}give --numbers {shlex.quote(facts.name)}."
 
 
-def _with_doubts(
+def _with_warnings(
     source: Source,
     label: Label,
     profile: ColumnProfile,
@@ -475,27 +473,27 @@ def _with_doubts(
     the label is a number and most of its variance comes from one row. `facts` and `profiles` are by
     column.
     """
-    doubts = [profile.warning] if profile.warning else []
+    warnings = [profile.warning] if profile.warning else []
     if label.is_number:
         share = one_row_share(source, profile.facts)
         if share >= MUCH_IN_ONE_ROW:
-            doubts.append(
+            warnings.append(
                 f"one row holds {percent(100 * share, 0)} of its variance, so R2 describes little but that row. Cap it: "
                 f"`{show(label.column)}: {{role: feature, masks: [{{top_code: {{at: BOUND}}}}]}}` under `attributes`"
             )
-        others = [own for name, own in facts.items() if name != label.column]
+        others = [f for name, f in facts.items() if name != label.column]
         copies = find_derived(source, profile.facts, others)
         verb, what, like = "order", "the rows as it does", "derived from it"
     else:
-        released = [own.facts for own in profiles.values() if own.role and own.role.scored]
+        released = [p.facts for p in profiles.values() if p.role and p.role.scored]
         copies = find_label_leaks(source, profile.facts, released)
         verb, what, like = "give", "its class away", "that repeat it"
     if copies:
-        doubts.append(
+        warnings.append(
             f"{joined(map(show, copies))} {verb}{'s' * (len(copies) == 1)} {what}, as columns {like} do. If they are not "
             "known when somebody predicts, delete them from the policy"
         )
-    return label, replace(profile, warning="; ".join(doubts))
+    return label, replace(profile, warning="; ".join(warnings))
 
 
 def _propose_rule(profiles: Any) -> PrivacyRule:
@@ -522,11 +520,11 @@ def _check_scored(profiles: Sequence[ColumnProfile], label: str | None) -> None:
         )
     if any(profile.role and profile.role.scored for profile in profiles):
         return
-    shown = "; ".join(
+    columns = "; ".join(
         f"{show(profile.name)!r} ({profile.role}: {profile.reason})" for profile in profiles[:10]
     )
     more = f"; and {len(profiles) - 10:,} more" if len(profiles) > 10 else ""
     raise PolicyError(
-        f"No column{besides} can be masked and scored: {shown}{more}.",
+        f"No column{besides} can be masked and scored: {columns}{more}.",
         hint="Give a table with attributes that several rows share, or write the policy by hand.",
     )

@@ -138,12 +138,13 @@ def find_twins(
     }
     twins: dict[str, Twin] = {}
     for other in compared:
-        for own in copied:
-            twin = _linear(own.name, other.name, numbers) or _predicted(own.name, other.name, codes)
+        for original in copied:
+            names = original.name, other.name
+            twin = _linear(*names, numbers) or _predicted(*names, codes)
             best = twins.get(other.name)
             if twin is not None and (best is None or twin.right > best.right):
                 twins[other.name] = twin
-        coarse = [_coarser(own.name, other.name, codes) for own in copied]
+        coarse = [_coarser(original.name, other.name, codes) for original in copied]
         for twin in coarse:
             if twin is not None:
                 twins.setdefault(other.name, twin)
@@ -162,27 +163,27 @@ def find_squares(
         The engine failed.
     """
     squares = {}
-    for own, other in product(quasi, others):
-        if _may_have_squares(own, other):
-            columns = _collect(source, [own, other], TWIN_ROWS)
-            numbers, squared = (_numbers(columns[facts.name]) for facts in (own, other))
+    for root, other in product(quasi, others):
+        if _may_have_squares(root, other):
+            columns = _collect(source, [root, other], TWIN_ROWS)
+            numbers, squared = (_numbers(columns[facts.name]) for facts in (root, other))
             if np.allclose(numbers * numbers, squared, rtol=SQUARED, atol=0, equal_nan=True):
-                squares[other.name] = own.name
+                squares[other.name] = root.name
     return squares
 
 
-def _may_have_squares(own: ColumnFacts, other: ColumnFacts) -> bool:
-    """Return whether the column `other` may have the squares of the column `own`, judged by their
+def _may_have_squares(root: ColumnFacts, other: ColumnFacts) -> bool:
+    """Return whether the column `other` may have the squares of the column `root`, judged by their
     numbers of values and their bounds.
     """
     return (
-        own.numeric
+        root.numeric
         and other.numeric
-        and own.distinct >= FEWEST_NUMBERS
-        and (own.distinct, own.nulls) == (other.distinct, other.nulls)
-        and own.low >= 0
-        and math.isclose(float(own.low) * float(own.low), other.low, rel_tol=SQUARED)
-        and math.isclose(float(own.high) * float(own.high), other.high, rel_tol=SQUARED)
+        and root.distinct >= FEWEST_NUMBERS
+        and (root.distinct, root.nulls) == (other.distinct, other.nulls)
+        and root.low >= 0
+        and math.isclose(float(root.low) * float(root.low), other.low, rel_tol=SQUARED)
+        and math.isclose(float(root.high) * float(root.high), other.high, rel_tol=SQUARED)
     )
 
 
@@ -198,16 +199,16 @@ def alike_once(warnings: Mapping[str, str]) -> tuple[str, ...]:
     alike: dict[str, list[str]] = {}
     for name, text in warnings.items():
         alike.setdefault(re.sub(r"[<>]?[\d,.]*\d", "", text), []).append(name)
-    said = []
+    lines = []
     for first, *others in alike.values():
         if len(others) < MOST_ALIKE:
-            said += [(name, f"{name}: {warnings[name]}") for name in (first, *others)]
+            lines += [(name, f"{name}: {warnings[name]}") for name in (first, *others)]
             continue
         few = f"{', '.join(others[:MOST_ALIKE])}{', ...' * (len(others) > MOST_ALIKE)}"
         text = f"{first}: {warnings[first]}. The same holds for {len(others):,} more columns: {few}"
-        said.append((first, text))
-    places = {name: place for place, name in enumerate(warnings)}
-    return tuple(text for _, text in sorted(said, key=lambda entry: places[entry[0]]))
+        lines.append((first, text))
+    order = {name: index for index, name in enumerate(warnings)}
+    return tuple(text for _, text in sorted(lines, key=lambda entry: order[entry[0]]))
 
 
 def find_label_leaks(
@@ -257,7 +258,7 @@ def find_derived(
         return ()
     columns = _collect(source, [label, *compared], TWIN_ROWS)
     numbers = {name: _numbers(column) for name, column in columns.items()}
-    ranks = {name: _ranks(own) for name, own in numbers.items()}
+    ranks = {name: _ranks(values) for name, values in numbers.items()}
     return tuple(
         f.name
         for f in compared
@@ -275,8 +276,8 @@ def one_row_share(source: Source, label: ColumnFacts) -> float:
         The engine failed.
     """
     column = finite(source.table[label.name]).cast("float64")
-    asked = {"n": column.count(), "mean": column.mean(), "variance": column.var(how="pop")}
-    row = source.collect(source.table.aggregate(**asked)).to_pylist()[0]
+    aggregations = {"n": column.count(), "mean": column.mean(), "variance": column.var(how="pop")}
+    row = source.collect(source.table.aggregate(**aggregations)).to_pylist()[0]
     if not row["n"] or not row["variance"]:
         return 0.0
     away = max(abs(float(end) - row["mean"]) for end in (label.low, label.high))
@@ -314,7 +315,7 @@ def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Sin
         return [(int((size == 1).sum()), len(size)) for size in sizes]
 
     unique = count([tuple(codes)])[0][0]
-    values = {name: len(np.unique(own)) for name, own in codes.items()}
+    values = {name: len(np.unique(column)) for name, column in codes.items()}
     few = find_singling(values, unique, count)
     if few is None or few.unique_rows < SINGLED_SHARE * rows:
         return None
@@ -358,9 +359,9 @@ def _collect(source: Source, facts: Sequence[ColumnFacts], most: int) -> dict[st
     most `most`, else a sample of about `most` rows.
     """
     table = source.table if source.rows <= most else source.sample(most, seed=0)
-    selected = table.select(**{f"c{i}": table[own.name] for i, own in enumerate(facts)})
+    selected = table.select(**{f"c{i}": table[column.name] for i, column in enumerate(facts)})
     collected = source.collect(selected)
-    return {own.name: collected[f"c{i}"].combine_chunks() for i, own in enumerate(facts)}
+    return {column.name: collected[f"c{i}"].combine_chunks() for i, column in enumerate(facts)}
 
 
 def _codes(column: pa.Array) -> Codes:
@@ -386,33 +387,33 @@ def _together(columns: Sequence[Codes]) -> Codes:
     return key
 
 
-def _linear(own: str, other: str, numbers: Mapping[str, Floats]) -> Twin | None:
-    if own not in numbers or other not in numbers:
+def _linear(quasi: str, other: str, numbers: Mapping[str, Floats]) -> Twin | None:
+    if quasi not in numbers or other not in numbers:
         return None
-    both = np.isfinite(numbers[own]) & np.isfinite(numbers[other])
-    x, y = numbers[own][both], numbers[other][both]
+    both = np.isfinite(numbers[quasi]) & np.isfinite(numbers[other])
+    x, y = numbers[quasi][both], numbers[other][both]
     if len(x) < FEWEST_OTHERS:
         return None
     with np.errstate(
         all="ignore"
     ):  # of constant or huge numbers the correlation is NaN, and no line
         line = abs(np.corrcoef(x, y)[0, 1]) >= LINEAR
-    return Twin(own, 1.0, certain=True, linear=True) if line else None
+    return Twin(quasi, 1.0, certain=True, linear=True) if line else None
 
 
-def _predicted(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
-    right, gain = _guessed(codes[own], codes[other])
-    return Twin(own, right, certain=gain >= TWIN) if gain >= LIKELY_TWIN else None
+def _predicted(quasi: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
+    right, gain = _guessed(codes[quasi], codes[other])
+    return Twin(quasi, right, certain=gain >= TWIN) if gain >= LIKELY_TWIN else None
 
 
-def _coarser(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
-    """Return a `Twin` if the column `other` shows the values of the quasi-identifier `own` in
+def _coarser(quasi: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
+    """Return a `Twin` if the column `other` shows the values of the quasi-identifier `quasi` in
     larger groups; else None. `codes` has a code for each row, by column.
     """
-    if 2 * codes[other].max() > codes[own].max():
+    if 2 * codes[other].max() > codes[quasi].max():
         return None
-    right, gain = _guessed(codes[other], codes[own])
-    return Twin(own, right, certain=False, coarse=True) if gain >= TWIN else None
+    right, gain = _guessed(codes[other], codes[quasi])
+    return Twin(quasi, right, certain=False, coarse=True) if gain >= TWIN else None
 
 
 def _guessed(values: Codes, groups: Codes) -> tuple[float, float]:

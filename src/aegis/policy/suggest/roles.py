@@ -73,13 +73,13 @@ much larger for amounts that people state.
 """
 REPEATED = 0.02
 """Smallest share of rows with a number of another row from which the proposed rule counts persons."""
-GIVEN = 0.3
+GIVEN_NAMES = 0.3
 """Texts count as names of persons if at least this share of values contain a common given name."""
 GIVEN_IF_NAMED = 0.1
 """This share suffices if the column's name allows names of persons (`loser_name`, `athlete`) and nearly
 all values look like them.
 """
-CODED = 0.9
+MOSTLY_CODES = 0.9
 """A column counts as codes of a system if at least this share of values have the form of this
 system.
 """
@@ -307,7 +307,7 @@ def is_amount(facts: ColumnFacts) -> bool:
     789.
     """
     low, high = facts.lengths or (0, 0)
-    amounts = facts.shape("amount") > CODED and facts.shape("digits") < 0.5
+    amounts = facts.shape("amount") > MOSTLY_CODES and facts.shape("digits") < 0.5
     return amounts and not low == high >= SHORTEST_GROUPED
 
 
@@ -321,7 +321,9 @@ def _is_written_date(facts: ColumnFacts) -> bool:
     """Return whether the values are dates that the type does not show: texts, or whole numbers such as
     20190107, each of which is a date.
     """
-    return is_numbered_date(facts) or (facts.kind is Kind.TEXT and facts.shape("date") > CODED)
+    return is_numbered_date(facts) or (
+        facts.kind is Kind.TEXT and facts.shape("date") > MOSTLY_CODES
+    )
 
 
 def is_numbered_date(facts: ColumnFacts) -> bool:
@@ -370,11 +372,11 @@ def _is_date_part(facts: ColumnFacts) -> bool:
         return named >= max(FEWEST_NAMES, len(facts.frequent) - MOST_CODES)
     if facts.kind is not Kind.INTEGER or not names_date_part(facts.spoken) or facts.low is None:
         return False
-    coded = facts.high == UNKNOWN
-    codes = coded + (coded and facts.low == 0)
+    marks_unknown = facts.high == UNKNOWN
+    codes = marks_unknown + (marks_unknown and facts.low == 0)
     return any(
-        (facts.low == 1 or (coded and facts.low == 0))
-        and (facts.high == last or coded)
+        (facts.low == 1 or (marks_unknown and facts.low == 0))
+        and (facts.high == last or marks_unknown)
         and fewest <= facts.distinct - codes <= last
         for last, fewest in ((12, 12), (31, 28))
     )
@@ -414,7 +416,7 @@ def code_system(facts: ColumnFacts) -> str | None:
         return None
     for system, name in (("icd10", "ICD-10"), ("icd9", "ICD-9")):
         detailed = facts.shape(system)
-        if detailed >= 0.1 and detailed + facts.shape(f"{system}_category") > CODED:
+        if detailed >= 0.1 and detailed + facts.shape(f"{system}_category") > MOSTLY_CODES:
             return name
     return None
 
@@ -432,9 +434,9 @@ def is_code(facts: ColumnFacts) -> bool:
 
 def _reason_to_ignore(facts: ColumnFacts) -> str | None:
     if facts.kind is None:
-        said = f"no mask works on type {facts.dtype}"
+        reason = f"no mask works on type {facts.dtype}"
         seconds = f"{SECONDS[0].lower()}{SECONDS[1:]}"
-        return f"{said}: {seconds}" if facts.dtype.startswith(TIMES) else said
+        return f"{reason}: {seconds}" if facts.dtype.startswith(TIMES) else reason
     if facts.values == 0:
         return "null in every row"
     if facts.distinct < 2 and facts.nulls == 0:
@@ -520,8 +522,8 @@ def _reason_near_unique(facts: ColumnFacts, concept: Concept | None) -> str | No
         return None
     reason = f"near-unique: {facts.distinct:,} different values in {facts.values:,} rows"
     if facts.kind is Kind.TEXT:
-        place = concept is not None and (is_code(facts) or concept.name == POSTCODE)
-        return None if place or is_amount(facts) or facts.shape("coordinates") > 0.5 else reason
+        is_area = concept is not None and (is_code(facts) or concept.name == POSTCODE)
+        return None if is_area or is_amount(facts) or facts.shape("coordinates") > 0.5 else reason
     if facts.kind is Kind.INTEGER:
         return None if concept is not None or names_measure(facts.spoken) else reason
     return None
@@ -544,8 +546,9 @@ def _reason_by_names(facts: ColumnFacts, concept: Concept | None) -> str | None:
     """
     if concept is not None or facts.distinct < FEWEST_FOR_UNIQUE or names_thing(facts.spoken):
         return None
-    named = names_people(facts.spoken) and facts.shape("person") > CODED
-    if facts.shape("given") < (GIVEN_IF_NAMED if named else GIVEN) or facts.shape("prose") > 0.5:
+    named = names_people(facts.spoken) and facts.shape("person") > MOSTLY_CODES
+    least = GIVEN_IF_NAMED if named else GIVEN_NAMES
+    if facts.shape("given") < least or facts.shape("prose") > 0.5:
         return None
     return f"{percent(100 * facts.shape('given'), 0)} of the values hold a common given name"
 
@@ -563,9 +566,9 @@ def _reason_by_keys(facts: ColumnFacts, concept: Concept | None) -> str | None:
     )
     if facts.kind is Kind.INTEGER:
         return reason.format("numbers") if _repeats_like_a_key(facts) else None
-    coded = facts.shape("code") > NEARLY_ALL and (facts.lengths or (0, 0))[0] >= SHORTEST_KEY
+    are_codes = facts.shape("code") > NEARLY_ALL and (facts.lengths or (0, 0))[0] >= SHORTEST_KEY
     # Codes of things, such as medical terms, repeat in the same way, but persons keep their sex.
-    if coded and not facts.varies and code_system(facts) is None and not is_amount(facts):
+    if are_codes and not facts.varies and code_system(facts) is None and not is_amount(facts):
         return reason.format("codes")
     return None
 

@@ -63,10 +63,10 @@ def declared_weight(facts: ColumnFacts) -> ColumnProfile:
     """
     numeric = facts.numeric
     if not numeric or facts.low is None or facts.low < 0 or facts.nulls or facts.special:
-        given = f"of type {facts.dtype}" if not numeric else f"from {facts.low} to {facts.high}"
+        values = f"of type {facts.dtype}" if not numeric else f"from {facts.low} to {facts.high}"
         missing = f", {facts.nulls:,} of them null" if facts.nulls else ""
         raise DataError(
-            f"The weight {facts.name!r} holds values {given}{missing}.",
+            f"The weight {facts.name!r} holds values {values}{missing}.",
             hint="A weight is a number of 0 or more in every row. Name another column, or leave "
             "--weight out.",
         )
@@ -78,7 +78,7 @@ def likely_weight(facts: Iterable[ColumnFacts]) -> str | None:
     """Return the column that most likely contains survey weights, judged by its name and its
     values; None if no column is likely.
     """
-    return next((own.name for own in facts if is_likely_weight(own)), None)
+    return next((column.name for column in facts if is_likely_weight(column)), None)
 
 
 def is_likely_weight(facts: ColumnFacts) -> bool:
@@ -167,7 +167,7 @@ def frequent_values(facts: ColumnFacts) -> str:
     may be shown.
     """
     shares = ((in_sentence(show(text)), percent(100 * share)) for text, share in facts.frequent)
-    return ", ".join(f"{shown} ({share})" for shown, share in shares)
+    return ", ".join(f"{text} ({share})" for text, share in shares)
 
 
 def _number(value: object) -> str:
@@ -239,8 +239,8 @@ def _reading(policy: Policy) -> Iterator[str]:
     yield "# How the table's file is written; options such as --encoding and --null go first."
     yield "reading:"
     for name, value in policy.reading.to_dict().items():
-        shown = scalar(value) if isinstance(value, str) else flow(value)
-        yield f"  {name}: {shown}"
+        text = scalar(value) if isinstance(value, str) else flow(value)
+        yield f"  {name}: {text}"
     yield ""
 
 
@@ -255,13 +255,13 @@ def _header(
     count = len(profiles)
     path = PurePath(origin)
     name = show(path.name or origin)
-    given = shlex.quote(show(name if path.is_absolute() else origin, most=200)) if file else "TABLE"
+    table = shlex.quote(show(name if path.is_absolute() else origin, most=200)) if file else "TABLE"
     yield f"# A first policy for {name} ({rows:,} rows, {count:,} columns), proposed by `aegis init`."
     yield "#"
     yield "# It is a guess from names and values. Read every entry: correct the roles, delete masks that make"
     yield "# no sense, add others (`aegis masks` lists all), then run"
     yield "#"
-    yield f"#   aegis advise {given} --policy {shlex.quote(show(target, most=200))}"
+    yield f"#   aegis advise {table} --policy {shlex.quote(show(target, most=200))}"
     yield "#"
     yield "# Roles: identifier        names a person; dropped, or released as a keyed token"
     yield "#        quasi-identifier  known to others, identifying in combination; forms the classes of the rule"
@@ -305,7 +305,7 @@ def _labels(policy: Policy, labels: tuple[ColumnProfile, ...]) -> Iterator[str]:
         yield "# {column: NAME, weight: 2}."
         yield "labels:"
         for task, profile in zip(policy.tasks, labels, strict=True):
-            yield from (f"  {line}" for line in _found(task.label, profile))
+            yield from (f"  {line}" for line in _label_comments(task.label, profile))
             column = scalar(task.label.column)
             if profile.question:
                 yield f"  # ASK: {profile.question} For a number: {{column: {column}, kind: number}}"
@@ -313,18 +313,18 @@ def _labels(policy: Policy, labels: tuple[ColumnProfile, ...]) -> Iterator[str]:
             yield f"  - {number if task.label.is_number else column}"
 
 
-def _found(label: Label, profile: ColumnProfile) -> Iterator[str]:
+def _label_comments(label: Label, profile: ColumnProfile) -> Iterator[str]:
     """Yield comment lines for the policy file with the facts that Aegis found about a label."""
     yield f"# The {'number' if label.is_number else 'class'} to predict: {describe(profile.facts)}"
-    if shown := frequent_values(profile.facts):
-        yield f"# most frequent: {shown}"
+    if values := frequent_values(profile.facts):
+        yield f"# most frequent: {values}"
     if profile.warning:
         yield f"# WARNING: {profile.warning}"
 
 
 def _label(declared: Label, label: ColumnProfile) -> Iterator[str]:
     facts, column = label.facts, scalar(declared.column)
-    yield from _found(declared, label)
+    yield from _label_comments(declared, label)
     if label.alternative:
         yield f"# To release ranges instead, write `label: {column}`, and under `attributes`"
         yield f"#   {column}: {{role: {Role.FEATURE}, masks: {flow([m.spec() for m in label.alternative])}}}"
@@ -404,10 +404,10 @@ def _diversity(attribute: str) -> str:
 
 def _attribute(column: ColumnProfile) -> Iterator[str]:
     facts = column.facts
-    shown = column.quoted
-    about = describe(facts) if shown else describe(replace(facts, low=None, high=None, special=0))
+    quoted = column.quoted
+    about = describe(facts) if quoted else describe(replace(facts, low=None, high=None, special=0))
     yield f"  # {about}"
-    if shown and (values := frequent_values(facts)):
+    if quoted and (values := frequent_values(facts)):
         yield f"  # most frequent: {values}"
     yield f"  # {column.role}: {column.reason}"
     if column.warning:

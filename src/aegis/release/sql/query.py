@@ -4,8 +4,6 @@ The query masks the columns, counts the classes by window functions, and leaves 
 classes that violate the rule. It returns no rows at all in two cases: if it would have to leave out
 more rows than the rule allows, and if a mask does not know a value that the policy says is an error
 (`unseen: error`). So every result meets the rule, as with `apply`.
-
-Write the steps of a release's query: counts, conditions on rows, limits on the whole table.
 """
 
 from __future__ import annotations
@@ -41,14 +39,14 @@ if TYPE_CHECKING:
     from aegis.advisor import Advice, Ranked
 
 
-def counting(rule: RuleQuery, listed: list[str], added: list[str]) -> list[tuple[str, str]]:
+def counting(rule: RuleQuery, listed: list[str], auxiliary: list[str]) -> list[tuple[str, str]]:
     """Return the steps (name, query) that count the classes and check each row against the rule.
-    All steps pass on the columns `listed` (released) and `added` (auxiliary).
+    All steps pass on the columns `listed`, which the release shows, and `auxiliary`.
     """
     if not rule.conditions:
         return []
     steps = []
-    carried = [*listed, *added]
+    carried = [*listed, *auxiliary]
     steps.append(("counted", with_columns(carried, rule.counts, "masked")))
     carried += [name for name, _ in rule.counts]
     if rule.figures:
@@ -58,7 +56,8 @@ def counting(rule: RuleQuery, listed: list[str], added: list[str]) -> list[tuple
         steps.append(("compared", with_columns(carried, rule.comparisons, "figured")))
     met = "\n      AND ".join(rule.conditions)
     stays = f"CASE WHEN {met}\n    THEN 1 ELSE 0 END"
-    steps.append(("judged", with_columns([*listed, *added], [("aegis_kept", stays)], steps[-1][0])))
+    carried = [*listed, *auxiliary]
+    steps.append(("judged", with_columns(carried, [("aegis_kept", stays)], steps[-1][0])))
     return steps
 
 
@@ -77,21 +76,23 @@ def limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool, per
     persons, if `person`) and, if `unseen`, of rows with unknown values.
     """
     carried = list(listed)
-    added = []
+    numbers = []
     if rule.conditions:
         carried.append("aegis_kept")
         lost = "CASE WHEN aegis_turn = 1 THEN aegis_lost ELSE 0 END" if person else "1 - aegis_kept"
         each = "SUM(CASE WHEN aegis_turn = 1 THEN 1 ELSE 0 END)" if person else "COUNT(*)"
-        added.append(("aegis_suppressed", f"SUM({lost}) OVER ()"))
-        added.append(("aegis_total", f"{each} OVER ()"))
+        numbers.append(("aegis_suppressed", f"SUM({lost}) OVER ()"))
+        numbers.append(("aegis_total", f"{each} OVER ()"))
     if unseen:
-        added.append(("aegis_unseen_rows", "SUM(aegis_unseen) OVER ()"))
-    return with_columns(carried, added, before)
+        numbers.append(("aegis_unseen_rows", "SUM(aegis_unseen) OVER ()"))
+    return with_columns(carried, numbers, before)
 
 
-def with_columns(carried: Sequence[str], added: Sequence[tuple[str, str]], before: str) -> str:
-    """Return SQL that selects the columns `carried` and `added` (name, expression) from `before`."""
-    columns = [*carried, *(f"{expression} AS {name}" for name, expression in added)]
+def with_columns(carried: Sequence[str], computed: Sequence[tuple[str, str]], before: str) -> str:
+    """Return SQL that selects the columns `carried`, and columns `computed` as (name, expression)
+    pairs say, from `before`.
+    """
+    columns = [*carried, *(f"{expression} AS {name}" for name, expression in computed)]
     return "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM {before}"
 
 
@@ -221,20 +222,20 @@ def release_sql(
     """
     chosen, shape = member(Dialect, dialect, "SQL dialect"), member(Form, form, "form of the SQL")
     rules = as_policy(policy)
-    asked = configuration_under(configuration, rules)
+    configuration = configuration_under(configuration, rules)
     source = open_table(table, reading=rules.reading)
-    fitted = _fitted(source, rules, asked)
+    fitted = _fitted(source, rules, configuration)
     columns = tuple(column for column in source.columns if column in fitted)
     _check_columns(columns, chosen)
-    place = _parse_name(name, chosen)
-    target = _target(into, place, shape, chosen)
+    parts = _parse_name(name, chosen)
+    target = _target(into, parts, shape, chosen)
     writer = _QueryWriter(chosen, rules, columns, source.table.schema(), fitted)
-    fitted_choice = _choice(asked, fitted, rules.label.column)
+    fitted_choice = _choice(configuration, fitted, rules.label.column)
     opening = _opening(shape, target, chosen)
-    lines = [_comment(rules, fitted_choice), *opening, writer.select(place)]
+    lines = [_comment(rules, fitted_choice), *opening, writer.select(parts)]
     hidden = hidden_columns(rules, fitted)
-    shown = tuple(column for column in columns if column not in hidden)
-    return ReleaseQuery("\n".join(lines) + "\n", chosen, shown, fitted_choice)
+    names = tuple(column for column in columns if column not in hidden)
+    return ReleaseQuery("\n".join(lines) + "\n", chosen, names, fitted_choice)
 
 
 def require_database(source: Source, into: str) -> tuple[DatabaseTable, Dialect]:
@@ -282,9 +283,9 @@ def create_statements(
         )
     node, dialect = require_database(source, into)
     parts = (node.namespace.catalog, node.namespace.database, node.name)
-    place = ".".join(_quoted(part, dialect) for part in parts if part)
+    table = ".".join(_quoted(part, dialect) for part in parts if part)
     target = _parse_name(into, dialect)
-    made = ".".join(_quoted(part, dialect) for part in target)
+    new_name = ".".join(_quoted(part, dialect) for part in target)
     if target[-1] == node.name and (len(target) == 1 or target[-2] == node.namespace.database):
         raise PolicyError(f"{into} is the input itself.", hint="Choose another name.")
     there = target[-1] in table_names(source.backend, into)
@@ -293,28 +294,28 @@ def create_statements(
             f"{into} exists in the database.", hint="Choose another name, or add --force."
         )
     query = release_sql(
-        source, policy, configuration, dialect=dialect, name=place, form=shape, into=made
+        source, policy, configuration, dialect=dialect, name=table, form=shape, into=new_name
     )
-    drop = f"DROP {shape.upper()} {made}"
+    drop = f"DROP {shape.upper()} {new_name}"
     return [drop, query.sql] if there else [query.sql]
 
 
 def _target(
-    into: str | None, place: tuple[str, ...], form: Form, dialect: Dialect
+    into: str | None, parts: tuple[str, ...], form: Form, dialect: Dialect
 ) -> tuple[str, ...]:
     """Return the parts of the new view's or table's name, such as schema and table: those of
-    `into`, or by default those of the input (`place`) with `_masked` at the end. Raise
+    `into`, or by default those of the input (`parts`) with `_masked` at the end. Raise
     `PolicyError` if `into` is the input, or is given although `form` is a query, which has no name.
     """
     if into is None:
-        return (*place[:-1], f"{place[-1]}_masked")
+        return (*parts[:-1], f"{parts[-1]}_masked")
     if form is Form.SELECT:
         raise PolicyError(
             f"A query has no name, but you gave {into!r}.",
             hint="Ask for a view or a table, or leave the name out.",
         )
     target = _parse_name(into, dialect)
-    if target == place:
+    if target == parts:
         raise PolicyError(f"{into} is the input itself.", hint="Choose another name.")
     return target
 
@@ -371,11 +372,11 @@ def _comment(policy: Policy, configuration: Configuration) -> str:
 def _opening(form: Form, target: Sequence[str], dialect: Dialect) -> list[str]:
     if form is Form.SELECT:
         return []
-    made = ".".join(_quoted(part, dialect) for part in target)
+    new_name = ".".join(_quoted(part, dialect) for part in target)
     engine = ""
     if form is Form.TABLE and dialect is Dialect.CLICKHOUSE:
         engine = " ENGINE = MergeTree ORDER BY tuple()"
-    return [f"CREATE {form.upper()} {made}{engine} AS"]
+    return [f"CREATE {form.upper()} {new_name}{engine} AS"]
 
 
 class _QueryWriter:
@@ -396,32 +397,32 @@ class _QueryWriter:
         self.masks = masks
         self.quasi = [a.name for a in policy.quasi_identifiers if a.name in columns]
 
-    def select(self, place: tuple[str, ...]) -> str:
-        """Return the query on the table `place`, given as catalog, database and table."""
+    def select(self, parts: tuple[str, ...]) -> str:
+        """Return the query on the table whose name has `parts`: catalog, database and table."""
         quote = partial(_quoted, dialect=self.dialect)
         rule = rule_query(self.policy.privacy, self.quasi, quote)
         unseen = self.policy.unseen is Unseen.ERROR and any(
             mask is not None and mask.known(ibis.table(self.schema, name="t")[name]) is not None
             for name, mask in self.masks.items()
         )
-        steps = [("masked", self._masked(place, unseen=unseen))]
+        steps = [("masked", self._masked(parts, unseen=unseen))]
         listed = [quote(name) for name in self.columns]
         person = self.policy.person is not None and bool(rule.conditions)
-        added = (["aegis_unseen"] if unseen else []) + ([PERSON] if person else [])
-        steps += counting(rule, listed, added)
+        auxiliary = (["aegis_unseen"] if unseen else []) + ([PERSON] if person else [])
+        steps += counting(rule, listed, auxiliary)
         conditions = [f"aegis_suppressed <= {self._allowed()}"] if rule.conditions else []
         conditions = (["aegis_kept = 1"] if rule.conditions else []) + conditions
         if unseen:
             conditions.append("aegis_unseen_rows = 0")
         if conditions and person:
-            carried = [*listed, "aegis_kept", *added]
+            carried = [*listed, "aegis_kept", *auxiliary]
             steps.append(("persons", with_columns(carried, LOST, steps[-1][0])))
         if conditions:
             allowed = limits(listed, rule, steps[-1][0], unseen=unseen, person=person)
             steps.append(("limited", allowed))
         hidden = hidden_columns(self.policy, self.masks)
-        shown = [quote(name) for name in self.columns if name not in hidden]
-        return assemble(steps, shown, conditions)
+        names = [quote(name) for name in self.columns if name not in hidden]
+        return assemble(steps, names, conditions)
 
     def _allowed(self) -> str:
         share = self.policy.privacy.suppression
@@ -429,29 +430,29 @@ class _QueryWriter:
             return "0"
         return f"FLOOR({plain(share)} * aegis_total + 0.000000001)"
 
-    def _masked(self, place: tuple[str, ...], *, unseen: bool) -> str:
+    def _masked(self, parts: tuple[str, ...], *, unseen: bool) -> str:
         """Return the query that masks each column and, if `unseen`, flags rows with unknown values."""
-        *path, last = place
+        *path, last = parts
         location: Any = tuple(path) if len(path) > 1 else (path[0] if path else None)
         table = ibis.table(self.schema, name=last, **_located(location))
-        shown: dict[str, ir.Value] = {}
+        expressions: dict[str, ir.Value] = {}
         for name in self.columns:
             mask = self.masks[name]
-            shown[name] = table[name] if mask is None else mask.expression(table[name])
+            expressions[name] = table[name] if mask is None else mask.expression(table[name])
         if unseen:
-            shown["aegis_unseen"] = _unseen(table, self.masks)
+            expressions["aegis_unseen"] = _unseen(table, self.masks)
         if self.policy.person is not None:
-            shown[PERSON] = table[self.policy.person]
-        self._check_partitions(shown)
-        return _compiled(table.select(shown), self.dialect)
+            expressions[PERSON] = table[self.policy.person]
+        self._check_partitions(expressions)
+        return _compiled(table.select(expressions), self.dialect)
 
-    def _check_partitions(self, shown: Mapping[str, ir.Value]) -> None:
-        """Raise an error if the SQL dialect cannot group by the masked columns (`shown`)."""
+    def _check_partitions(self, expressions: Mapping[str, ir.Value]) -> None:
+        """Raise an error if the SQL dialect cannot group by the masked columns (`expressions`)."""
         if self.dialect is not Dialect.BIGQUERY:
             return
         person = [] if self.policy.person is None else [PERSON]
         for name in (*self.quasi, *self.policy.privacy.sensitive, *person):
-            if shown[name].type().is_floating():
+            if expressions[name].type().is_floating():
                 raise EngineError(
                     f"{self.dialect} cannot group by {name!r}: it is a floating-point number.",
                     hint="Mask it so that it shows intervals (bucketize), or cast it in a view first.",
@@ -468,9 +469,9 @@ def _unseen(table: ir.Table, masks: Mapping[str, Mask | None]) -> ir.Value:
     """Return an expression that is 1 for each row of `table` that has, in some column, a value
     unknown to the column's mask; else 0.
     """
-    known = [m.known(table[n]) for n, m in masks.items() if m is not None]
+    conditions = [m.known(table[n]) for n, m in masks.items() if m is not None]
     cases: list[tuple[Any, Any]] = [
-        ((~met).fill_null(False), ibis.literal(1)) for met in known if met is not None
+        ((~holds).fill_null(False), ibis.literal(1)) for holds in conditions if holds is not None
     ]
     return ibis.cases(*cases, else_=ibis.literal(0))
 

@@ -104,45 +104,45 @@ class _CriteriaWriter:
             return
         if criterion.attribute not in self.sensitive:
             self.sensitive.append(criterion.attribute)
-        place = self.sensitive.index(criterion.attribute)
+        number = self.sensitive.index(criterion.attribute)
         limit, size = criterion[criterion.model.limit], dict(criterion.parameters).get("k")
         if criterion.model.window is Window.DISTINCT:
-            self._distinct(place, int(limit))
+            self._distinct(number, int(limit))
         elif criterion.model.window is Window.ENTROPY:
-            self._entropy(place, limit)
+            self._entropy(number, limit)
         else:
-            self._share(place, limit)
+            self._share(number, limit)
         if size is not None:
             self.conditions.append(f"aegis_rows >= {int(size)}")
 
-    def _distinct(self, place: int, least: int) -> None:
+    def _distinct(self, number: int, least: int) -> None:
         # The greatest dense rank of a class is its number of values, null among them.
-        column = self.quote(self.sensitive[place])
+        column = self.quote(self.sensitive[number])
         order = f"{self.partition} ORDER BY {column}".strip()
-        self.counts[f"aegis_rank_{place}"] = f"DENSE_RANK() OVER ({order})"
-        name = f"aegis_distinct_{place}"
-        self.figures[name] = f"MAX(aegis_rank_{place}) OVER ({self.partition})"
+        self.counts[f"aegis_rank_{number}"] = f"DENSE_RANK() OVER ({order})"
+        name = f"aegis_distinct_{number}"
+        self.figures[name] = f"MAX(aegis_rank_{number}) OVER ({self.partition})"
         self.conditions.append(f"{name} >= {least}")
 
-    def _same(self, place: int) -> str:
+    def _same(self, number: int) -> str:
         """Add a count to the query: for each row, how many rows of its class have the same value of
-        sensitive attribute number `place`. Return the name of the count.
+        sensitive attribute number `number`. Return the name of the count.
         """
-        column = self.quote(self.sensitive[place])
+        column = self.quote(self.sensitive[number])
         inside = f"{self.partition}, {column}" if self.partition else f"PARTITION BY {column}"
-        name = f"aegis_same_{place}"
+        name = f"aegis_same_{number}"
         self.counts[name] = f"COUNT(*) OVER ({inside})"
         return name
 
-    def _entropy(self, place: int, least: float) -> None:
-        same = self._same(place)
-        name = f"aegis_entropy_{place}"
+    def _entropy(self, number: int, least: float) -> None:
+        same = self._same(number)
+        name = f"aegis_entropy_{number}"
         self.figures[name] = f"LN(aegis_rows) - AVG(LN({same})) OVER ({self.partition})"
         self.conditions.append(f"EXP({name}) >= {least!r} - 2 * {_TOLERANCE}")
 
-    def _share(self, place: int, most: float) -> None:
-        same = self._same(place)
-        name = f"aegis_most_{place}"
+    def _share(self, number: int, most: float) -> None:
+        same = self._same(number)
+        name = f"aegis_most_{number}"
         self.figures[name] = f"MAX({same}) OVER ({self.partition})"
         self.conditions.append(f"{name} <= ({most!r} + {_TOLERANCE}) * aegis_rows")
 
@@ -156,29 +156,29 @@ class _PersonWriter(_CriteriaWriter):
         self.counts["aegis_rank"] = f"DENSE_RANK() OVER ({order})"
         self.figures["aegis_rows"] = f"MAX(aegis_rank) OVER ({self.partition})"
 
-    def _distinct(self, place: int, least: int) -> None:
-        super()._distinct(place, least)
+    def _distinct(self, number: int, least: int) -> None:
+        super()._distinct(number, least)
         if least > 1:  # a value that all persons share is certain, whatever else they have
-            self.conditions.append(f"{self._most(place)} < aegis_rows")
+            self.conditions.append(f"{self._most(number)} < aegis_rows")
 
-    def _same(self, place: int) -> str:
+    def _same(self, number: int) -> str:
         """Add a count to the query: for each row, how many persons of its class have the same value
-        of sensitive attribute number `place`. Return the name of the count.
+        of sensitive attribute number `number`. Return the name of the count.
         """
-        column = self.quote(self.sensitive[place])
+        column = self.quote(self.sensitive[number])
         inside = f"{self.partition}, {column}" if self.partition else f"PARTITION BY {column}"
-        rank, name = f"aegis_same_rank_{place}", f"aegis_same_{place}"
+        rank, name = f"aegis_same_rank_{number}", f"aegis_same_{number}"
         self.counts[rank] = f"DENSE_RANK() OVER ({inside} ORDER BY {PERSON})"
         self.figures[name] = f"MAX({rank}) OVER ({inside})"
         return name
 
-    def _most(self, place: int) -> str:
+    def _most(self, number: int) -> str:
         """Add a figure to the query: the largest number of persons of a class who share a value of
-        sensitive attribute number `place`. Return the name of the figure.
+        sensitive attribute number `number`. Return the name of the figure.
         """
-        name = f"aegis_most_{place}"
-        self.comparisons[name] = f"MAX({self._same(place)}) OVER ({self.partition})"
+        name = f"aegis_most_{number}"
+        self.comparisons[name] = f"MAX({self._same(number)}) OVER ({self.partition})"
         return name
 
-    def _share(self, place: int, most: float) -> None:
-        self.conditions.append(f"{self._most(place)} <= ({most!r} + {_TOLERANCE}) * aegis_rows")
+    def _share(self, number: int, most: float) -> None:
+        self.conditions.append(f"{self._most(number)} <= ({most!r} + {_TOLERANCE}) * aegis_rows")

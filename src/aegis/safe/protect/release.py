@@ -22,7 +22,7 @@ from aegis.advisor.plan import check_owner_rule, require_same
 from aegis.blas import one_blas_thread
 from aegis.errors import DataError, PolicyError, member
 from aegis.files import SILENT, Progress
-from aegis.options import asked, checks_types
+from aegis.options import checks_types, request_with
 from aegis.policy import (
     Configuration,
     OwnerRule,
@@ -92,7 +92,7 @@ def protect(
         content that a protected summary cannot have; or small cells can be derived from the planned
         output. If the error's attribute `noise_drawn` is True, it has cost privacy budget.
     """
-    given = asked(ProtectRequest, request, options)
+    given = request_with(ProtectRequest, request, options)
     policy = as_policy(policy)
     policy.require_label("A protected summary", number=True)
     policy.refuse_weight("A protected summary")
@@ -359,7 +359,7 @@ def release_protected(
     >>> made.protection.epsilon
     1
     """
-    given = asked(ProtectRequest, request, options)
+    given = request_with(ProtectRequest, request, options)
     with _paying(ledger, population, subject, new_version, given) as spending:
         made = protect(subject, policy, given, progress=progress)
         if spending is not None:
