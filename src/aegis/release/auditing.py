@@ -245,7 +245,7 @@ def _audit(
             population=_people(source, policy, rule)
             if population is None
             else open_table(population),
-            coded=coded,
+            coded_rows=coded,
         )
         classes = counted.table
     violations: tuple[str, ...] = ()
