@@ -190,16 +190,16 @@ class Counter:
 
 
 def _parities(
-    marked: NDArray[np.bool_], places: NDArray[np.int64]
+    marked: NDArray[np.bool_], positions: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], bool]:
-    """Return, for each of `places`, whether an odd number of flags in `marked` is before it; and
+    """Return, for each of `positions`, whether an odd number of flags in `marked` is before it; and
     whether their total is odd.
     """
     packed = np.packbits(marked, bitorder="little")
     words = np.frombuffer(packed.tobytes() + bytes(-len(packed) % 8), dtype="<u8")
     through = np.bitwise_xor.accumulate(np.bitwise_count(words) & 1)
-    word = places >> 6
-    lower = (np.uint64(1) << (places & 63).astype(np.uint64)) - np.uint64(1)
+    word = positions >> 6
+    lower = (np.uint64(1) << (positions & 63).astype(np.uint64)) - np.uint64(1)
     bits = words[word]
     odd = through[word] ^ np.bitwise_count(bits & ~lower)
     return (odd & 1).astype(np.bool_), bool(through[-1])

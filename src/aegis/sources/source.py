@@ -376,8 +376,8 @@ def drawn_places(files: Sequence[int], rows: int, seed: int) -> npt.NDArray[np.i
     numbers = embedded().sql(" UNION ALL ".join(ranges), schema=schema)
     sampled = Source(numbers, "row numbers", numbered=numbers).sample(rows, seed=seed)
     file, position = np.divmod(np.sort(fetch(embedded(), sampled)[ROW_NUMBER].to_numpy()), FILE)
-    places: npt.NDArray[np.int64] = np.cumsum([0, *files])[file] + position
-    return places
+    positions: npt.NDArray[np.int64] = np.cumsum([0, *files])[file] + position
+    return positions
 
 
 def fetch(backend: Any, expression: ir.Table) -> pa.Table:

@@ -182,11 +182,11 @@ def _check_master(master: str | None) -> None:
                 hint="Give the master itself: spark://HOST:PORT, yarn, k8s://..., local[N].",
             )
         return
-    places = [address.rpartition(":") for address in master.removeprefix("spark://").split(",")]
-    if not all(host and port.isdigit() for host, _, port in places):
+    addresses = [address.rpartition(":") for address in master.removeprefix("spark://").split(",")]
+    if not all(host and port.isdigit() for host, _, port in addresses):
         raise PolicyError(f"{master!r} is not a master.", hint="Write spark://HOST:PORT.")
     reasons = []
-    for host, _, port in places:
+    for host, _, port in addresses:
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
             return

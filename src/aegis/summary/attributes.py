@@ -1,47 +1,36 @@
-"""Build the summary of an attribute from its values, counts and candidate masks, with the expected
-counts of noise masks.
+"""Build the summary of an attribute: its levels, ranges and atoms under each candidate mask, and
+the expected counts of noise masks. Restrict a summary to fewer candidates, and exclude attributes
+from measures of whole configurations.
 
-Compute expected counts under noise masks from their channels, without drawing rows.
+Levels: under `identity`, an attribute that is almost a key has almost as many groups as rows. A
+linear system of that size takes too long, and its indicators fit noise. So each of the most
+frequent groups of a candidate is a level, and all other groups share one level. For measures of
+several attributes, one candidate refines another if its levels refine the levels of the other. So
+every bound of the search stays valid.
 
-A report is the noisy value that a mask shows. Let K be the channel of a mask, which has the
-probabilities of reports for each value, and F(A,Y) the joint counts of the attribute A and the
-label Y. The expected joint counts of reports and label are K' F(A,Y). The expected joint counts of
-the reports of two attributes i and j are K_i' G_y K_j for class y, where G_y are the joint counts
-of their values (theory.md, section 2). Scores computed from these counts are scores of expected
-counts, not expected scores.
-
-Compute ranges: neighbouring groups of a mask, for models that split numbers and dates at
-thresholds.
-
-Each of the most frequent groups is a level, and all other groups are pooled in one level, which has
-no position in an order. So candidates of ordered attributes also have ranges. A range consists of
-neighbouring groups, and ranges have about equally many rows. The outermost of these ranges join
+Ranges: the level of the rarest groups has no position in an order. So candidates of ordered
+attributes also have ranges, for models that split numbers and dates at thresholds. A range consists
+of neighbouring groups, and ranges have about equally many rows. The outermost of these ranges join
 numbers that differ much, although a linear model depends on them most. So if more than
 `MOST_WITHIN` of the variance is within ranges, only three quarters of the ranges have about equally
 many rows, and the other cuts are where the numbers within a range differ most. Ranges depend only
 on the masked values, so the score of a candidate does not depend on the other candidates.
 
-Restrict a summary to fewer candidates without reading the table again.
+Reports: a report is the noisy value that a mask shows. Let K be the channel of a mask, which has
+the probabilities of reports for each value, and F(A,Y) the joint counts of the attribute A and the
+label Y. The expected joint counts of reports and label are K' F(A,Y). The expected joint counts of
+the reports of two attributes i and j are K_i' G_y K_j for class y, where G_y are the joint counts
+of their values (theory.md, section 2). Scores computed from these counts are scores of expected
+counts, not expected scores.
 
-Exclude attributes from measures of whole configurations, if a table has too many levels.
-
-The time of such a measure grows with the cube of the number of levels of all attributes together,
-and the size of its counts grows with the square. If there are more than `TOGETHER` levels, the
-measures use only some attributes. First come the attributes that alone predict the label better
-than chance, then those with the fewest values. All other attributes get a single level, so they do
-not change a score. Measures of single attributes still use all levels.
-
-The choice sees the labels of all rows, also of held-out rows. If it took the best of many
+Excluded attributes: the time of a measure of whole configurations grows with the cube of the number
+of levels of all attributes together, and the size of its counts grows with the square. If there are
+more than `TOGETHER` levels, the measures use only some attributes. First come the attributes that
+alone predict the label better than chance, then those with the fewest values. All other attributes
+get a single level, so they do not change a score. Measures of single attributes still use all
+levels. The choice sees the labels of all rows, also of held-out rows. If it took the best of many
 attributes that predict nothing, they would seem to predict held-out rows, too. So the labels only
 decide about attributes whose association is larger than that of all attributes by chance.
-
-Pool the rarest groups of a candidate into one level, for measures of several attributes.
-
-Under `identity`, an attribute that is almost a key has almost as many groups as rows. A linear
-system of that size takes too long, and its indicators fit noise. So each of the most frequent
-groups of a candidate is a level, and all other groups share one level. For these measures, one
-candidate refines another if its levels refine the levels of the other. So every bound of the search
-stays valid.
 """
 
 from __future__ import annotations

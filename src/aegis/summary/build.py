@@ -126,8 +126,8 @@ class _RowsBuilder(HeldBuilder):
     """Makes the summary of rows in memory, of which many may not be stored anywhere."""
 
     def _sampled_positions(self, sample_rows: int) -> Ints:
-        places = super()._sampled_positions(sample_rows)
-        return drawn_places([self.rows], sample_rows, self.seed) if places is None else places
+        positions = super()._sampled_positions(sample_rows)
+        return drawn_places([self.rows], sample_rows, self.seed) if positions is None else positions
 
 
 class TaskBuilder(HeldBuilder):

@@ -388,8 +388,8 @@ class Builder:
             of_value = np.where(np.isnan(numbers_of(values)), len(classes), 0)
         else:
             released = values if self.label_mask is None else shown_values(self.label_mask, values)
-            places = pc.index_in(settle(released), value_set=classes)
-            of_value = pc.fill_null(places, len(classes)).to_numpy(zero_copy_only=False)
+            positions = pc.index_in(settle(released), value_set=classes)
+            of_value = pc.fill_null(positions, len(classes)).to_numpy(zero_copy_only=False)
         label = of_value.astype(np.int32)[rows.codes[column]]
         return replace(rows, label=label, classes=len(classes))
 
@@ -661,8 +661,7 @@ class Builder:
         if self.response is None or self.coded is None:
             return None
         name = self.response.name
-        numbers = self.response.of(self.coded.values[name])
-        return np.take(numbers, self.coded.codes[name][rows])
+        return np.take(self.response.of(self.coded.values[name]), self.coded.codes[name][rows])
 
     def _chunks(
         self,
@@ -731,8 +730,8 @@ class Builder:
             return None
         labelled = self.coded.labelled
         if sample_rows is not None and not self._all_rows(sample_rows):
-            places = self._sampled_positions(sample_rows)
-            return None if places is None else [places[labelled[places]]]
+            positions = self._sampled_positions(sample_rows)
+            return None if positions is None else [positions[labelled[positions]]]
         starts = range(0, len(labelled), SAMPLE_ROWS)
         blocks = [slice(start, start + SAMPLE_ROWS) for start in starts]
         return blocks if labelled.all() else [np.flatnonzero(labelled[b]) + b.start for b in blocks]

@@ -40,7 +40,7 @@ class _PersonsInEngine(Persons):
     counter
         Function that counts the distinct persons in some classes, from a Boolean for each of all
         classes.
-    places
+    indices
         Index of each selected class among all classes, shape (n_classes,).
     every
         Number of all classes.
@@ -48,7 +48,7 @@ class _PersonsInEngine(Persons):
 
     rows: Ints
     counter: Callable[[Flags], int]
-    places: Ints
+    indices: Ints
     every: int
 
     @cached_property
@@ -60,12 +60,12 @@ class _PersonsInEngine(Persons):
         if not classes.any():
             return 0
         chosen = np.zeros(self.every, dtype=np.bool_)
-        chosen[self.places[classes]] = True
+        chosen[self.indices[classes]] = True
         return self.counter(chosen)
 
     def keep(self, classes: Flags) -> _PersonsInEngine:
         """Return the persons of only the selected classes."""
-        return _PersonsInEngine(self.rows[classes], self.counter, self.places[classes], self.every)
+        return _PersonsInEngine(self.rows[classes], self.counter, self.indices[classes], self.every)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,7 @@
 """Read the rows of a table once, as integer codes from which everything is then counted, or let a
 server count groups of rows.
 
-Count rows by computed keys, and compute each key only once per combination of raw values.
-
+If rows are counted by computed keys, each key is computed only once per combination of raw values.
 Most tables have far fewer combinations of values than rows. For them, the engine first runs a plain
 GROUP BY of the columns, which works on dictionary codes without building texts. The keys are then
 computed from its result. A trial query on the first rows shows whether combinations repeat; if they
@@ -377,9 +376,9 @@ def join_parts(
     """
     if not parts:
         return np.zeros(0, dtype=np.uint8), pa.array([], dtype)
-    places, distinct = encode(pa.concat_arrays([values for _, values in parts]))
+    value_codes, distinct = encode(pa.concat_arrays([values for _, values in parts]))
     starts = np.cumsum([0, *(len(values) for _, values in parts)]).tolist()
-    small = narrow(places, len(distinct))
+    small = narrow(value_codes, len(distinct))
     codes = [small[start:][indices] for start, (indices, _) in zip(starts, parts, strict=False)]
     used = np.zeros(len(distinct), dtype=np.bool_)
     for part_codes in codes:
@@ -459,8 +458,8 @@ def read_groups(source: Source, names: Iterable[str]) -> tuple[CodedRows, Codes]
         return None
     codes, values = {}, {}
     for i, name in enumerate(stored[1]):
-        places, values[name] = encode(groups[f"c{i}"].combine_chunks())
-        codes[name] = narrow(places, len(values[name]))
+        group_codes, values[name] = encode(groups[f"c{i}"].combine_chunks())
+        codes[name] = narrow(group_codes, len(values[name]))
     rows = CodedRows(values, codes, np.zeros(groups.num_rows, dtype=np.int64), 1)
     return rows, groups["aegis_n"].to_numpy()
 
@@ -508,10 +507,10 @@ def count_by(source: Source, table: ir.Table, keys: Mapping[str, ir.Value]) -> i
     if once is None:
         return counted
     groups, names = once
-    places = {
+    replacements = {
         ops.Field(base.op(), name): ops.Field(groups.op(), f"c{i}") for i, name in enumerate(names)
     }
-    moved = {name: node.replace(places).to_expr() for name, node in expressions.items()}
+    moved = {name: node.replace(replacements).to_expr() for name, node in expressions.items()}
     return groups.group_by(**moved).aggregate(n=groups["aegis_n"].sum().cast("int64"))
 
 

@@ -99,12 +99,12 @@ def code_values(column: pa.Array, values: pa.Array) -> Ints:
     InternalError
         An entry is not among the values, because the table changed while it was read.
     """
-    places = pc.index_in(settle(column), value_set=values)
-    if places.null_count:
+    positions = pc.index_in(settle(column), value_set=values)
+    if positions.null_count:
         raise InternalError(
             "The table has a value that it did not have when Aegis counted its values."
         )
-    codes: Ints = places.to_numpy(zero_copy_only=False).astype(np.int64)
+    codes: Ints = positions.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
 
 

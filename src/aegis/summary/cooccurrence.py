@@ -222,10 +222,10 @@ class PairCounts:
         entries = size + 2 * sum(map(len, self.index.values()))
         if size * size > max(_DENSE_CELLS, _SPARSE_FACTOR * entries):
             none = np.zeros(0, dtype=np.int64)
-            places = [self.places(pair, index) for pair, index in self.index.items()]
+            positions = [self.positions(pair, index) for pair, index in self.index.items()]
             counts = [self.count[pair] for pair in self.index]
             return symmetric(
-                size, np.concatenate([none, *places]), np.concatenate([none, *counts]), diagonal
+                size, np.concatenate([none, *positions]), np.concatenate([none, *counts]), diagonal
             )
         matrix = np.diag(diagonal)
         for (i, j), index in self.index.items():
@@ -249,15 +249,15 @@ class PairCounts:
         """
         raise InternalError(f"The pair {i}, {j} has no dense counts.")
 
-    def places(self, pair: tuple[int, int], index: Ints) -> Ints:
+    def positions(self, pair: tuple[int, int], index: Ints) -> Ints:
         """Return the positions of the cells of a pair of attributes in the matrix `total`, shape
         (D, D), of all D atoms (sets of values): row * D + column. `index` has the flat indices of
         the cells within the pair (see `PairCounts.index`).
         """
         i, j = pair
         a, b = np.divmod(index // self.classes, self.sizes[j])
-        places: Ints = (a + self.offsets[i]) * self.offsets[-1] + b + self.offsets[j]
-        return places
+        positions: Ints = (a + self.offsets[i]) * self.offsets[-1] + b + self.offsets[j]
+        return positions
 
     def cells(self, i: int, j: int) -> tuple[Ints, Ints, Ints, Ints]:
         """Return the non-empty cells of a pair as four arrays: the atom (set of values) of
@@ -287,15 +287,15 @@ def is_sparse(matrix: Matrix) -> bool:
     return not isinstance(matrix, np.ndarray)
 
 
-def symmetric(size: int, places: Ints, counts: Array, diagonal: Floats) -> Matrix:
+def symmetric(size: int, positions: Ints, counts: Array, diagonal: Floats) -> Matrix:
     """Build a sparse symmetric matrix, shape (size, size), from its diagonal and the entries above
     the diagonal.
 
-    `places` are flat indices above the diagonal. Counts with the same index are added.
+    `positions` are flat indices above the diagonal. Counts with the same index are added.
     """
     from scipy import sparse  # taking long to load, and of wide tables alone
 
-    rows, columns = np.divmod(places, size)
+    rows, columns = np.divmod(positions, size)
     upper = sparse.coo_array((counts.astype(np.float64), (rows, columns)), shape=(size, size))
     half = upper.tocsr()
     return (half + half.T + sparse.diags_array(diagonal)).tocsr()
@@ -430,13 +430,13 @@ def split_folds(
     folds
         Number of folds F.
     """
-    places, of_fold = np.divmod(keys, folds)
-    first = np.flatnonzero(np.diff(places, prepend=-1))
+    cell_keys, of_fold = np.divmod(keys, folds)
+    first = np.flatnonzero(np.diff(cell_keys, prepend=-1))
     totals = np.add.reduceat(rows, first) if len(first) else rows
     starts = np.zeros(len(keys), dtype=np.int32)
     starts[first] = 1
     cell = (np.cumsum(starts) - 1).astype(np.int32)
-    return places[first], totals, cell, of_fold.astype(np.int8), as_entries(rows)
+    return cell_keys[first], totals, cell, of_fold.astype(np.int8), as_entries(rows)
 
 
 def as_entries(counts: Ints) -> Array:
@@ -520,8 +520,8 @@ def added_pairs(
     for pairs, atoms, to_class in parts:
         per_fold, by_fold = _by_fold(pairs, folds)
         rows += factor * per_fold
-        for joint, part_counts, places in zip(atom_counts, by_fold, atoms, strict=True):
-            np.add.at(joint, np.ix_(places, to_class, np.arange(folds)), factor * part_counts)
+        for joint, part_counts, new_atoms in zip(atom_counts, by_fold, atoms, strict=True):
+            np.add.at(joint, np.ix_(new_atoms, to_class, np.arange(folds)), factor * part_counts)
     cells = {}
     for i, j in combinations(range(len(sizes)), 2):
         keys, counts = [], []

@@ -86,8 +86,7 @@ def count_cells(
     joined = read[0]
     # The code after the last class represents null and is there only where a label is missing.
     representatives[label] = np.arange(int(joined[label].max(initial=0)) + 1, dtype=np.int32)
-    names = (quasi, sensitive, label)
-    return _in_order(names, read, representatives)
+    return _in_order((quasi, sensitive, label), read, representatives)
 
 
 def _in_order(

@@ -550,9 +550,9 @@ def _atoms(part: _PartCodes, merged: AttributeSummary) -> Ints:
     index of the atom of the same attribute after the merge. An atom is a set of values that no mask
     distinguishes.
     """
-    places = np.empty(part.summary.n_atoms, dtype=np.int64)
-    places[part.summary.atoms] = merged.atoms[part.values]
-    return places
+    new_atoms = np.empty(part.summary.n_atoms, dtype=np.int64)
+    new_atoms[part.summary.atoms] = merged.atoms[part.values]
+    return new_atoms
 
 
 def merge_classes(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:

@@ -410,9 +410,11 @@ class Population:
         people: Array = np.bincount(
             both[frequency.cells :], weights=self.counts, minlength=int(both.max(initial=0)) + 1
         ).astype(self.counts.dtype, copy=False)
-        places = np.arange(len(table)) if table.ids is None else np.searchsorted(table.ids, ids)
+        class_index = (
+            np.arange(len(table)) if table.ids is None else np.searchsorted(table.ids, ids)
+        )
         sizes = np.zeros(len(table), dtype=people.dtype)
-        sizes[places] = people[both[: frequency.cells]]
+        sizes[class_index] = people[both[: frequency.cells]]
         absent = round(float(self.counts.sum() - sizes.sum()))
         return replace(table, population=sizes, absent=absent)
 
@@ -433,8 +435,8 @@ class Population:
         if key not in self._groups:
             (grouping,) = evaluate([candidate.mask], self.values[name])
             masked = settle(cast_population(grouping.shown, candidate.masked_values.type, name))
-            places = pc.index_in(masked, value_set=settle(candidate.masked_values))
-            group = places.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+            positions = pc.index_in(masked, value_set=settle(candidate.masked_values))
+            group = positions.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
             new = group < 0
             group[new] = candidate.size + np.arange(int(new.sum()))
             self._groups[key] = group[grouping.codes]

@@ -266,9 +266,11 @@ def _with_codes(
     # Engines do not agree on whether NaN equals itself, least of all in joins.
     nan = [isinstance(value, float) and isnan(value) for value in values.to_pylist()]
     valid = pa.array([not is_nan for is_nan in nan])
-    places = pa.array(codes.tolist(), pa.int32())
+    arrow_codes = pa.array(codes.tolist(), pa.int32())
     lookup = source.upload(
-        pa.table({f"aegis_v_{code}": values.filter(valid), f"aegis_c_{code}": places.filter(valid)})
+        pa.table(
+            {f"aegis_v_{code}": values.filter(valid), f"aegis_c_{code}": arrow_codes.filter(valid)}
+        )
     )
 
     def of(joined: ir.Table) -> ir.Value:

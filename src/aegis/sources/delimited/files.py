@@ -134,16 +134,16 @@ def with_names(header: Sequence[str], name: str) -> tuple[list[str], list[str]]:
     """
     used = {text.lower() for text in header}
     names, unnamed, again = [], [], []
-    places: dict[str, int] = {}
+    first_positions: dict[str, int] = {}
     for position, text in enumerate(header, start=1):
         unique = text
         if not text:
             unique = _free((f"column{position}" + "_" * i for i in count()), used)
             unnamed.append((position, unique))
-        elif text.lower() in places:
+        elif text.lower() in first_positions:
             unique = _free((f"{text}_{i}" for i in count(2)), used)
-            again.append((text, position, places[text.lower()], unique))
-        places.setdefault(text.lower(), position)
+            again.append((text, position, first_positions[text.lower()], unique))
+        first_positions.setdefault(text.lower(), position)
         used.add(unique.lower())
         names.append(unique)
     notes = (_said_unnamed(unnamed, name), _said_again(again, name))

@@ -1,16 +1,14 @@
-"""Write and read the container of a bundle: a ZIP file with a manifest of sizes and digests.
+"""Write and read the container of a bundle: a ZIP file with a manifest of sizes and digests, whose
+members store arrays.
 
 A bundle may come from anybody, so Aegis does not trust it and executes nothing in it. Aegis
 decompresses no more bytes than the manifest and the ZIP directory both declare, and checks the
 SHA-256 digest of everything that it reads. The digests reveal damage and careless edits. If the
 manifest is signed, the signature shows who wrote the bundle.
 
-Store arrays of different lengths and types in one Arrow IPC stream; equal arrays give equal
-bytes.
-
-A member of a bundle is a table of one row whose columns are lists. The position of a null is stored
-separately. Otherwise, equal arrays could become different bytes, because Arrow does not define the
-bytes at a null, nor the unused bits of a validity bitmap.
+A member is an Arrow IPC stream with a table of one row whose columns are lists, because the arrays
+have different lengths. Equal arrays give equal bytes. So the position of a null is stored
+separately: Arrow does not define the bytes at a null, nor the unused bits of a validity bitmap.
 """
 
 from __future__ import annotations

@@ -424,8 +424,8 @@ def _check_fold_cells(pairs: PairCounts, folds: FoldCounts, pair: tuple[int, int
     _total(count, pairs.counted, what, least=1)
     for part in _blocks(len(cell)):
         start = max(0, part.start - 1)
-        places = cell[start : part.stop].astype(np.int64) * size + fold[start : part.stop]
-        _ascending(places, f"{what}: their cells are not in ascending order")
+        cell_folds = cell[start : part.stop].astype(np.int64) * size + fold[start : part.stop]
+        _ascending(cell_folds, f"{what}: their cells are not in ascending order")
     sums = _summed(len(index), len(cell), lambda s: (cell[s], count[s]))
     _same(sums, pairs.count[pair], f"{what}: they do not add up to the cells")
     for by_fold, keys in ((folds.atom_counts[i], _left), (folds.atom_counts[j], _right)):

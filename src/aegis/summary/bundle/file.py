@@ -1,6 +1,6 @@
-"""Save and load a summary as one file: a ZIP with a JSON manifest and Arrow arrays.
+"""Save, load and merge summaries as files, each a ZIP with a JSON manifest and Arrow arrays.
 
-Merge summaries from files. Each file may occur only once, and none may be a protected summary.
+To merge summaries, each file may be named only once, and none may be a protected summary.
 """
 
 from __future__ import annotations

@@ -533,10 +533,10 @@ def _texts(texts: pa.Array, nulls: npt.NDArray[np.int8]) -> list[str | None]:
         refuse(f"a hierarchy holds {texts.type} in place of texts")
     encoded = texts.dictionary_encode()
     distinct = encoded.dictionary.to_pylist()
-    places = encoded.indices.to_numpy(zero_copy_only=False)
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
     return [
         None if null else distinct[code]
-        for code, null in zip(places.tolist(), nulls.tolist(), strict=True)
+        for code, null in zip(codes.tolist(), nulls.tolist(), strict=True)
     ]
 
 

@@ -113,14 +113,15 @@ def _weights_to(weights: TableWeights | None) -> dict[str, Any]:
     """Return the weights as an entry in a file's manifest; empty if each row counts once."""
     if weights is None:
         return {}
-    entry = {
-        "column": weights.column,
-        **_unit_to(weights.unit),
-        "sums": _sums_to(weights.sums),
-        "labelled": _sums_to(weights.labelled),
-        "zeros": weights.zeros,
+    return {
+        "weights": {
+            "column": weights.column,
+            **_unit_to(weights.unit),
+            "sums": _sums_to(weights.sums),
+            "labelled": _sums_to(weights.labelled),
+            "zeros": weights.zeros,
+        }
     }
-    return {"weights": entry}
 
 
 def _sums_to(sums: WeightSums) -> dict[str, str]:
