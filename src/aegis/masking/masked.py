@@ -130,8 +130,8 @@ def _values(source: Source, names: Sequence[str]) -> dict[str, pa.Array]:
     """
     rows = stored_rows(source, names)
     if rows is not None:
-        values = {n: distinct.drop_null() for n, distinct in rows.values.items()}
-        return {n: distinct for n, distinct in values.items() if 0 < len(distinct) <= MOST_VALUES}
+        values = {n: v.drop_null() for n, v in rows.values.items()}
+        return {n: v for n, v in values.items() if 0 < len(v) <= MOST_VALUES}
     few = names
     if names and source.rows > _FEW_ROWS:
         few = _few(source.table.select(*names).limit(_TRIAL_ROWS), names, source)
@@ -141,11 +141,7 @@ def _values(source: Source, names: Sequence[str]) -> dict[str, pa.Array]:
     lists = {f"v{i}": table[name].collect(distinct=True) for i, name in enumerate(few)}
     listed = source.collect(table.aggregate(**lists))
     values = {n: listed[f"v{i}"].combine_chunks().flatten() for i, n in enumerate(few)}
-    return {
-        n: distinct.drop_null().sort()
-        for n, distinct in values.items()
-        if 0 < len(distinct) <= MOST_VALUES
-    }
+    return {n: v.drop_null().sort() for n, v in values.items() if 0 < len(v) <= MOST_VALUES}
 
 
 def _few(trial: ir.Table, names: Sequence[str], source: Source) -> list[str]:
@@ -364,10 +360,8 @@ def masked_population(
     }
     for name in people_masks:
         people.require(name, where="in the population")
-    for counts in (ROWS, WEIGHT):
-        people_masks.setdefault(
-            counts, None
-        )  # says how many persons a row represents, where it is there
+    for counts in (ROWS, WEIGHT):  # say how many persons a row represents, where they are there
+        people_masks.setdefault(counts, None)
     return Source(masked_table(people, people_masks), people.origin)
 
 

@@ -393,10 +393,9 @@ class CountedClasses:
         earlier = [codes(release) for release in releases[:-1]]
         considered = [release.after for release in releases]
         released = released_cells(rule, earlier, count, start, considered)
+        pairs = zip(releases, released, strict=False)
         certified = [
-            (release.configuration, cells)
-            for release, cells in zip(releases, released, strict=False)
-            if release.configuration
+            (release.configuration, cells) for release, cells in pairs if release.configuration
         ]
         lost = [int(self._counts[~cells].sum()) for _, cells in certified]
         require_as_certified([configuration for configuration, _ in certified], lost, rule)
@@ -453,18 +452,8 @@ class CountedClasses:
         columns = []
         for i, name in enumerate(self.quasi):
             values = self.cells[f"k{i}"].combine_chunks()
-            columns.append(
-                encode(
-                    pa.concat_arrays(
-                        [
-                            values,
-                            cast_population(
-                                population[f"k{i}"].combine_chunks(), values.type, name
-                            ),
-                        ]
-                    )
-                )[0]
-            )
+            people = cast_population(population[f"k{i}"].combine_chunks(), values.type, name)
+            columns.append(encode(pa.concat_arrays([values, people]))[0])
         return combine(columns, self.cells.num_rows + population.num_rows)
 
     def _in_order(self, name: str) -> tuple[Ints, tuple[str, ...]]:

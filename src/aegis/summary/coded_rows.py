@@ -449,12 +449,7 @@ def read_groups(source: Source, names: Iterable[str]) -> tuple[CodedRows, Codes]
     `names`.
     """
     thread, stored, groups = _STORED.get(source) or (0, None, None)
-    if (
-        groups is None
-        or stored is None
-        or thread != get_ident()
-        or not set(names) <= set(stored[1])
-    ):
+    if groups is None or stored is None or thread != get_ident() or {*names} - {*stored[1]}:
         return None
     codes, values = {}, {}
     for i, name in enumerate(stored[1]):

@@ -175,11 +175,8 @@ def merge(*summaries: Summary) -> Summary:
     if first.several is None:
         return merged
     tasks = [
-        replace(
-            task,
-            summary=merge(*(s.several.tasks[position].summary for s in summaries if s.several)),
-        )
-        for position, task in enumerate(first.several.tasks)
+        replace(task, summary=merge(*(s.several.tasks[i].summary for s in summaries if s.several)))
+        for i, task in enumerate(first.several.tasks)
     ]
     return replace(merged, several=replace(first.several, tasks=tuple(tasks)))
 

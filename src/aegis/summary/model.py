@@ -112,9 +112,8 @@ class Candidate:
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """The masked value of each group as text."""
-        return tuple(
-            "null" if v is None else str(text_of(v)) for v in self.masked_values.to_pylist()
-        )
+        values = self.masked_values.to_pylist()
+        return tuple("null" if v is None else str(text_of(v)) for v in values)
 
     @cached_property
     def noise(self) -> NoiseMask | None:

@@ -410,11 +410,9 @@ class Population:
         people: Array = np.bincount(
             both[frequency.cells :], weights=self.counts, minlength=int(both.max(initial=0)) + 1
         ).astype(self.counts.dtype, copy=False)
-        class_index = (
-            np.arange(len(table)) if table.ids is None else np.searchsorted(table.ids, ids)
-        )
+        index = np.arange(len(table)) if table.ids is None else np.searchsorted(table.ids, ids)
         sizes = np.zeros(len(table), dtype=people.dtype)
-        sizes[class_index] = people[both[: frequency.cells]]
+        sizes[index] = people[both[: frequency.cells]]
         absent = round(float(self.counts.sum() - sizes.sum()))
         return replace(table, population=sizes, absent=absent)
 
@@ -512,11 +510,7 @@ def population_of(policy: Policy, summary: Summary, source: Source | None) -> Po
     people = people_of(policy, source)
     weights = summary.weights
     lone = source is None and policy.privacy.by_crowd and policy.population is None
-    if (
-        lone
-        and weights is not None
-        and _people_are_counted(policy, weights.population, summary.rows)
-    ):
+    if lone and weights and _people_are_counted(policy, weights.population, summary.rows):
         raise DataError(
             f"The rule counts people by the weights {weights.column!r}, and a summary does not hold their sums "
             "by class.",

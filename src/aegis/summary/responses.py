@@ -275,23 +275,20 @@ class ResponseSums:
         scale
             Number of effective rows per unit of weight.
         """
-        fold_weights = [int(weight) for weight in rows]
-        centre = self.centre(sum(fold_weights))
-        total = [
-            int(summed) - centre * n for summed, n in zip(self.total, fold_weights, strict=True)
-        ]
+        weights = [int(weight) for weight in rows]
+        centre = self.centre(sum(weights))
+        total = [int(summed) - centre * n for summed, n in zip(self.total, weights, strict=True)]
         squares = [
             square - 2 * centre * int(summed) + centre**2 * n
-            for square, summed, n in zip(self.squares, self.total, fold_weights, strict=True)
+            for square, summed, n in zip(self.squares, self.total, weights, strict=True)
         ]
         sums = [
             (atom_sums - centre * joint.astype(object)).astype(np.float64) * scale
             for atom_sums, joint in zip(self.sums, atom_weights, strict=True)
         ]
         of_fold = np.array([float(summed) * scale for summed in total])
-        return ResponseSums(
-            tuple(sums), of_fold, tuple(float(square) * scale for square in squares)
-        )
+        scaled = tuple(float(square) * scale for square in squares)
+        return ResponseSums(tuple(sums), of_fold, scaled)
 
     def scaled(self, factor: int) -> ResponseSums:
         """Return the sums in a unit that is `factor` times smaller.

@@ -526,10 +526,9 @@ def _coarse_label(frequency: FrequencyTable, attributes: Mapping[str, AttributeS
     """Return whether the frequency table counts the groups that the label's masks form, instead of
     the label's classes. `attributes` has the summaries of all attributes by name.
     """
-    name = frequency.label
-    return name in attributes and len(frequency.representatives[name]) < len(
-        attributes[name].values
-    )
+    attribute = attributes.get(frequency.label)
+    codes = frequency.representatives[frequency.label]
+    return attribute is not None and len(codes) < len(attribute.values)
 
 
 def _by_code(attribute: AttributeSummary, values: Array, rows: Ints, what: str) -> Ints:
