@@ -44,7 +44,7 @@ class Balanced:
     """
 
     def __init__(self, pairs: PairCounts, exponent: float) -> None:
-        rows = pairs.joints[0].sum(axis=0).astype(np.float64)
+        rows = pairs.atom_counts[0].sum(axis=0).astype(np.float64)
         weights = np.where(rows > 0, np.maximum(rows, 1.0) ** -exponent, 0.0)
         weights *= rows.sum() / (weights * rows).sum()
         self._rows = rows.sum()
@@ -71,8 +71,8 @@ def _weighted(pairs: PairCounts, weights: npt.NDArray[np.float64]) -> PairCounts
         pair: rows * weights[pairs.index[pair] % pairs.classes]
         for pair, rows in pairs.count.items()
     }
-    joints = tuple(joint * weights for joint in pairs.joints)
-    return replace(pairs, joints=joints, count=count, folds=None)
+    atom_counts = tuple(joint * weights for joint in pairs.atom_counts)
+    return replace(pairs, atom_counts=atom_counts, count=count, folds=None)
 
 
 def main(argv: list[str] | None = None) -> None:

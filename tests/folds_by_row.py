@@ -35,7 +35,7 @@ def folds_of(
         if unit is None:
             one, two = dealer.sums(row, classes.index(y))
         else:
-            one, two = dealer.sums(row, 0, int(unit.whole(np.array([y], dtype=float))[0]))
+            one, two = dealer.sums(row, 0, int(unit.in_units(np.array([y], dtype=float))[0]))
         found.append(dealer.fold(one, two, seen[one, two]))
         seen[one, two] += 1
     return np.array(found)

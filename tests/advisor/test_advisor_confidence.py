@@ -114,9 +114,9 @@ def test_counts_by_fold_add_up():
     pairs, by_fold = summary.pairs, summary.pairs.folds
     assert by_fold is not None
     assert by_fold.rows.sum() == pairs.rows
-    for i, joint in enumerate(pairs.joints):
-        np.testing.assert_array_equal(by_fold.joints[i].sum(axis=0), joint)
-        np.testing.assert_array_equal(by_fold.joints[i].sum(axis=(1, 2)), by_fold.rows)
+    for i, joint in enumerate(pairs.atom_counts):
+        np.testing.assert_array_equal(by_fold.atom_counts[i].sum(axis=0), joint)
+        np.testing.assert_array_equal(by_fold.atom_counts[i].sum(axis=(1, 2)), by_fold.rows)
     for pair, count in pairs.count.items():
         np.testing.assert_array_equal(np.bincount(by_fold.cell[pair], by_fold.count[pair]), count)
     rest = without_fold(pairs, 3)
@@ -154,7 +154,7 @@ def test_counting_in_folds_changes_no_count(rows, data):
     assert plain.rows == folded.rows == len(rows)
     np.testing.assert_array_equal(plain.index[0, 1], folded.index[0, 1])
     np.testing.assert_array_equal(plain.count[0, 1], folded.count[0, 1])
-    for one, two in zip(plain.joints, folded.joints, strict=True):
+    for one, two in zip(plain.atom_counts, folded.atom_counts, strict=True):
         np.testing.assert_array_equal(one, two)
 
 

@@ -126,7 +126,7 @@ def test_a_table_with_the_same_counts_in_each_column_is_another_one() -> None:
         problem = make_problem(replace(summary, frequency=None))  # as where it is counted elsewhere
         file = SearchFile.of(Path("search.json"), as_policy(POLICY), problem, plan, "pillai-plain")
         digests.append(file.digests["table"])
-        counts.append([joint.tolist() for joint in summary.pairs.joints])
+        counts.append([joint.tolist() for joint in summary.pairs.atom_counts])
     assert counts[0] == counts[1]
     assert digests[0] != digests[1]
 

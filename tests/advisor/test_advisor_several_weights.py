@@ -66,7 +66,7 @@ def test_each_label_is_counted_as_if_it_were_the_only_one(seed: int) -> None:
         single = summarize(rows, alone(label))
         assert task.summary.number == single.number
         assert task.summary.label.weighted.tolist() == single.label.weighted.tolist()
-        for one, two in zip(task.summary.pairs.joints, single.pairs.joints, strict=True):
+        for one, two in zip(task.summary.pairs.atom_counts, single.pairs.atom_counts, strict=True):
             assert one.tolist() == two.tolist()
         first, second = Scorer(task.summary), Scorer(single)
         measure = MEASURES.get(single.label.kind.default_measure)
@@ -106,7 +106,9 @@ def test_whole_weights_are_repeated_rows() -> None:
     assert own.several is not None
     assert doubled.several is not None
     for one, two in zip(own.several.tasks, doubled.several.tasks, strict=True):
-        for first, second in zip(one.summary.pairs.joints, two.summary.pairs.joints, strict=True):
+        for first, second in zip(
+            one.summary.pairs.atom_counts, two.summary.pairs.atom_counts, strict=True
+        ):
             assert first.tolist() == second.tolist()
 
 

@@ -122,7 +122,7 @@ def test_attributes_that_tell_least_are_set_aside_and_that_is_said(
     fewer = aegis.advise(table, policy, generate_count=6, measure=measure)
     [warning] = [w for w in fewer.warnings if "by themselves" in w]
     summary = aegis.summarize(table, policy)
-    taken = [n for n, a in summary.attributes.items() if not a.aside]
+    taken = [n for n, a in summary.attributes.items() if not a.excluded]
     assert 0 < len(taken) < 6
     assert "c1" in taken
     assert f"the {len(taken)} of 6 attributes" in warning
@@ -157,7 +157,7 @@ def test_some_are_counted_beside_noise_and_where_most_is_empty_too(
     table, policy = wide(6, noise=noise)
     summary = aegis.summarize(table, policy)
     assert noise == isinstance(summary.pairs.total, np.ndarray)
-    taken = [n for n, a in summary.attributes.items() if not a.aside]
+    taken = [n for n, a in summary.attributes.items() if not a.excluded]
     assert 0 < len(taken) < 6
     advice = aegis.advise(summary, policy, generate_count=6, measure=measure)
     alone = aegis.summarize(table.select([*taken, "y"]), wide(6, taken, noise=noise)[1])
@@ -235,9 +235,9 @@ def test_advice_and_certificate_compare_with_one_reference(
         {"version": 1, "label": "y", "privacy": {"k": 1}, "attributes": attributes}
     )
     study = aegis.Study(pa.table(table), policy)
-    assert any(attribute.aside for attribute in study.summary.attributes.values())
+    assert any(attribute.excluded for attribute in study.summary.attributes.values())
     stands = aegis.summarize(study.source, as_it_is(policy))
-    assert not any(attribute.aside for attribute in stands.attributes.values())
+    assert not any(attribute.excluded for attribute in stands.attributes.values())
     advice = study.search(top=2)
     released = study.apply(advice, tmp_path / "r.csv", certificate=tmp_path / "c.json")
     said, certified = advice.utility, released.utility
@@ -265,7 +265,9 @@ def test_columns_that_explain_a_number_best_stay(
         "aegis.summary.builder.set_aside", functools.partial(set_aside, together=10)
     )
     advice = aegis.advise(data, rules, generate_count=8)
-    assert [n for n, a in aegis.summarize(data, rules).attributes.items() if not a.aside] == ["c4"]
+    assert [n for n, a in aegis.summarize(data, rules).attributes.items() if not a.excluded] == [
+        "c4"
+    ]
     [warning] = [w for w in advice.warnings if "by themselves" in w]
     assert warning.startswith("scores use the 1 of 5 attributes that explain the number best")
     best = advice.best
@@ -344,9 +346,9 @@ def test_a_column_that_predicts_stays_although_it_has_many_values(
         "aegis.summary.builder.set_aside", functools.partial(set_aside, together=60)
     )
     summary = aegis.summarize(pa.table({**table, "y": told}), aegis.load_policy(rules))
-    assert not summary.attributes["known"].aside
+    assert not summary.attributes["known"].excluded
     # Columns that predict no better than chance fill a quarter of the room.
-    assert sum(not a.aside for a in summary.attributes.values()) == 1 + 15 // 2
+    assert sum(not a.excluded for a in summary.attributes.values()) == 1 + 15 // 2
 
 
 @pytest.mark.parametrize(("rows_of_a_value", "weight"), [(4, 1.0), (40, 1.0), (40, 0.002)])
@@ -375,7 +377,7 @@ def test_a_column_that_determines_the_label_stays(
     )
     opened = pa.table({**table, "y": told, "w": weights})
     summary = aegis.summarize(opened, aegis.load_policy(rules))
-    assert not summary.attributes["known"].aside
+    assert not summary.attributes["known"].excluded
 
 
 def test_levels_of_few_rows_are_judged_together() -> None:
@@ -411,5 +413,5 @@ def test_a_number_without_equal_values_is_judged_as_scores_see_it(
         "aegis.summary.builder.set_aside", functools.partial(set_aside, together=400)
     )
     summary = aegis.summarize(pa.table({**table, "y": told}), aegis.load_policy(rules))
-    assert any(attribute.aside for attribute in summary.attributes.values())
-    assert not summary.attributes["c5"].aside
+    assert any(attribute.excluded for attribute in summary.attributes.values())
+    assert not summary.attributes["c5"].excluded

@@ -142,10 +142,10 @@ def assert_same(one: Summary, two: Summary) -> None:
             assert candidate.mask == twin.mask
             assert np.array_equal(candidate.groups, twin.groups)
             assert np.array_equal(candidate.levels, twin.levels), (mine.name, candidate.mask)
-            assert same_arrays(candidate.shown, twin.shown)
+            assert same_arrays(candidate.masked_values, twin.masked_values)
     assert one.pairs.rows == two.pairs.rows
     assert one.pairs.sizes == two.pairs.sizes
-    assert all(map(np.array_equal, one.pairs.joints, two.pairs.joints))
+    assert all(map(np.array_equal, one.pairs.atom_counts, two.pairs.atom_counts))
     for pair, index in one.pairs.index.items():
         assert np.array_equal(index, two.pairs.index[pair])
         assert np.array_equal(one.pairs.count[pair], two.pairs.count[pair])

@@ -204,8 +204,8 @@ def test_rows_fall_into_folds_at_random(people: Source) -> None:
     assert one.size == 10
     assert one.rows.sum() == two.rows.sum() == 120
     assert np.array_equal(one.rows, again.rows)
-    assert all(map(np.array_equal, one.joints, again.joints))
-    assert not all(map(np.array_equal, one.joints, two.joints))
+    assert all(map(np.array_equal, one.atom_counts, again.atom_counts))
+    assert not all(map(np.array_equal, one.atom_counts, two.atom_counts))
 
 
 @given(st.integers(0, 2**32), st.integers(1, 60))
@@ -228,7 +228,7 @@ def test_pairs_counted_in_the_engine_equal_pairs_counted_here(seed: int, size: i
         )
     assert_folds(pairs.folds, summary.pairs.folds)
     assert pairs.rows == summary.pairs.rows
-    assert all(map(np.array_equal, pairs.joints, summary.pairs.joints))
+    assert all(map(np.array_equal, pairs.atom_counts, summary.pairs.atom_counts))
     for pair, index in summary.pairs.index.items():
         assert np.array_equal(pairs.index[pair], index)
         assert np.array_equal(pairs.count[pair], summary.pairs.count[pair])
@@ -259,7 +259,7 @@ def assert_folds(own: FoldCounts | None, other: FoldCounts | None) -> None:
     assert own is not None
     assert other is not None
     assert own.rows.tolist() == other.rows.tolist()
-    assert all(map(np.array_equal, own.joints, other.joints))
+    assert all(map(np.array_equal, own.atom_counts, other.atom_counts))
     for pair, cells in other.cell.items():
         assert np.array_equal(own.cell[pair], cells)
         assert np.array_equal(own.fold[pair], other.fold[pair])

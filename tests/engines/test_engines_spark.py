@@ -82,7 +82,7 @@ def test_pairs_counted_here_and_by_the_executors_are_the_same(
     assert counted_there == [True] * (not sent)
     assert ours.folds is not None
     assert theirs.folds is not None
-    assert all(map(np.array_equal, ours.folds.joints, theirs.folds.joints))
+    assert all(map(np.array_equal, ours.folds.atom_counts, theirs.folds.atom_counts))
     for pair, index in theirs.index.items():
         assert np.array_equal(ours.index[pair], index)
         assert np.array_equal(ours.folds.fold[pair], theirs.folds.fold[pair])

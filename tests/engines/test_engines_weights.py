@@ -53,7 +53,7 @@ def assert_counts(here: PairCounts, there: PairCounts) -> None:
     assert here.folds is not None
     assert there.folds is not None
     assert here.folds.rows.tolist() == there.folds.rows.tolist()
-    for own, other in zip(here.folds.joints, there.folds.joints, strict=True):
+    for own, other in zip(here.folds.atom_counts, there.folds.atom_counts, strict=True):
         assert own.tolist() == other.tolist()
     if here.responses is not None:
         assert there.responses is not None

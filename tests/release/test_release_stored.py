@@ -158,7 +158,7 @@ def test_columns_are_held_only_in_the_context_and_if_values_repeat(
             assert held.values[name].equals(read.values[name])
             assert np.array_equal(held.codes[name], read.codes[name])
         monkeypatch.setattr(frequency, "BLOCK", 32)
-        by_codes = count_classes(source, ["age", "town"], coded=held).table
+        by_codes = count_classes(source, ["age", "town"], coded_rows=held).table
         by_engine = count_classes(source, ["age", "town"]).table
         assert sorted(by_codes.sizes) == sorted(by_engine.sizes)
     assert stored_rows(source, ["age"]) is None

@@ -79,7 +79,7 @@ def assert_same_attribute(one: AttributeSummary, two: AttributeSummary) -> None:
     for left, right in pairs:
         assert (left.mask, left.declared) == (right.mask, right.declared)
         assert left.labels == right.labels
-        assert_same_values(left.shown, right.shown)
+        assert_same_values(left.masked_values, right.masked_values)
         assert_arrays(left.groups, right.groups)
         assert_arrays(left.levels, right.levels)
         assert (left.ranges is None) == (right.ranges is None)
@@ -96,7 +96,7 @@ def assert_same_values(one: pa.Array, two: pa.Array) -> None:
 def assert_same_pairs(one: PairCounts, two: PairCounts) -> None:
     for name in ("names", "sizes", "classes", "rows", "weights"):
         assert getattr(one, name) == getattr(two, name)
-    for left, right in zip(one.joints, two.joints, strict=True):
+    for left, right in zip(one.atom_counts, two.atom_counts, strict=True):
         assert_arrays(left, right)
     assert one.index.keys() == two.index.keys() == one.count.keys() == two.count.keys()
     for pair in one.index:
@@ -112,7 +112,7 @@ def assert_same_pairs(one: PairCounts, two: PairCounts) -> None:
     if one.folds is not None and two.folds is not None:
         assert one.folds.size == two.folds.size
         assert_arrays(one.folds.rows, two.folds.rows)
-        for left, right in zip(one.folds.joints, two.folds.joints, strict=True):
+        for left, right in zip(one.folds.atom_counts, two.folds.atom_counts, strict=True):
             assert_arrays(left, right)
         for name in ("cell", "fold", "count"):
             left, right = getattr(one.folds, name), getattr(two.folds, name)

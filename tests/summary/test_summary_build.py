@@ -65,7 +65,7 @@ def test_groups_are_what_rows_show(case: Case) -> None:
     for attribute in summary.all_attributes:
         codes = row_codes(case, summary, attribute.name)
         for candidate in (*attribute.candidates, attribute.unmasked):
-            shown = [plain(v) for v in candidate.shown.to_pylist()]
+            shown = [plain(v) for v in candidate.masked_values.to_pylist()]
             assert len(set(shown)) == len(shown) == candidate.size == len(candidate.labels)
             rows = masked_rows(case, {attribute.name: candidate.mask})[attribute.name]
             assert [shown[g] for g in candidate.groups[codes]] == rows
@@ -120,7 +120,7 @@ def check_pairs(pairs: PairCounts, case: Case, summary: Summary, rows: Any) -> N
     total = np.zeros((pairs.offsets[-1],) * 2)
     for i, one in enumerate(pairs.names):
         own = tally([atoms[one][r] for r in kept], [y[r] for r in kept])
-        found = {cell: n for cell, n in np.ndenumerate(pairs.joints[i]) if n}
+        found = {cell: n for cell, n in np.ndenumerate(pairs.atom_counts[i]) if n}
         assert found == dict(own)
         for j, two in enumerate(pairs.names):
             expected = tally(*([c[r] for r in kept] for c in (atoms[one], atoms[two])))
@@ -131,7 +131,7 @@ def check_pairs(pairs: PairCounts, case: Case, summary: Summary, rows: Any) -> N
                 cells = tally(*([c[r] for r in kept] for c in (atoms[one], atoms[two], y)))
                 assert dict(zip(zip(a, b, c, strict=True), n, strict=True)) == dict(cells)
     np.testing.assert_array_equal(pairs.total, total)
-    np.testing.assert_array_equal(pairs.stacked_joint, np.concatenate(pairs.joints))
+    np.testing.assert_array_equal(pairs.stacked_joint, np.concatenate(pairs.atom_counts))
     for index in pairs.index.values():
         assert (np.diff(index) > 0).all()
 
@@ -247,7 +247,7 @@ def test_pairs_from_chunks(codes: list[tuple[int, ...]], cuts: list[int], weight
     repeated = np.repeat(table, weights, axis=0).T.tolist()
     for i in range(3):
         joint = tally(repeated[i], repeated[3])
-        assert {cell: n for cell, n in np.ndenumerate(pairs.joints[i]) if n} == dict(joint)
+        assert {cell: n for cell, n in np.ndenumerate(pairs.atom_counts[i]) if n} == dict(joint)
         for j in range(3):
             if i != j:
                 a, b, y, n = (part.tolist() for part in pairs.cells(i, j))

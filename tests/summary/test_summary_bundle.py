@@ -42,9 +42,9 @@ COMPARED = {
     Summary: "rows label attributes label_attribute pairs frequency max_levels unnamed digests shared_rows dialects read_by_context timings terms several weights",
     LabelSummary: "column classes counts unlabelled mask unit totals ends",
     AttributeSummary: "name role kind weight values counts joint atoms candidates unmasked nulls domain",
-    Candidate: "mask declared groups shown levels ranges",
-    PairCounts: "names sizes classes rows joints index count folds responses weights",
-    FoldCounts: "size rows joints cell fold count",
+    Candidate: "mask declared groups masked_values levels ranges",
+    PairCounts: "names sizes classes rows atom_counts index count folds responses weights",
+    FoldCounts: "size rows atom_counts cell fold count",
     ResponseSums: "sums total squares",
     FrequencyTable: "quasi sensitive label codes counts representatives",
 }

@@ -58,7 +58,7 @@ def test_rows_of_several_labels_get_the_folds_of_each_label_alone():
         features = {n: own for n, own in attributes.items() if n not in ("b", "c")}
         alone = summarize(table, {"version": 1, "label": label, "attributes": features})
         own, other = task.summary.pairs.folds, alone.pairs.folds
-        for one, two in zip(own.joints, other.joints, strict=True):
+        for one, two in zip(own.atom_counts, other.atom_counts, strict=True):
             np.testing.assert_array_equal(one, two)
 
 
@@ -135,7 +135,7 @@ def test_another_order_of_the_rows_gives_the_same_summary():
     two = summarize(table.take(draw.permutation(300)), policy).pairs.folds
     assert one is not None
     assert two is not None
-    for own, other in zip(one.joints, two.joints, strict=True):
+    for own, other in zip(one.atom_counts, two.atom_counts, strict=True):
         np.testing.assert_array_equal(own, other)
     for pair, counts in one.count.items():
         np.testing.assert_array_equal(counts, two.count[pair])

@@ -166,7 +166,7 @@ def test_units_and_sums_are_exact() -> None:
     assert NumberUnit.of(np.array([0.1, 0.25]), 10) == NumberUnit(10, 2)
     assert NumberUnit.of(np.array([1e15]), 10).base == 2
     third = NumberUnit.of(np.array([1 / 3]), 10)
-    assert abs(int(third.whole(np.array([1 / 3]))[0]) * third.exact - Fraction(1 / 3)) < 1e-12
+    assert abs(int(third.in_units(np.array([1 / 3]))[0]) * third.exact - Fraction(1 / 3)) < 1e-12
     draw = np.random.default_rng(0)
     values = draw.integers(-(1 << 40), 1 << 40, 5000)
     key = draw.integers(0, 3, 5000)

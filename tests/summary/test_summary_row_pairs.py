@@ -48,7 +48,7 @@ def _check_pairs(
     asked = count_row_pairs(*shape, codes, label, Dealer(names, folds, seed), weights=weights)
     assert asked.rows == at_once.rows
     assert list(asked.index) == list(at_once.index)
-    for one, other in zip(asked.joints, at_once.joints, strict=True):
+    for one, other in zip(asked.atom_counts, at_once.atom_counts, strict=True):
         np.testing.assert_array_equal(one, other)
     for pair in at_once.index:
         np.testing.assert_array_equal(asked.index[pair], at_once.index[pair])
@@ -58,7 +58,7 @@ def _check_pairs(
     if asked.folds is None or at_once.folds is None:
         return
     np.testing.assert_array_equal(asked.folds.rows, at_once.folds.rows)
-    for one, other in zip(asked.folds.joints, at_once.folds.joints, strict=True):
+    for one, other in zip(asked.folds.atom_counts, at_once.folds.atom_counts, strict=True):
         np.testing.assert_array_equal(one, other)
     for pair in at_once.index:
         for part in ("cell", "fold", "count"):

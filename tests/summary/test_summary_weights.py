@@ -75,7 +75,7 @@ def test_a_weight_counts_as_so_many_equal_rows(weights: list[int]) -> None:
     assert left is not None
     assert right is not None
     assert np.array_equal(left.rows, right.rows)
-    for own, other in zip(left.joints, right.joints, strict=True):
+    for own, other in zip(left.atom_counts, right.atom_counts, strict=True):
         assert np.array_equal(own, other)
 
 
@@ -180,7 +180,7 @@ def test_sums_of_weights_beyond_floats_add_up_exactly() -> None:
     for pair in both.pairs.index:
         *_, rows = both.pairs.cells(*pair)
         assert sum(rows.tolist()) == both.pairs.weights.total
-    assert [int(joint.sum()) for joint in both.pairs.joints] == [both.pairs.weights.total] * 2
+    assert [int(joint.sum()) for joint in both.pairs.atom_counts] == [both.pairs.weights.total] * 2
     check_summary(both)
 
 

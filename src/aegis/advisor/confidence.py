@@ -79,7 +79,7 @@ class FoldScorer(Scorer):
     def _rows_by_class(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Array:
-        counts = self.summary.pairs.joints[self._names.index(attribute.name)]
+        counts = self.summary.pairs.atom_counts[self._names.index(attribute.name)]
         level = self.levels(attribute, candidate)
         if level.ndim == 2:
             return level.T @ masked_classes(counts, label)

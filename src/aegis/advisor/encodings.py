@@ -538,7 +538,7 @@ def shared_losses(
 
     `label` is the mask of the label, if it has one.
     """
-    if attribute.aside:  # nothing of it is shown, so nothing is shared
+    if attribute.excluded:  # nothing of it is shown, so nothing is shared
         return np.zeros(len(UNPOOLED))
     counts = masked_classes(attribute.joint, label)
     groups = pooled_groups(attribute, candidate)
@@ -575,14 +575,14 @@ def known_alone(attribute: AttributeSummary, measure: Measure) -> bool:
     It cannot if the label is a number and scores of whole configurations leave the attribute out,
     because a summary has no sums of the label by the values of such an attribute.
     """
-    return not (attribute.aside and measure.label is LabelKind.NUMBER)
+    return not (attribute.excluded and measure.label is LabelKind.NUMBER)
 
 
 def sets_aside(summary: Summary) -> bool:
     """Return whether scores of whole configurations leave out some attributes of this summary,
     because all attributes together have too many values.
     """
-    return any(attribute.aside for attribute in summary.attributes.values())
+    return any(attribute.excluded for attribute in summary.attributes.values())
 
 
 def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
@@ -590,7 +590,7 @@ def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
     many they are, and how much they could add to the score. If none are left out, the result is
     empty.
     """
-    aside = [a for a in summary.attributes.values() if a.aside]
+    aside = [a for a in summary.attributes.values() if a.excluded]
     if not aside or measure.scope is not Scope.CONFIGURATION:
         return ()
     whole, out = len(summary.attributes), len(aside)

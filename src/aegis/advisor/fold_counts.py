@@ -159,7 +159,7 @@ class FoldBlocks:
         by_column = [np.zeros((self.folds, 0))]
         for own in shown:
             index = own.key[0]
-            by_atom = sums.sums[index] - centre * self._folds.joints[index][:, :, 0]
+            by_atom = sums.sums[index] - centre * self._folds.atom_counts[index][:, :, 0]
             by_level = self._in_folds(by_atom) @ indicators(own.level)
             by_column.append(by_level[:, own.there] @ own.by_level.matrix)
         return Response(
@@ -309,7 +309,7 @@ class FoldBlocks:
                 "rows, and Aegis does not keep those of a large table.",
                 hint="Give a table of at most two million rows, or leave `pairs` out of --models.",
             )
-        return self._pairs.coded
+        return self._pairs.atom_rows
 
     def label_classes(self, label: Candidate | None) -> int:
         """Return how many classes the label has after masking."""
@@ -319,7 +319,7 @@ class FoldBlocks:
         """Return the number of rows that have each of the A atoms of the attribute with this index,
         shape (A,). An atom is a set of values that all candidates treat in the same way.
         """
-        rows: Floats = self._pairs.joints[index].sum(axis=1).astype(np.float64)
+        rows: Floats = self._pairs.atom_counts[index].sum(axis=1).astype(np.float64)
         return rows
 
     @cached_method
@@ -347,7 +347,7 @@ class FoldBlocks:
         shape (K, C, A), for K folds, C classes and A atoms. An atom is a set of values that all
         candidates of the attribute treat in the same way.
         """
-        folds = self._folds.joints[index].astype(np.float64)  # (F, A, C)
+        folds = self._folds.atom_counts[index].astype(np.float64)  # (F, A, C)
         group, label_classes = self._label_classes(label)
         by_class = np.zeros((self.folds, label_classes, folds.shape[1]))
         for fold, own in enumerate(folds):

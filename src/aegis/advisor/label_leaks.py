@@ -63,7 +63,7 @@ def _shares_of_number(summary: Summary, choice: Choice) -> dict[str, float]:
         return {}
     centre, whole = sums.centre(rows), rows * sums.deviation(rows) ** 2
     counted, shares = int(summary.label.counts.sum()), {}
-    for name, of_atoms, joint in zip(pairs.names, sums.sums, pairs.joints, strict=True):
+    for name, of_atoms, joint in zip(pairs.names, sums.sums, pairs.atom_counts, strict=True):
         candidate = choice.get(name)
         if candidate is None or candidate.noise is not None:
             continue

@@ -100,8 +100,8 @@ def kept_codes(
     for name, values in known.values.items():
         own = choice.get(name)
         unmasked = np.arange(len(values)), values
-        groups[name] = unmasked if own is None else (own.groups, own.shown)
-    return KeptCodes(known, keep, known.shown(groups, keep))
+        groups[name] = unmasked if own is None else (own.groups, own.masked_values)
+    return KeptCodes(known, keep, known.masked(groups, keep))
 
 
 def codes_known(known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice) -> bool:
@@ -120,7 +120,7 @@ def codes_known(known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choi
     masked = any(own.label.mask is not None for own in (summary, *(t.summary for t in tasks)))
     if drawn or masked or policy.person is not None:
         return False
-    shown = (candidate.shown.type for candidate in choice.values())
+    shown = (candidate.masked_values.type for candidate in choice.values())
     return all(Kind.of(ibis.dtype(own)) is not None for own in shown)
 
 

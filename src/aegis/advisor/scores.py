@@ -235,7 +235,7 @@ def _left_out(attribute: AttributeSummary, rows: int) -> str:
     """
     if np.count_nonzero(attribute.counts) < 2:
         return "it has one value"
-    if attribute.aside:
+    if attribute.excluded:
         return "it has too many values"
     if not attribute.kind.ordered and len(attribute.all_values) > KEY * rows:
         return "it is like a key"

@@ -128,7 +128,9 @@ class PairValues:
     def _side(self, masked: Sequence[Masked]) -> PairSide:
         """Return attributes with their masks as a measure of pairs takes them."""
         rows = [
-            self._of_levels(self._pairs.joints[place].sum(axis=1)[:, None], place, candidate)[:, 0]
+            self._of_levels(self._pairs.atom_counts[place].sum(axis=1)[:, None], place, candidate)[
+                :, 0
+            ]
             for place, candidate in masked
         ]
         bounds = np.cumsum([0, *map(len, rows)]).astype(np.int64)
@@ -200,7 +202,7 @@ class PairValues:
         `place` is the index of the attribute, `candidate` its mask.
         """
         channel = indicators(self._levels(place, candidate))
-        atoms = self._pairs.joints[place].sum(axis=1).astype(np.float64)
+        atoms = self._pairs.atom_counts[place].sum(axis=1).astype(np.float64)
         shares = atoms / max(atoms.sum(), 1)
         reports = shares @ channel
         shown = reports > 0
@@ -251,7 +253,7 @@ class Scorer:
         pairs = summary.pairs
         self._groups = RowGroups(lambda: pairs.total, pairs.stacked_joint, pairs.offsets)
         attributes = summary.attributes.values()
-        self._counted = [i for i, a in enumerate(attributes) if not a.aside]
+        self._counted = [i for i, a in enumerate(attributes) if not a.excluded]
 
     @cached_property
     def _weights(self) -> Floats:
@@ -395,7 +397,7 @@ class Scorer:
                 self._values[key] = measure(
                     self.contingency(attribute, candidate, label, measure=measure)
                 )
-            elif attribute.aside:
+            elif attribute.excluded:
                 self._values[key] = self._aside(attribute, candidate, label, measure)
             else:
                 self._values[key] = measure(self._alone(attribute, candidate, label, measure.needs))

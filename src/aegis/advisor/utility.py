@@ -786,7 +786,7 @@ def out_of_reach(summary: Summary) -> str | None:
     classes = int(np.count_nonzero(summary.label.counts))
     if classes > MOST_CLASSES:
         return f"the label has {classes:,} classes, and the limit is {MOST_CLASSES}"
-    scored = [a.unmasked.scored for a in summary.attributes.values() if not a.aside]
+    scored = [a.unmasked.scored for a in summary.attributes.values() if not a.excluded]
     levels = sum(int(own.max(initial=-1)) + 1 for own in scored)
     if summary.label.kind is LabelKind.NONE:
         many = f"the table has {levels:,} values, and the limit is {MOST_COLUMNS:,}"

@@ -1,17 +1,8 @@
-"""Fit masks to a table, and build the masked table as a query, with or without the rows of classes
-that fail a rule.
-
-Mask the population, with which classes are compared, in the same way as a release.
-
-Add true values to the rows of a release, to measure how well they predict hidden columns.
-
-Fit masks to a table, and count the rows with values that the masks do not cover.
-
-Speed up a mask's expression by computing its result once for each value of the column.
+"""Fit masks to a table, build the masked table as a query, and check its classes.
 
 An engine needs twenty times as long to format a text from integers, such as "[20, 30[", as to
-choose among constants. If a column has few values, Aegis computes the text of each value once, and
-the engine looks it up. Parquet stores such a column as a dictionary. There, the engine looks up
+choose among constants. So if a column has few values, Aegis computes the text of each value once,
+and the engine looks it up. Parquet stores such a column as a dictionary. There, the engine looks up
 each entry of the dictionary in a map once. For other sources, the engine chooses the text by
 bisection. Null, and any value that is not listed, still gets the mask's expression.
 """
@@ -94,13 +85,13 @@ def expressions(
     rows
         Smallest number of rows for which Aegis lists the values.
     """
-    made = {name: mask.expression(columns[name]) for name, mask in masks.items()}
+    masked = {name: mask.expression(columns[name]) for name, mask in masks.items()}
     if source.rows < rows or not source.engine.in_process:
-        return made
-    wanted = [n for n, mask in masks.items() if _gains(source, columns[n], mask, made[n])]
-    for name, values in _values(source, wanted).items():
-        made[name] = _chosen(source, columns[name], masks[name], values, made[name])
-    return made
+        return masked
+    looked_up = [n for n, mask in masks.items() if _gains(source, columns[n], mask, masked[n])]
+    for name, values in _values(source, looked_up).items():
+        masked[name] = _chosen(source, columns[name], masks[name], values, masked[name])
+    return masked
 
 
 def _gains(source: Source, column: ir.Column, mask: Mask, plain: ir.Value) -> bool:
@@ -109,8 +100,8 @@ def _gains(source: Source, column: ir.Column, mask: Mask, plain: ir.Value) -> bo
     """
     kind = column.type()
     quicker = kind.is_integer() or (kind.is_string() and source.is_parquet)
-    own = plain.op()  # a constant requires no value, and the column itself no text
-    of_values = bool(own.find(ops.Field)) and not isinstance(own, ops.Field)
+    operation = plain.op()  # a constant requires no value, and the column itself no text
+    of_values = bool(operation.find(ops.Field)) and not isinstance(operation, ops.Field)
     return mask.deterministic and quicker and plain.type().is_string() and of_values
 
 
@@ -124,12 +115,12 @@ def _chosen(
     [grouping] = evaluate([mask], values)
     if grouping.size == 1 or grouping.masked_values.null_count:
         return plain
-    shown = grouping.masked_values.take(grouping.codes.tolist()).to_pylist()
+    texts = grouping.masked_values.take(grouping.codes.tolist()).to_pylist()
     if source.is_parquet and len(values) <= MOST_IN_MAP:
-        return look_up(column, values.to_pylist(), shown, plain)
+        return look_up(column, values.to_pylist(), texts, plain)
     if not column.type().is_integer():
         return plain
-    targets = {str(value): text for value, text in zip(values.to_pylist(), shown, strict=True)}
+    targets = {str(value): text for value, text in zip(values.to_pylist(), texts, strict=True)}
     return column.isnull().ifelse(plain, mapped(column, targets, plain))
 
 
@@ -137,10 +128,10 @@ def _values(source: Source, names: Sequence[str]) -> dict[str, pa.Array]:
     """Return the distinct values of each column that has only few of them, ascending and without
     null. Columns with many values are left out.
     """
-    held = stored_rows(source, names)
-    if held is not None:
-        known = {n: own.drop_null() for n, own in held.values.items()}
-        return {n: own for n, own in known.items() if 0 < len(own) <= MOST_VALUES}
+    rows = stored_rows(source, names)
+    if rows is not None:
+        values = {n: v.drop_null() for n, v in rows.values.items()}
+        return {n: v for n, v in values.items() if 0 < len(v) <= MOST_VALUES}
     few = names
     if names and source.rows > _FEW_ROWS:
         few = _few(source.table.select(*names).limit(_TRIAL_ROWS), names, source)
@@ -150,7 +141,7 @@ def _values(source: Source, names: Sequence[str]) -> dict[str, pa.Array]:
     lists = {f"v{i}": table[name].collect(distinct=True) for i, name in enumerate(few)}
     listed = source.collect(table.aggregate(**lists))
     values = {n: listed[f"v{i}"].combine_chunks().flatten() for i, n in enumerate(few)}
-    return {n: own.drop_null().sort() for n, own in values.items() if 0 < len(own) <= MOST_VALUES}
+    return {n: v.drop_null().sort() for n, v in values.items() if 0 < len(v) <= MOST_VALUES}
 
 
 def _few(trial: ir.Table, names: Sequence[str], source: Source) -> list[str]:
@@ -215,10 +206,10 @@ def masked_table(
         columns[WEIGHT] = joined.table[weight]
     if counted:
         columns[ROW_NUMBER] = joined.table[ROW_NUMBER]
-    shown = joined.table.select(columns)
+    masked = joined.table.select(columns)
     if counted and looked_up_in_tables and source.rows <= ORDERED_ROWS:
-        shown = shown.order_by(ROW_NUMBER)
-    return shown if numbered or not counted else shown.drop(ROW_NUMBER)
+        masked = masked.order_by(ROW_NUMBER)
+    return masked if numbered or not counted else masked.drop(ROW_NUMBER)
 
 
 def _numbered(source: Source) -> ir.Table:
@@ -341,8 +332,8 @@ def _check_after(
 
     The parameters are those of `check_classes`.
     """
-    own = ShownColumns(tuple(quasi), {name: name for name in sensitive})
-    releases = (*earlier, own)
+    new_release = ShownColumns(tuple(quasi), {name: name for name in sensitive})
+    releases = (*earlier, new_release)
     names = tuple(name for release in releases for name in release.quasi)
     protected = tuple(name for release in releases for name in release.sensitive.values())
     counted = count_classes(source, names, protected, table=table, hierarchies=hierarchies)
@@ -364,12 +355,14 @@ def masked_population(
     people = people_of(policy, source)
     if people is None:
         return None
-    shown: dict[str, Mask | None] = {a.name: masks.get(a.name) for a in policy.quasi_identifiers}
-    for name in shown:
+    people_masks: dict[str, Mask | None] = {
+        a.name: masks.get(a.name) for a in policy.quasi_identifiers
+    }
+    for name in people_masks:
         people.require(name, where="in the population")
-    for counts in (ROWS, WEIGHT):
-        shown.setdefault(counts, None)  # says how many persons a row represents, where it is there
-    return Source(masked_table(people, shown), people.origin)
+    for counts in (ROWS, WEIGHT):  # say how many persons a row represents, where they are there
+        people_masks.setdefault(counts, None)
+    return Source(masked_table(people, people_masks), people.origin)
 
 
 _PREFIX = "aegis original"
@@ -385,14 +378,14 @@ class WithOriginals:
         The table.
     columns
         For each column that is hidden by a mask, the name of its copy; the copies are not released.
-    known
+    copied
         Whether Aegis could add the copies. It can if the rows are in this process, are few enough,
         and have no noise.
     """
 
     source: Source
     columns: Mapping[str, str] = field(default_factory=dict)
-    known: bool = False
+    copied: bool = False
 
     @classmethod
     def of(cls, source: Source, masks: Mapping[str, Mask | None]) -> WithOriginals:
@@ -401,15 +394,15 @@ class WithOriginals:
         """
         schema = source.table.schema()
         hidden = {
-            name: f"{_PREFIX} {place} {name}"
-            for place, (name, mask) in enumerate(masks.items())
+            name: f"{_PREFIX} {position} {name}"
+            for position, (name, mask) in enumerate(masks.items())
             if mask is not None and str(mask) != "identity" and Kind.of(schema[name]) is not None
         }
-        drawn = any(isinstance(mask, NoiseMask) for mask in masks.values())
-        if drawn or not fits(source, source.rows, len(masks) + len(hidden)):
+        noisy = any(isinstance(mask, NoiseMask) for mask in masks.values())
+        if noisy or not fits(source, source.rows, len(masks) + len(hidden)):
             return cls(source)
         wide = source.with_copies({new: old for old, new in hidden.items()})
-        return cls(wide, hidden, known=True)
+        return cls(wide, hidden, copied=True)
 
     @property
     def masks(self) -> dict[str, Mask | None]:
@@ -422,17 +415,17 @@ class WithOriginals:
 
         `released` has the masked rows of the release, with the copies of hidden columns.
         """
-        if not self.known:
+        if not self.copied:
             return None
-        added = set(self.columns.values())
-        shown = [name for name in comparable(released) if name not in added]
-        codes = fetch_codes(self.source, released.select(*shown, *added))
+        copies = set(self.columns.values())
+        released_columns = [name for name in comparable(released) if name not in copies]
+        codes = fetch_codes(self.source, released.select(*released_columns, *copies))
         hidden = {
             name: (codes[original], codes[name])
             for name, original in self.columns.items()
-            if name in shown
+            if name in released_columns
         }
-        return find_implications(hidden, {name: codes[name] for name in shown})
+        return find_implications(hidden, {name: codes[name] for name in released_columns})
 
 
 def fit_masks(
@@ -489,10 +482,10 @@ def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, 
             if rows:
                 unseen[name] = rows
             continue
-        known = mask.known(table[name]) if mask is not None else None
-        if known is None:
+        covered = mask.known(table[name]) if mask is not None else None
+        if covered is None:
             continue
-        unknown = (~known).fill_null(False)
+        unknown = (~covered).fill_null(False)
         unknown_rows = source.collect(count_by(source, table, {"unknown": unknown})).to_pylist()
         rows = sum(row["n"] for row in unknown_rows if row["unknown"])
         if rows:

@@ -22,7 +22,7 @@ ROWS = 122_880
 """Rows of a batch, as many as the engine writes together."""
 _MOST_KEYS = 1 << 62
 
-Shown = tuple[npt.NDArray[np.unsignedinteger], npt.NDArray[np.unsignedinteger], pa.Array]
+MaskedColumn = tuple[npt.NDArray[np.unsignedinteger], npt.NDArray[np.unsignedinteger], pa.Array]
 """Of a column: the code of each row, the group of each code, the masked value of each group."""
 
 
@@ -54,8 +54,8 @@ def masked_batches(
     rows = stored_rows(source, names)
     if rows is None:
         return None
-    columns = {n: _shown(masks[n], rows.codes[n], rows.values[n]) for n in names}
-    if any(columns[name][2].type != own for name, own in types.items()):
+    columns = {n: _masked_column(masks[n], rows.codes[n], rows.values[n]) for n in names}
+    if any(columns[name][2].type != kind for name, kind in types.items()):
         return None
     if prod(len(columns[name][2]) for name in quasi) >= _MOST_KEYS:
         return None
@@ -78,7 +78,9 @@ def _plain(kind: pa.DataType) -> bool:
     )
 
 
-def _shown(mask: Mask | None, codes: npt.NDArray[np.unsignedinteger], values: pa.Array) -> Shown:
+def _masked_column(
+    mask: Mask | None, codes: npt.NDArray[np.unsignedinteger], values: pa.Array
+) -> MaskedColumn:
     """Return for a column the code of each row (`codes`), the masked group of each code, and the
     masked value of each group. `values` has the value of each code; without a mask, each value is a
     group.
@@ -90,7 +92,7 @@ def _shown(mask: Mask | None, codes: npt.NDArray[np.unsignedinteger], values: pa
 
 
 def _batches(
-    columns: Mapping[str, Shown],
+    columns: Mapping[str, MaskedColumn],
     names: tuple[str, ...],
     rows: int,
     quasi: tuple[str, ...],
@@ -116,14 +118,14 @@ def _batches(
     sizes = [len(columns[name][2]) for name in quasi]
     failing = None
     if left_out is not None:
-        known = (
+        left_out_codes = (
             code_values(left_out[f"k{i}"].combine_chunks(), columns[name][2])
             for i, name in enumerate(quasi)
         )
-        failing = pa.array(mixed(known, sizes))
+        failing = pa.array(mixed(left_out_codes, sizes))
     for start in range(0, rows, ROWS):
-        place = slice(start, start + ROWS)
-        groups = {name: of[codes[place]] for name, (codes, of, _) in columns.items()}
+        batch = slice(start, start + ROWS)
+        groups = {name: of[codes[batch]] for name, (codes, of, _) in columns.items()}
         keep: npt.NDArray[np.bool_] | slice = slice(None)
         if failing is not None:
             key = mixed((groups[name] for name in quasi), sizes)
@@ -132,21 +134,21 @@ def _batches(
         yield pa.record_batch(arrays, names=list(names))
 
 
-def _array(groups: npt.NDArray[np.unsignedinteger], shown: pa.Array) -> pa.Array:
-    """Return the masked values of some rows. `groups` has the group of each row, and `shown` the
-    masked value of each group.
+def _array(groups: npt.NDArray[np.unsignedinteger], masked_values: pa.Array) -> pa.Array:
+    """Return the masked values of some rows. `groups` has the group of each row, and
+    `masked_values` the masked value of each group.
 
     Texts are returned as an Arrow dictionary that has only texts that some row shows.
     """
-    if not pa.types.is_string(shown.type):
-        return shown.take(pa.array(groups))
-    used = np.bincount(groups, minlength=len(shown)) > 0
-    null = shown.is_null().to_numpy(zero_copy_only=False)
+    if not pa.types.is_string(masked_values.type):
+        return masked_values.take(pa.array(groups))
+    used = np.bincount(groups, minlength=len(masked_values)) > 0
+    null = masked_values.is_null().to_numpy(zero_copy_only=False)
     texts = used & ~null
-    place = (np.cumsum(texts) - 1).astype(np.int32)[groups]
+    indices = (np.cumsum(texts) - 1).astype(np.int32)[groups]
     missing = null[groups] if (used & null).any() else None
     if missing is not None:
-        place[missing] = 0
+        indices[missing] = 0
     return pa.DictionaryArray.from_arrays(
-        pa.array(place, mask=missing), shown.filter(pa.array(texts))
+        pa.array(indices, mask=missing), masked_values.filter(pa.array(texts))
     )

@@ -102,9 +102,9 @@ def draw(
     names = tuple(name for name in table.columns if name not in (ROW_NUMBER, PERSON, WEIGHT))
     table = table.mutate(**{true: table[name] for true, name in hidden.items()})
     rows = source.collect(table.order_by(ROW_NUMBER))
-    drawn = draw_columns(rows, noise, seed=seed)
+    noisy_rows = draw_columns(rows, noise, seed=seed)
     return DrawnTable(
-        open_table(drawn),
+        open_table(noisy_rows),
         names,
         tuple(TRUE + name if TRUE + name in hidden else name for name in quasi),
     )
@@ -125,12 +125,12 @@ def draw_columns(table: pa.Table, noise: Mapping[str, NoiseMask], *, seed: int |
     Without a `seed`, the draws use the system's randomness.
     """
     for name, mask in noise.items():
-        place = table.column_names.index(name)
+        position = table.column_names.index(name)
         column = pa.concat_arrays(
-            table.column(place).chunks or [table.column(place).combine_chunks()]
+            table.column(position).chunks or [table.column(position).combine_chunks()]
         )
-        shown = mask.draw(column, _random(seed, name, column))
-        table = table.set_column(place, name, shown)
+        noisy = mask.draw(column, _random(seed, name, column))
+        table = table.set_column(position, name, noisy)
     return table
 
 
@@ -143,7 +143,7 @@ def _random(seed: int | None, name: str, column: pa.Array) -> np.random.Generato
     sha = hashlib.sha256(f"{seed}\n{name}\n".encode())
     # What lies beneath a null is not defined, nor are the unused bits of a column of booleans.
     sha.update(pc.is_null(column).cast(pa.int8()).to_numpy(zero_copy_only=False).tobytes())
-    known = column.drop_null()
-    known = known.cast(pa.int8()) if pa.types.is_boolean(known.type) else known
-    sha.update(pa.record_batch([known], names=["c"]).serialize())
+    values = column.drop_null()
+    values = values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values
+    sha.update(pa.record_batch([values], names=["c"]).serialize())
     return np.random.default_rng(int.from_bytes(sha.digest()))

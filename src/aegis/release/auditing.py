@@ -245,7 +245,7 @@ def _audit(
             population=_people(source, policy, rule)
             if population is None
             else open_table(population),
-            coded=coded_rows,
+            coded_rows=coded_rows,
         )
         classes = counted.table
     violations: tuple[str, ...] = ()
@@ -263,7 +263,7 @@ def _audit(
         figures = replace(figures, notes=(*figures.notes, _rows_alone(policy.person)))
     with progress.step("Comparing rows over all columns"):
         label = policy.label.column if policy is not None and policy.label else None
-        outside = outside_of(source, quasi, person=person, coded=coded_rows, label=label)
+        outside = outside_of(source, quasi, person=person, coded_rows=coded_rows, label=label)
     return Audit(figures, quasi, sensitive, rule, violations, account, person, outside)
 
 

@@ -1,6 +1,5 @@
-"""Open tables of databases by URL, and create tables in one transaction.
-
-Compile queries to an SQL dialect; the engine of the dialect need not be installed.
+"""Open tables of databases by URL, create tables in one transaction, and compile queries to an SQL
+dialect, whose engine need not be installed.
 """
 
 from __future__ import annotations
@@ -49,15 +48,15 @@ def open_database(url: str, table: str | None) -> Source:
     PolicyError
         No table is given, or the URL is malformed.
     """
-    shown = shown_url(url)
+    safe_url = shown_url(url)
     if not url.lower().startswith("duckdb"):
         check_url(url)
     if table is None:
         raise PolicyError(
-            f"{shown} has several tables, and you named none.", hint="Name one with --table."
+            f"{safe_url} has several tables, and you named none.", hint="Name one with --table."
         )
-    connection = _connect(url, shown)
-    return open_named(connection, table, f"{table} of {shown}")
+    connection = _connect(url, safe_url)
+    return open_named(connection, table, f"{table} of {safe_url}")
 
 
 def open_named(connection: Any, table: str, origin: str) -> Source:
@@ -117,7 +116,7 @@ def transaction(source: Source) -> Iterator[Any]:
         yield run
 
 
-def _connect(url: str, shown: str) -> Any:
+def _connect(url: str, safe_url: str) -> Any:
     kind = "duckdb" if url.lower().startswith("duckdb") else "postgres"
     try:
         connection = ibis.connect(url)
@@ -128,14 +127,14 @@ def _connect(url: str, shown: str) -> Any:
         return connection
     except ImportError as error:
         raise EngineError(
-            f"{shown} needs a driver that is not installed: {error.name}.",
+            f"{safe_url} needs a driver that is not installed: {error.name}.",
             hint=f"Install it: pip install '{_EXTRAS.get(kind, 'aegis-advisor')}'.",
         ) from error
     except Exception as error:  # noqa: BLE001 - drivers have exceptions of their own
-        told = translate(error, shown)
-        reason = told.message.partition(": ")[2] or told.message
+        translated = translate(error, safe_url)
+        reason = translated.message.partition(": ")[2] or translated.message
         raise EngineError(
-            f"Cannot connect to {shown}: {without_secrets(reason, url)}",
+            f"Cannot connect to {safe_url}: {without_secrets(reason, url)}",
             hint="Check the address, that the server runs, and user and password.",
         ) from None
 
@@ -150,10 +149,10 @@ def table_names(connection: Any, table: str) -> list[str]:
     """Return the names of the tables and views in the schema that contains `table`; empty if there
     is no such schema.
     """
-    place = _within(table_path(table))
+    schema = _within(table_path(table))
     try:
         with engine_errors(table):
-            return [str(name) for name in connection.list_tables(**place)]
+            return [str(name) for name in connection.list_tables(**schema)]
     except EngineError:  # engines say in ways of their own that a schema is missing
         return []
 

@@ -126,10 +126,10 @@ class Reading:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a mapping, without those that are None."""
-        said = {k: v for k, v in json_fields(self).items() if v is not None and v != []}
-        return said | ({"quote": "none"} if said.get("quote") == "" else {})
+        entries = {k: v for k, v in json_fields(self).items() if v is not None and v != []}
+        return entries | ({"quote": "none"} if entries.get("quote") == "" else {})
 
-    def stated(self) -> Reading | None:
+    def or_none(self) -> Reading | None:
         """Return this object; None if all its fields are None, so that the user states nothing."""
         return None if self == Reading() else self
 
@@ -137,7 +137,7 @@ class Reading:
         """Return a copy in which each field that is None has the value of the same field in
         `other`.
         """
-        return self if other is None else Reading(**{**_said(other), **_said(self)})
+        return self if other is None else Reading(**{**_settings(other), **_settings(self)})
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def known_encoding(name: str) -> str:
     return codec.name
 
 
-def decide(start: bytes, whole: bool, reading: Reading, name: str) -> TextDialect:
+def decide(start: bytes, complete: bool, reading: Reading, name: str) -> TextDialect:
     """Find out the dialect of a file, from what the user states and from the first bytes of the
     file.
 
@@ -204,7 +204,7 @@ def decide(start: bytes, whole: bool, reading: Reading, name: str) -> TextDialec
     ----------
     start
         The first bytes of the file, decompressed.
-    whole
+    complete
         Whether these bytes are the whole file.
     reading
         What the user states about the file.
@@ -220,9 +220,9 @@ def decide(start: bytes, whole: bool, reading: Reading, name: str) -> TextDialec
     text = decoded(start, encoding, name)
     named, skip = _named_delimiter(text)
     quote = '"' if reading.quote is None else reading.quote
-    delimiter = reading.delimiter or named or _likely_delimiter(text, quote, whole)
+    delimiter = reading.delimiter or named or _likely_delimiter(text, quote, complete)
     if named is None:
-        skip = _preamble(text, delimiter, quote, whole)
+        skip = _preamble(text, delimiter, quote, complete)
     return TextDialect(
         delimiter=delimiter,
         quote=quote,
@@ -317,7 +317,7 @@ def decoded(start: bytes, encoding: str, name: str) -> str:
 
 
 def not_of_encoding(
-    name: str, encoding: str, data: bytes, place: int, lines: int = 0
+    name: str, encoding: str, data: bytes, position: int, lines: int = 0
 ) -> EncodingError:
     """Return the error for bytes that do not have the expected encoding; its message names the
     likely encoding.
@@ -328,16 +328,16 @@ def not_of_encoding(
         Name of the file.
     encoding
         The expected encoding.
-    data, place
+    data, position
         The bytes, and the position of the first byte that cannot be decoded.
     lines
         Number of lines before these bytes.
     """
     likely = likely_encoding(data)
-    line = lines + data.count(b"\n", 0, place) + 1
+    line = lines + data.count(b"\n", 0, position) + 1
     return EncodingError(
         f"Cannot read {name}: line {line:,} is not text in "
-        f"{encoding.upper()} (byte 0x{data[place]:02X}).",
+        f"{encoding.upper()} (byte 0x{data[position]:02X}).",
         likely,
     )
 
@@ -352,14 +352,14 @@ def _named_delimiter(text: str) -> tuple[str | None, int]:
     return None, 0
 
 
-def _likely_delimiter(text: str, quote: str, whole: bool) -> str:
+def _likely_delimiter(text: str, quote: str, complete: bool) -> str:
     """Return the delimiter with which most records have the same number of fields.
 
     Among several such delimiters, it is the one with most fields; the first line breaks ties.
     """
 
     def fit(delimiter: str) -> tuple[float, int, int]:
-        records = _whole_records(_parsed(text, delimiter, quote), whole)
+        records = _whole_records(_parsed(text, delimiter, quote), complete)
         if not records:
             return (0.0, 0, 0)
         width, number = Counter(map(len, records)).most_common(1)[0]
@@ -368,31 +368,31 @@ def _likely_delimiter(text: str, quote: str, whole: bool) -> str:
     return max(DELIMITERS, key=fit)
 
 
-def _whole_records(records: list[list[str]], whole: bool) -> list[list[str]]:
+def _whole_records(records: list[list[str]], complete: bool) -> list[list[str]]:
     """Return the records of a sample of a file, without the last one if it may be incomplete;
-    `whole` says that the sample is the whole file.
+    `complete` says that the sample is the whole file.
     """
-    return records if whole or len(records) in (1, _SAMPLE_RECORDS) else records[:-1]
+    return records if complete or len(records) in (1, _SAMPLE_RECORDS) else records[:-1]
 
 
-def _preamble(text: str, delimiter: str, quote: str, whole: bool) -> int:
+def _preamble(text: str, delimiter: str, quote: str, complete: bool) -> int:
     """Count the lines before the table in the `text` of a file: empty ones, and lines of one field
     if all others have more.
     """
     lines = text.split("\n")
     empty = next((i for i, line in enumerate(lines) if line.strip("\r")), 0)
-    records = _whole_records(_parsed(text, delimiter, quote), whole)
+    records = _whole_records(_parsed(text, delimiter, quote), complete)
     widths = [len(record) for record in records]
     first = next((i for i, width in enumerate(widths[:_PREAMBLE]) if width > 1), 0)
     rest = widths[first:]
     if first == 0 or len(set(rest)) != 1 or len(rest) < 2:
         return empty
-    seen = 0
+    filled = 0
     for number, line in enumerate(lines):
         if line.strip("\r"):
-            if seen == first:
+            if filled == first:
                 return number
-            seen += 1
+            filled += 1
     return empty
 
 
@@ -436,6 +436,6 @@ def _check_apart(reading: Reading) -> None:
         )
 
 
-def _said(reading: Reading) -> dict[str, Any]:
+def _settings(reading: Reading) -> dict[str, Any]:
     values = {field.name: getattr(reading, field.name) for field in fields(reading)}
     return {name: value for name, value in values.items() if value is not None and value != ()}

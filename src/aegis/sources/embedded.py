@@ -1,8 +1,6 @@
-"""Access the embedded engine of this process, DuckDB; limit it, and show its progress.
-
-Limit the memory of the embedded engine, and choose its folder for data beyond the limit.
-
-Convert exceptions of engines to one clear error, without revealing secrets.
+"""Access the embedded engine of this process, DuckDB: limit its memory, choose its folder for data
+beyond the limit, and show its progress. Convert exceptions of engines to one clear error, without
+revealing secrets.
 """
 
 from __future__ import annotations
@@ -331,7 +329,7 @@ def limit_memory(limit: str | int) -> int:
     return size
 
 
-def parse_size(given: str | int) -> int:
+def parse_size(amount: str | int) -> int:
     """Return a size in bytes, whether it is given as a number or as a text with a unit.
 
     K, M, G and T (with or without B) are powers of 1000; KiB to TiB are powers of 1024.
@@ -341,17 +339,18 @@ def parse_size(given: str | int) -> int:
     PolicyError
         The text is not a size.
     """
-    text = str(given).strip().upper()
+    text = str(amount).strip().upper()
     parts = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B?", text)
     if parts is None or (parts[3] and not parts[2]):
         raise PolicyError(
-            f"{given!r} is not an amount of memory.", hint="Write a number and a unit: 4GB, 512MiB."
+            f"{amount!r} is not an amount of memory.",
+            hint="Write a number and a unit: 4GB, 512MiB.",
         )
     units = _BINARY if parts[3] else _UNITS
     size = float(parts[1]) * units[parts[2]]
     if size > _MOST:
         raise PolicyError(
-            f"{brief(given)} is more memory than any machine has.",
+            f"{brief(amount)} is more memory than any machine has.",
             hint="Write a number and a unit: 4GB, 512MiB.",
         )
     return int(size)
@@ -376,13 +375,13 @@ def too_small(origin: str, files: Sequence[Path], used: str) -> ResourceError:
     if needed <= parse_size(now.memory):
         return ResourceError(
             message,
-            hint=f"Most tables like it do with {_shown(needed)}; give twice the limit with "
+            hint=f"Most tables like it do with {_megabytes(needed)}; give twice the limit with "
             "--memory-limit, or leave it out for 80 % of the machine's memory.",
         )
     return ResourceError(
         message,
-        hint=f"Give --memory-limit {_shown(needed).replace(' ', '')}, or leave it out to use 80 % of the "
-        f"machine's memory. The engine needs about {_shown(needed)} for its threads and for rows of "
+        hint=f"Give --memory-limit {_megabytes(needed).replace(' ', '')}, or leave it out to use 80 % of the "
+        f"machine's memory. The engine needs about {_megabytes(needed)} for its threads and for rows of "
         "this width.",
     )
 
@@ -440,14 +439,14 @@ def _compressed(group: Any) -> int:
     return sum(group.column(i).total_compressed_size for i in range(group.num_columns))
 
 
-def _shown(size: int) -> str:
+def _megabytes(size: int) -> str:
     """Return a size in megabytes as text, rounded up to a multiple of ten."""
     return f"{-(-size // 10**7) * 10} MB"
 
 
 _LIBRARIES = ("ibis", "psycopg", "pyspark", "py4j", "polars", "sqlglot")
 """Modules whose exceptions come from an engine, listed by name because they need not be installed."""
-_GONE = (
+_LOST_CONNECTION = (
     "server closed the connection",
     "connection is closed",
     "connection is lost",
@@ -525,7 +524,7 @@ def translate(error: Exception, origin: str, files: Sequence[Path] = ()) -> Engi
             hint="Give more in Spark's configuration: spark.driver.memory (aggregates come to the "
             "driver), spark.executor.memory.",
         )
-    if isinstance(error, ConnectionError) or any(sign in text for sign in _GONE):
+    if isinstance(error, ConnectionError) or any(sign in text for sign in _LOST_CONNECTION):
         return EngineError(
             f"The connection to {origin} was lost: {first}",
             hint="Nothing was left half-written: run the command again.",

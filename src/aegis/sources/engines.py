@@ -311,7 +311,7 @@ _WORDS = 8
 """Number of 32-bit numbers into which a SHA-256 is split to be added up."""
 
 
-def _place() -> int:
+def _row_position() -> int:
     """Declare the signature of the engine's row numbers for Ibis; this body is never called."""
     return 0
 
@@ -319,8 +319,8 @@ def _place() -> int:
 _SPARK_HASH = ibis.udf.scalar.builtin(
     _keyed, name="xxhash64", signature=(("int64", "int64"), "int64")
 )
-_PLACE = ibis.udf.scalar.builtin(
-    _place, name="monotonically_increasing_id", signature=((), "int64")
+_ROW_POSITION = ibis.udf.scalar.builtin(
+    _row_position, name="monotonically_increasing_id", signature=((), "int64")
 )
 
 
@@ -371,7 +371,7 @@ class Spark(Engine):
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value:  # noqa: ARG002
         """Return, for each row, a hash of its position and of the seed."""
-        return _SPARK_HASH(_PLACE(), offset_of(seed)) & (BUCKETS - 1)
+        return _SPARK_HASH(_ROW_POSITION(), offset_of(seed)) & (BUCKETS - 1)
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
         """Return False: Ibis does not pass the seed to Spark, so Spark would draw other rows each
@@ -398,8 +398,8 @@ def infinity_is_known(expression: ir.Table) -> ir.Table:
     """Return a copy of the query that tests correctly for infinity, because the test that Ibis
     writes for Spark is always false.
     """
-    known: ir.Table = expression.op().replace(_compared).to_expr()
-    return known
+    changed: ir.Table = expression.op().replace(_compared).to_expr()
+    return changed
 
 
 def null_is_not_nan(tree: exp.Expression) -> exp.Expression:
@@ -485,11 +485,11 @@ def _same(null: exp.Expression, nan: exp.Expression) -> bool:
     )
 
 
-def is_of_spark(given: Any, name: str) -> bool:
-    """Return whether the object `given` has Spark's class called `name`; raise `PolicyError` for an
-    object of Spark Connect.
+def is_of_spark(instance: Any, name: str) -> bool:
+    """Return whether the object `instance` has Spark's class called `name`; raise `PolicyError` for
+    an object of Spark Connect.
     """
-    kind = next((k for k in type(given).__mro__ if k.__module__.split(".")[0] == SPARK), object)
+    kind = next((k for k in type(instance).__mro__ if k.__module__.split(".")[0] == SPARK), object)
     if kind.__name__ != name:
         return False
     if ".connect." in f".{kind.__module__}.":
@@ -500,7 +500,7 @@ def is_of_spark(given: Any, name: str) -> bool:
     return True
 
 
-_KNOWN: dict[str, type[Engine]] = {
+_ENGINES: dict[str, type[Engine]] = {
     DUCKDB: DuckDB,
     POSTGRES: Postgres,
     SPARK: Spark,
@@ -509,7 +509,7 @@ _KNOWN: dict[str, type[Engine]] = {
 
 def engine_of(backend: Any) -> Engine:
     """Return the object that describes the engine behind an Ibis backend."""
-    return _KNOWN.get(str(backend.name), Engine)(backend)
+    return _ENGINES.get(str(backend.name), Engine)(backend)
 
 
 __all__ = ["BUCKETS", "ROW_NUMBER", "Engine", "engine_of"]

@@ -25,7 +25,7 @@ _LONG = r"[\[:,\s]-?[0-9]{19,}\s*[,\]}]"
 """A whole number inside nested JSON that may not fit into 64 bits."""
 
 
-def read_records(files: Sequence[Path], given: str) -> ir.Table:
+def read_records(files: Sequence[Path], location: str) -> ir.Table:
     """Read the records of files with JSON documents or JSON lines, and return them as a table in
     memory.
 
@@ -41,14 +41,14 @@ def read_records(files: Sequence[Path], given: str) -> ir.Table:
     larger = f", maximum_object_size = {size}" if size > _OBJECT else ""
     paths = f"[{', '.join(literal(str(file)) for file in files)}]"
     table = stored(f"SELECT * FROM read_json_auto({paths}{larger})")
-    texts = [column for column in _doubtful(table) if _merges(paths, table, column, given)]
+    texts = [column for column in _doubtful(table) if _merges(paths, table, column, location)]
     if not texts:
         return table
     kinds = ", ".join(f"{literal(column)}: 'VARCHAR'" for column in texts)
-    shown = ", ".join(f"b.{quoted(column)} AS {quoted(column)}" for column in texts)
+    replacements = ", ".join(f"b.{quoted(column)} AS {quoted(column)}" for column in texts)
     exact = f"read_json({paths}, columns={{{kinds}}})"
     first = quoted(table.get_name())
-    return stored(f"SELECT a.* REPLACE ({shown}) FROM {first} a POSITIONAL JOIN {exact} b")
+    return stored(f"SELECT a.* REPLACE ({replacements}) FROM {first} a POSITIONAL JOIN {exact} b")
 
 
 def _doubtful(table: ir.Table) -> list[str]:
@@ -59,8 +59,8 @@ def _doubtful(table: ir.Table) -> list[str]:
     nested = [n for n, kind in table.schema().items() if kind.is_nested() and _holds_doubles(kind)]
     if not doubles:
         return nested
-    asked = {str(i): (table[name].abs() >= _SAFE).any() for i, name in enumerate(doubles)}
-    large = table.aggregate(**asked).to_pyarrow().to_pylist()[0]
+    aggregates = {str(i): (table[name].abs() >= _SAFE).any() for i, name in enumerate(doubles)}
+    large = table.aggregate(**aggregates).to_pyarrow().to_pylist()[0]
     return [*(name for i, name in enumerate(doubles) if large[str(i)]), *nested]
 
 
@@ -72,7 +72,7 @@ def _holds_doubles(kind: dt.DataType) -> bool:
     return bool(kind.is_floating())
 
 
-def _merges(paths: str, table: ir.Table, column: str, given: str) -> bool:
+def _merges(paths: str, table: ir.Table, column: str, location: str) -> bool:
     """Return whether a number in the column, read as a double, differs from the number that the
     JSON documents have. `paths` is the SQL list of the documents.
     """
@@ -94,7 +94,7 @@ def _merges(paths: str, table: ir.Table, column: str, given: str) -> bool:
     merges = bool(rows)
     if merges and nested:
         raise DataError(
-            f"{given}: the nested column {column!r} holds whole numbers beyond 64 bits.",
+            f"{location}: the nested column {column!r} holds whole numbers beyond 64 bits.",
             hint="Write them as texts, or each field of it as a column.",
         )
     return merges

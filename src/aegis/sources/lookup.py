@@ -17,12 +17,12 @@ import ibis.expr.types as ir
 def _function(key: dt.DataType) -> Any:
     """Return the engine's function that looks up keys of this type; a cast would lose the dictionary."""
 
-    def found(table: dict[Any, str], value: Any) -> str:  # noqa: ARG001
+    def look_up_text(table: dict[Any, str], value: Any) -> str:  # noqa: ARG001
         """Declare the signature of the lookup for Ibis; this body is never called."""
         return str(value)
 
     signature = ((dt.Map(key, dt.string), key), dt.string)
-    return ibis.udf.scalar.builtin(found, name="map_extract_value", signature=signature)
+    return ibis.udf.scalar.builtin(look_up_text, name="map_extract_value", signature=signature)
 
 
 def look_up(

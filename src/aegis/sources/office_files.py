@@ -1,7 +1,7 @@
 """Read workbooks and files of SPSS, SAS and Stata through the libraries for them.
 
-Find cells of a workbook that contain an error such as #N/A, because the library reads these
-cells as empty.
+The library for workbooks reads cells that contain an error such as #N/A as empty, so this module
+finds them.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ def _errors(content: bytes) -> Iterator[str]:
     if b't="e"' not in content and b"t='e'" not in content:  # most sheets: no cell is looked at
         return
     for match in _CELL.finditer(content):
-        given = _attributes(match[1])
+        attributes = _attributes(match[1])
         value = _VALUE.search(match[2])
-        if given.get("t") == "e":
-            shown = "an error" if value is None else unescape(value[1].decode("utf-8", "replace"))
-            yield f"{shown} in {given['r']}" if "r" in given else shown
+        if attributes.get("t") == "e":
+            text = "an error" if value is None else unescape(value[1].decode("utf-8", "replace"))
+            yield f"{text} in {attributes['r']}" if "r" in attributes else text
 
 
 WORKBOOKS = frozenset({".xlsx", ".xls", ".xlsb", ".ods"})
@@ -157,9 +157,9 @@ def read_statistics(file: Path, reading: Reading) -> pa.Table:
     except ImportError as error:
         raise _missing(file, "statistics", error) from error
     read = getattr(pyreadstat, STATISTICS[file.suffix.lower()])
-    given = {} if reading.encoding is None else {"encoding": reading.encoding}
+    options = {} if reading.encoding is None else {"encoding": reading.encoding}
     try:
-        columns, _ = read(str(file), output_format="dict", **given)
+        columns, _ = read(str(file), output_format="dict", **options)
     except Exception as error:
         if not isinstance(error, OSError | ValueError) and "readstat" not in type(error).__module__:
             raise
@@ -209,8 +209,8 @@ def _from_rows(
             refuse_rows_as_names(first, [[_text(cell) for cell in row] for row in body], name)
         names, notes = with_names(first, name)
     arrays = []
-    for place, column in enumerate(names):
-        cells = [row[place] for row in body]
+    for index, column in enumerate(names):
+        cells = [row[index] for row in body]
         null = {"", *reading.null}
         values = [None if isinstance(cell, str) and cell in null else cell for cell in cells]
         array, mixed = _array(values, column in reading.text)
@@ -246,8 +246,8 @@ def _array(values: list[Any], as_text: bool) -> tuple[pa.Array, bool]:
 
 def _numbers(values: list[Any]) -> list[Any]:
     """Convert numbers to integers if none has a fraction and doubles can represent them all."""
-    known = [value for value in values if value is not None]
-    if all(float(value).is_integer() and abs(value) < _EXACT for value in known):
+    present = [value for value in values if value is not None]
+    if all(float(value).is_integer() and abs(value) < _EXACT for value in present):
         return [None if value is None else int(value) for value in values]
     return [None if value is None else float(value) for value in values]
 

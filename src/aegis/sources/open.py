@@ -1,6 +1,5 @@
-"""Open a path, a glob or an object in memory as a `Source`.
-
-Read the columns of a Parquet file as they are stored, with texts as dictionary codes.
+"""Open a path, a glob or an object in memory as a `Source`; read the columns of a Parquet file as
+they are stored, with texts as dictionary codes.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _CSV = {".csv", ".tsv", ".tab", ".txt", ".data"}
 _DOCUMENT = ".json"
 _JSON = {_DOCUMENT, ".jsonl", ".ndjson"}
 _OFFICE = {*WORKBOOKS, *STATISTICS}
-_KNOWN = _PARQUET | _ARROW | _CSV | _JSON | _OFFICE | SQLITE
+_SUFFIXES = _PARQUET | _ARROW | _CSV | _JSON | _OFFICE | SQLITE
 _FILE_ROW = "file_row_number"
 FORMATS = "CSV (.csv .tsv .tab .txt .data, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON (.json .jsonl .ndjson), workbooks (.xlsx .xls .xlsb .ods), SQLite (.sqlite .sqlite3 .db), SPSS (.sav .zsav .por), Stata (.dta), SAS (.sas7bdat .xpt)"
 
@@ -234,33 +233,33 @@ def _register(arrow: pa.Table, origin: str) -> ir.Table:
         return stored("SELECT * FROM rows", rows=arrow.cast(pa.schema(fields)))
 
 
-def _open_path(given: str, reading: Reading, name: str | None) -> Source:
-    if Path(given).is_fifo():
-        return _open_pipe(given, reading)
-    files = _files(given)
+def _open_path(location: str, reading: Reading, name: str | None) -> Source:
+    if Path(location).is_fifo():
+        return _open_pipe(location, reading)
+    files = _files(location)
     suffixes = {_suffix(file) for file in files}
     if len(suffixes) > 1:
         raise DataError(
-            f"{given} mixes formats: {', '.join(sorted(suffixes))}.",
+            f"{location} mixes formats: {', '.join(sorted(suffixes))}.",
             hint="Give files of one format.",
         )
     suffix = suffixes.pop()
     try:
         if suffix in _PARQUET:
-            return _open_parquet(given, files)
+            return _open_parquet(location, files)
         if suffix in _ARROW:
             arrow = pa.concat_tables(_of_file(_read_arrow, file) for file in files)
-            return Source(_register(arrow, given), given, files)
+            return Source(_register(arrow, location), location, files)
         if suffix in SQLITE:
-            _require_one(given, files)
+            _require_one(location, files)
             arrow, notes = read_sqlite(files[0], name)
-            return Source(_register(arrow, given), given, files, notes=tuple(notes))
+            return Source(_register(arrow, location), location, files, notes=tuple(notes))
         if suffix in _OFFICE:
-            return _open_office(given, files, reading)
-        with engine_errors(given):
+            return _open_office(location, files, reading)
+        with engine_errors(location):
             if suffix in _JSON:
-                return _open_json(given, files)
-            return read_delimited(given, files, reading)
+                return _open_json(location, files)
+            return read_delimited(location, files, reading)
     except (EngineError, pa.ArrowException, OSError, EOFError, zlib.error) as error:
         if (
             isinstance(error, ResourceError)
@@ -269,58 +268,58 @@ def _open_path(given: str, reading: Reading, name: str | None) -> Source:
         ):
             raise  # which says nothing of the file, or says what to install
         cause = error.__cause__ if isinstance(error, EngineError) else error
-        raise _unreadable(given, cause or error) from error
+        raise _unreadable(location, cause or error) from error
 
 
-def _open_pipe(given: str, reading: Reading) -> Source:
+def _open_pipe(location: str, reading: Reading) -> Source:
     """Open text that comes through a pipe; it is copied first, because a pipe can be read only once."""
     with temporary_folder("read", limits().folder.parent) as folder:
         copy = folder / "pipe.csv"
-        with Path(given).open("rb") as pipe, copy.open("wb") as made:
-            shutil.copyfileobj(pipe, made)
+        with Path(location).open("rb") as pipe, copy.open("wb") as target:
+            shutil.copyfileobj(pipe, target)
         if copy.stat().st_size == 0:
-            raise DataError(f"{given} is empty (0 bytes).", hint="Send a header and rows.")
-        with engine_errors(given):
-            source = read_delimited(given, (copy,), reading)
+            raise DataError(f"{location} is empty (0 bytes).", hint="Send a header and rows.")
+        with engine_errors(location):
+            source = read_delimited(location, (copy,), reading)
     return replace(source, files=())
 
 
-def _open_json(given: str, files: tuple[Path, ...]) -> Source:
+def _open_json(location: str, files: tuple[Path, ...]) -> Source:
     documents = _suffix(files[0]) == _DOCUMENT
     for file in files if documents else ():
         require_records(file)
     with turn():
-        table = read_records(files, given)
+        table = read_records(files, location)
         nested = documents and any(kind.is_nested() for kind in table.schema().types)
         if nested and len(files) == 1 and table.count().to_pyarrow().as_py() == 1:
-            table = stored(embedded().compile(records_within(table, given)))
-    return Source(table, given, files)
+            table = stored(embedded().compile(records_within(table, location)))
+    return Source(table, location, files)
 
 
-def _require_one(given: str, files: tuple[Path, ...]) -> None:
+def _require_one(location: str, files: tuple[Path, ...]) -> None:
     if len(files) > 1:
         raise DataError(
-            f"{given} names {len(files)} files of the format {_suffix(files[0])}.",
+            f"{location} names {len(files)} files of the format {_suffix(files[0])}.",
             hint="Give one file, or convert them to Parquet or CSV.",
         )
 
 
-def _open_office(given: str, files: tuple[Path, ...], reading: Reading) -> Source:
+def _open_office(location: str, files: tuple[Path, ...], reading: Reading) -> Source:
     """Open one workbook, or one file of SPSS, SAS or Stata."""
-    _require_one(given, files)
+    _require_one(location, files)
     if _suffix(files[0]) in WORKBOOKS:
         arrow, notes = read_workbook(files[0], reading)
     else:
         arrow, notes = read_statistics(files[0], reading), []
     return Source(
-        _register(arrow, given), given, files, notes=tuple(notes), reading=reading.stated()
+        _register(arrow, location), location, files, notes=tuple(notes), reading=reading.or_none()
     )
 
 
-def _unreadable(given: str, cause: BaseException) -> DataError:
+def _unreadable(location: str, cause: BaseException) -> DataError:
     reason = (str(cause).strip() or type(cause).__name__).splitlines()[0].rstrip(".")
     return DataError(
-        f"Cannot read {given}: {reason}.",
+        f"Cannot read {location}: {reason}.",
         hint="Check that the file is complete, is of the format that its name says, and is encoded in UTF-8.",
     )
 
@@ -339,14 +338,14 @@ def _read_arrow(file: Path) -> pa.Table:
     return pa.feather.read_table(str(file), memory_map=True)
 
 
-def _files(given: str) -> tuple[Path, ...]:
+def _files(location: str) -> tuple[Path, ...]:
     """Return the existing files for a path, folder or glob."""
-    path = Path(given).expanduser()
+    path = Path(location).expanduser()
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if _is_part(p, path))
         if not files:
             raise DataError(
-                f"Folder {given} holds no files of tables.",
+                f"Folder {location} holds no files of tables.",
                 hint=f"Give a file or a glob. Allowed: {FORMATS}.",
             )
     elif path.is_file():
@@ -356,11 +355,11 @@ def _files(given: str) -> tuple[Path, ...]:
         files = sorted(Path(match) for match in matches if Path(match).is_file())
     if not files:
         raise DataError(
-            f"No such file: {given}.",
+            f"No such file: {location}.",
             hint=f"{nearest(path)}Check the path; a glob must match at least one file.",
         )
     if not is_table_file(files[0]):
-        raise DataError(f"Unknown file format: {given}.", hint=f"Allowed: {FORMATS}.")
+        raise DataError(f"Unknown file format: {location}.", hint=f"Allowed: {FORMATS}.")
     empty = [str(file) for file in files if file.stat().st_size == 0]
     if empty:
         raise DataError(
@@ -375,12 +374,12 @@ def _is_part(path: Path, folder: Path) -> bool:
     JSON documents next to data files have none, nor have files whose names begin with . or _.
     """
     hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    return not hidden and path.is_file() and _suffix(path) in _KNOWN - {_DOCUMENT}
+    return not hidden and path.is_file() and _suffix(path) in _SUFFIXES - {_DOCUMENT}
 
 
 def is_table_file(path: Path) -> bool:
     """Return whether a file has the extension of a format that Aegis reads."""
-    return _suffix(path) in _KNOWN
+    return _suffix(path) in _SUFFIXES
 
 
 def _suffix(path: Path) -> str:
@@ -391,10 +390,10 @@ def _suffix(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def _open_parquet(given: str, files: tuple[Path, ...]) -> Source:
+def _open_parquet(location: str, files: tuple[Path, ...]) -> Source:
     schemas = {file: _of_file(pa.parquet.read_schema, file) for file in files}
     first = schemas[files[0]]
-    refuse_duplicates(first.names, given)
+    refuse_duplicates(first.names, location)
     for file, schema in schemas.items():
         if not schema.equals(first, check_metadata=False):
             raise DataError(
@@ -403,11 +402,11 @@ def _open_parquet(given: str, files: tuple[Path, ...]) -> Source:
             )
     names = [str(file) for file in files]
     connection = embedded()
-    with engine_errors(given), turn():
+    with engine_errors(location), turn():
         table = connection.read_parquet(names, hive_partitioning=True)
         if _FILE_ROW in table.columns:  # the engine would refuse a second one
-            return Source(table, given, files)
-        return Source(table, given, files, _numbered(names, table.schema()))
+            return Source(table, location, files)
+        return Source(table, location, files, _numbered(names, table.schema()))
 
 
 def _numbered(names: list[str], schema: ibis.Schema) -> ir.Table:
@@ -457,9 +456,9 @@ def stored_batches(
     >>> first.column(0).indices.to_pylist(), first.column(0).dictionary.to_pylist()
     ([0, 0, 0, 0, 1], ['Male', 'Female'])
     """
-    whole = isinstance(source.table.op(), DatabaseTable) and source.backend is embedded()
+    is_whole_table = isinstance(source.table.op(), DatabaseTable) and source.backend is embedded()
     # The engine takes a part `column=value` of a path for a column.
-    if not (source.is_parquet and whole) or any("=" in str(file) for file in source.files):
+    if not (source.is_parquet and is_whole_table) or any("=" in str(file) for file in source.files):
         return None
     schema = pyarrow.parquet.read_schema(source.files[0])
     promised = source.table.schema().to_pyarrow()

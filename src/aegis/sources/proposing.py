@@ -59,39 +59,39 @@ def open_proposing(table: Any, reading: Reading | None = None) -> Source:
     and the texts for missing values in columns of numbers (and ? in any column). `Source.notes`
     lists the proposals. To open the table again, use the options in `Source.reading`.
     """
-    said = reading or Reading()
+    reading = reading or Reading()
     if not isinstance(table, str | Path):
-        return open_table(table, reading=said)
+        return open_table(table, reading=reading)
     notes = []
     try:
-        source = open_table(table, reading=said)
+        source = open_table(table, reading=reading)
     except EncodingError as error:
-        if said.encoding is not None:
+        if reading.encoding is not None:
             raise
-        said = replace(said, encoding=error.likely)
-        source = open_table(table, reading=said)
+        reading = replace(reading, encoding=error.likely)
+        source = open_table(table, reading=reading)
         notes.append(f"{table} is not UTF-8, and read as {error.likely}.")
     if source.dialect is None:
         return source
     if source.collect(source.table.limit(1)).num_rows == 0:
         return source  # and of twenty thousand columns nothing is to be asked
-    units = _units(source, said)
-    if units != said.units:
-        said = replace(said, units=units)
-        source = open_table(table, reading=said)
+    units = _units(source, reading)
+    if units != reading.units:
+        reading = replace(reading, units=units)
+        source = open_table(table, reading=reading)
         notes.append(f"{table} is read with units {', '.join(units)}.")
-    more, doubts = _more(source, said)
+    more, number_notes = _more(source, reading)
     if more:
-        said = replace(said, **more)
-        source = open_table(table, reading=said)
-        notes += [f"{table} is read with {_said(name, value)}." for name, value in more.items()]
+        reading = replace(reading, **more)
+        source = open_table(table, reading=reading)
+        notes += [f"{table} is read with {_in_words(name, value)}." for name, value in more.items()]
     if source.dialect is not None and source.dialect.delimiter != ",":
-        said = replace(said, delimiter=source.dialect.delimiter)
-    notes += doubts
-    return replace(source, reading=said.stated(), notes=(*notes, *source.notes))
+        reading = replace(reading, delimiter=source.dialect.delimiter)
+    notes += number_notes
+    return replace(source, reading=reading.or_none(), notes=(*notes, *source.notes))
 
 
-def _said(name: str, value: str | Sequence[str]) -> str:
+def _in_words(name: str, value: str | Sequence[str]) -> str:
     """Describe the reading option `name` with this value in words, such as "'NA' and '?' as null"."""
     if isinstance(value, str):
         mark = {"decimal": "as the decimal mark", "thousands": "between thousands"}[name]
@@ -99,48 +99,48 @@ def _said(name: str, value: str | Sequence[str]) -> str:
     return f"{joined(map(repr, value))} as {name}"
 
 
-def _more(source: Source, said: Reading) -> tuple[dict[str, Any], list[str]]:
-    """Return options that text columns suggest, in addition to `said`, and notes on numbers that
+def _more(source: Source, reading: Reading) -> tuple[dict[str, Any], list[str]]:
+    """Return options that text columns suggest, in addition to `reading`, and notes on numbers that
     stay text.
 
     The options are the decimal mark, the thousands separator and the texts for null.
     """
-    texts = _texts(source, said)
+    texts = _texts(source, reading)
     if not texts or source.dialect is None:
         return {}, []
-    answers = _counts(source, texts, said.units)
+    answers = _counts(source, texts, reading.units)
     more: dict[str, Any] = {}
     mixed, pointed = [], []
-    null = list(said.null)
+    null = list(reading.null)
     comma = False
     split: set[tuple[str | None, str]] = set()
-    for name, (known, point, with_comma, either, commas, points, grouped, signs, missing) in zip(
+    for name, (filled, point, with_comma, either, commas, points, grouped, signs, missing) in zip(
         texts, answers, strict=True
     ):
-        is_comma = known == with_comma and commas > 0
-        if known == either and commas and points and not is_comma:
+        is_comma = filled == with_comma and commas > 0
+        if filled == either and commas and points and not is_comma:
             mixed.append(name)
-        if is_comma and said.decimal is None and source.dialect.delimiter != ",":
+        if is_comma and reading.decimal is None and source.dialect.delimiter != ",":
             comma = True
-            if points and said.thousands is None:
+            if points and reading.thousands is None:
                 more["thousands"] = "."
-        marks = _marks(signs or ()) if known == grouped and not is_comma else None
+        marks = _marks(signs or ()) if filled == grouped and not is_comma else None
         split |= set() if marks is None else {marks}
-        numeric = known > 0 and (known == point or is_comma or marks is not None)
+        numeric = filled > 0 and (filled == point or is_comma or marks is not None)
         null += [text for text in missing or () if numeric or text == "?"]
     if comma:
         more["decimal"] = ","
-    decimal = more.get("decimal", said.decimal)
-    more = _thousands(split, decimal, source.dialect.delimiter, said) | more
-    if set(null) != set(said.null):
+    decimal = more.get("decimal", reading.decimal)
+    more = _thousands(split, decimal, source.dialect.delimiter, reading) | more
+    if set(null) != set(reading.null):
         more["null"] = tuple(dict.fromkeys(null))
-    if comma and said.decimal is None:
-        pointed = _pointed(source, more.get("thousands", said.thousands))
+    if comma and reading.decimal is None:
+        pointed = _pointed(source, more.get("thousands", reading.thousands))
     return more, [*map(_two_marks, mixed), *map(_other_mark, pointed)]
 
 
 def _thousands(
-    split: Set[tuple[str | None, str]], decimal: str | None, delimiter: str, said: Reading
+    split: Set[tuple[str | None, str]], decimal: str | None, delimiter: str, reading: Reading
 ) -> dict[str, str]:
     """Return the reading options that numbers need whose marks are `split`: pairs of decimal mark
     (or None) and thousands separator. The result is empty if the pairs disagree.
@@ -149,8 +149,8 @@ def _thousands(
     between = {mark for _, mark in split}
     if len(between) != 1 or len(decimals) > 1 or (decimals == {","} and delimiter == ","):
         return {}
-    asked = {"thousands": between.pop()} | ({"decimal": ","} if decimals == {","} else {})
-    return {name: mark for name, mark in asked.items() if getattr(said, name) is None}
+    options = {"thousands": between.pop()} | ({"decimal": ","} if decimals == {","} else {})
+    return {name: mark for name, mark in options.items() if getattr(reading, name) is None}
 
 
 def _marks(signs: Sequence[str]) -> tuple[str | None, str] | None:
@@ -193,36 +193,38 @@ def _other_mark(name: str) -> str:
     )
 
 
-def _texts(source: Source, said: Reading) -> list[str]:
+def _texts(source: Source, reading: Reading) -> list[str]:
     """Return the columns of texts that the user did not ask to read as texts."""
     kinds = source.table.schema().items()
-    return [name for name, kind in kinds if kind.is_string() and name not in said.text]
+    return [name for name, kind in kinds if kind.is_string() and name not in reading.text]
 
 
-def _units(source: Source, said: Reading) -> tuple[str, ...]:
-    """Return the units in `said`, and the signs that all numbers of a text column have next to them."""
-    texts = _texts(source, said)
+def _units(source: Source, reading: Reading) -> tuple[str, ...]:
+    """Return the units in `reading`, and the signs that all numbers of a text column have next to
+    them.
+    """
+    texts = _texts(source, reading)
     listed = ", ".join(map(literal, _NULLS))
-    asked = []
+    aggregates = []
     for text in (f"trim({quoted(name)})" for name in texts):
-        known = f"{text} NOT IN ({listed}, '')"
-        asked.append(f"coalesce(count_if({known}), 0)")
+        not_null = f"{text} NOT IN ({listed}, '')"
+        aggregates.append(f"coalesce(count_if({not_null}), 0)")
         for pattern in (_SIGN_BEFORE, _SIGN_BEHIND):
             sign = f"regexp_extract({text}, {literal(pattern)}, 1)"
-            meets = f"{known} AND regexp_full_match({text}, {literal(pattern)})"
-            asked.append(f"coalesce(count_if({meets}), 0)")
-            asked.append(f"list_sort(list(DISTINCT {sign}) FILTER ({meets}))")
-    units = list(said.units)
-    for known, before, first, behind, last in batched(_answers(source, asked), 5):
+            meets = f"{not_null} AND regexp_full_match({text}, {literal(pattern)})"
+            aggregates.append(f"coalesce(count_if({meets}), 0)")
+            aggregates.append(f"list_sort(list(DISTINCT {sign}) FILTER ({meets}))")
+    units = list(reading.units)
+    for filled, before, first, behind, last in batched(_answers(source, aggregates), 5):
         for number, signs in ((before, first), (behind, last)):
-            if known and number == known and len(signs) == 1:
+            if filled and number == filled and len(signs) == 1:
                 units += signs
     return tuple(dict.fromkeys(units))
 
 
-def _answers(source: Source, asked: Sequence[str]) -> list[Any]:
+def _answers(source: Source, aggregates: Sequence[str]) -> list[Any]:
     """Compute SQL aggregates over a table, a few per query."""
-    return answers(asked, f"({source.backend.compile(source.table)})", _AT_ONCE)
+    return answers(aggregates, f"({source.backend.compile(source.table)})", _AT_ONCE)
 
 
 def _counts(source: Source, texts: Sequence[str], units: Sequence[str] = ()) -> list[Sequence[Any]]:
@@ -233,11 +235,11 @@ def _counts(source: Source, texts: Sequence[str], units: Sequence[str] = ()) -> 
     three digits. Then come the signs other than digits, and the texts that mean null.
     """
     listed = ", ".join(map(literal, _NULLS))
-    asked = [sql for name in texts for sql in _asked(_shown(name, units), listed)]
-    return list(batched(_answers(source, asked), len(asked) // len(texts)))
+    aggregates = [sql for name in texts for sql in _aggregates(_without_units(name, units), listed)]
+    return list(batched(_answers(source, aggregates), len(aggregates) // len(texts)))
 
 
-def _shown(name: str, units: Sequence[str]) -> str:
+def _without_units(name: str, units: Sequence[str]) -> str:
     """Return the SQL of the texts in the column `name`, without the `units` next to numbers."""
     text = f"trim({quoted(name)})"
     if not units:
@@ -249,20 +251,20 @@ def _shown(name: str, units: Sequence[str]) -> str:
     return f"regexp_replace({before}, {literal(f' ?({listed})$')}, '')"
 
 
-def _asked(text: str, null: str) -> list[str]:
+def _aggregates(text: str, null: str) -> list[str]:
     """Return the SQL aggregates that `_counts` needs of a column whose texts are the SQL `text`;
     `null` is the SQL list of the texts that mean null.
     """
-    known = f"{text} NOT IN ({null}, '')"
+    not_null = f"{text} NOT IN ({null}, '')"
     grouped = f"regexp_full_match({text}, {literal(_GROUPED)})"
     return [
-        f"coalesce(count_if({known}), 0)",
-        f"coalesce(count_if({known} AND regexp_full_match({text}, '{_POINT}')), 0)",
-        f"coalesce(count_if({known} AND regexp_full_match({text}, '{_COMMA}')), 0)",
-        f"coalesce(count_if({known} AND regexp_full_match({text}, '{_COMMA}|{_POINT}')), 0)",
-        f"coalesce(count_if({known} AND {text} LIKE '%,%'), 0)",
-        f"coalesce(count_if({known} AND {text} LIKE '%.%'), 0)",
-        f"coalesce(count_if({known} AND {grouped}), 0)",
-        f"list_sort(list(DISTINCT regexp_replace({text}, '[-+0-9]', '', 'g')) FILTER ({known} AND {grouped}))",
+        f"coalesce(count_if({not_null}), 0)",
+        f"coalesce(count_if({not_null} AND regexp_full_match({text}, '{_POINT}')), 0)",
+        f"coalesce(count_if({not_null} AND regexp_full_match({text}, '{_COMMA}')), 0)",
+        f"coalesce(count_if({not_null} AND regexp_full_match({text}, '{_COMMA}|{_POINT}')), 0)",
+        f"coalesce(count_if({not_null} AND {text} LIKE '%,%'), 0)",
+        f"coalesce(count_if({not_null} AND {text} LIKE '%.%'), 0)",
+        f"coalesce(count_if({not_null} AND {grouped}), 0)",
+        f"list_sort(list(DISTINCT regexp_replace({text}, '[-+0-9]', '', 'g')) FILTER ({not_null} AND {grouped}))",
         f"list_sort(list(DISTINCT {text}) FILTER ({text} IN ({null})))",
     ]

@@ -4,7 +4,7 @@ A line end ends a record if an even number of quotes precedes it; a doubled quot
 field counts as two (RFC 4180, section 2). Bytes are processed as arrays, so that counting takes
 little longer than reading.
 
-Rewrite text files that have other encodings or line ends in UTF-8, for the engine.
+Files of other encodings or line ends are rewritten in UTF-8, for the engine.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ class Counter:
             return quotes
         other = np.flatnonzero(data != self._escape[0])
         # The byte before a quote that is no escape; the escapes are all between the two.
-        place = np.searchsorted(other, quotes) - 1
-        before = np.where(place >= 0, other[place], -1 - self._escapes)
+        index = np.searchsorted(other, quotes) - 1
+        before = np.where(index >= 0, other[index], -1 - self._escapes)
         if data[-1] == self._escape[0]:
             last = int(other[-1]) if len(other) else -1 - self._escapes
             self._escapes = len(data) - 1 - last
@@ -190,18 +190,18 @@ class Counter:
 
 
 def _parities(
-    marked: NDArray[np.bool_], places: NDArray[np.int64]
+    marked: NDArray[np.bool_], positions: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], bool]:
-    """Return, for each of `places`, whether an odd number of flags in `marked` is before it; and
+    """Return, for each of `positions`, whether an odd number of flags in `marked` is before it; and
     whether their total is odd.
     """
     packed = np.packbits(marked, bitorder="little")
     words = np.frombuffer(packed.tobytes() + bytes(-len(packed) % 8), dtype="<u8")
     through = np.bitwise_xor.accumulate(np.bitwise_count(words) & 1)
-    word = places >> 6
-    lower = (np.uint64(1) << (places & 63).astype(np.uint64)) - np.uint64(1)
-    own = words[word]
-    odd = through[word] ^ np.bitwise_count(own & ~lower)
+    word = positions >> 6
+    lower = (np.uint64(1) << (positions & 63).astype(np.uint64)) - np.uint64(1)
+    bits = words[word]
+    odd = through[word] ^ np.bitwise_count(bits & ~lower)
     return (odd & 1).astype(np.bool_), bool(through[-1])
 
 
@@ -211,8 +211,8 @@ def count_records(file: IO[bytes], quote: str, escape: str) -> FileRecords:
     """
     chunk = file.read(CHUNK)
     counter = Counter(quote, escape, old=b"\r" in chunk and b"\n" not in chunk)
-    for place in range(0, len(chunk), _CACHED):
-        counter.add(chunk[place : place + _CACHED])
+    for start in range(0, len(chunk), _CACHED):
+        counter.add(chunk[start : start + _CACHED])
     while chunk := file.read(_CACHED):
         counter.add(chunk)
     records = counter.result()
@@ -256,14 +256,14 @@ def rewrite(file: Path, target: Path, dialect: TextDialect) -> None:
     DataError
         Some bytes cannot be decoded; the message names the line.
     """
-    left = dialect.skip
-    with opened(file) as source, target.open("wb") as made:
+    to_skip = dialect.skip
+    with opened(file) as source, target.open("wb") as output:
         for text in _decoded(source, dialect.encoding, str(file)):
             rewritten = text
-            while left and rewritten:
+            while to_skip and rewritten:
                 _, end, rewritten = rewritten.partition("\n")
-                left -= bool(end)
-            made.write(rewritten.encode("utf-8"))
+                to_skip -= bool(end)
+            output.write(rewritten.encode("utf-8"))
 
 
 def unify_line_ends(file: Path, target: Path, dialect: TextDialect) -> None:
@@ -271,18 +271,18 @@ def unify_line_ends(file: Path, target: Path, dialect: TextDialect) -> None:
     in LF. Fields in quotation marks do not change.
     """
     counter = Counter(dialect.quote, dialect.escape)
-    with opened(file) as source, target.open("wb") as made:
-        held = b""
+    with opened(file) as source, target.open("wb") as output:
+        pending = b""
         while chunk := source.read(CHUNK):
             # A CR at the end is looked at with what follows.
-            data = held + chunk
-            held = b"\r" if data.endswith(b"\r") else b""
-            data = data[: len(data) - len(held)]
+            data = pending + chunk
+            pending = b"\r" if data.endswith(b"\r") else b""
+            data = data[: len(data) - len(pending)]
             ends = counter.add(data)
             bytes_ = np.frombuffer(data, dtype=np.uint8)
             before = ends[ends > 0] - 1
-            made.write(np.delete(bytes_, before[bytes_[before] == 13]).tobytes())
-        made.write(held)
+            output.write(np.delete(bytes_, before[bytes_[before] == 13]).tobytes())
+        output.write(pending)
 
 
 def _decoded(file: IO[bytes], encoding: str, name: str) -> Iterator[str]:

@@ -1,8 +1,5 @@
-"""Define an opened table: its content, its origin, and reproducible samples of it.
-
-Check that each column name refers to one column in every engine.
-
-Compute a digest of a table's rows that does not depend on row order or file format.
+"""Define an opened table: its content, its origin, reproducible samples of it, and a digest of its
+rows that does not depend on row order or file format.
 """
 
 from __future__ import annotations
@@ -74,8 +71,8 @@ def _texts(column: pa.Array) -> list[str | None]:
     if of.is_integer(kind):
         column, kind = pc.cast(column, pa.string()), pa.string()
     values: list[Any] = column.to_pylist()
-    said = _words_of(kind)
-    return [None if value is None else said(value) for value in values]
+    write = _words_of(kind)
+    return [None if value is None else write(value) for value in values]
 
 
 def _words_of(kind: pa.DataType) -> Callable[[Any], str]:
@@ -197,7 +194,7 @@ class Source:
         """The names of the table's columns, in the order of the table."""
         return tuple(self.table.columns)
 
-    def _told(self) -> AbstractContextManager[None]:
+    def _engine_errors(self) -> AbstractContextManager[None]:
         """Return a context that turns an engine's exceptions into one clear `EngineError`."""
         return engine_errors(self.origin, self.files)
 
@@ -226,13 +223,13 @@ class Source:
         if len(missing) > 1 and (len(missing) > most * len(named) or len(missing) == len(named)):
             raise DataError.other_table(self.origin, missing, len(named), self.columns)
 
-    def with_copies(self, added: Mapping[str, str]) -> Source:
-        """Return the source with copies of some columns under new names; `added` has the column to
+    def with_copies(self, copies: Mapping[str, str]) -> Source:
+        """Return the source with copies of some columns under new names; `copies` has the column to
         copy by the new name.
         """
 
         def copied(table: ir.Table) -> ir.Table:
-            return table.mutate(**{new: table[name] for new, name in added.items()})
+            return table.mutate(**{new: table[name] for new, name in copies.items()})
 
         numbered = None if self.numbered is None else copied(self.numbered)
         return replace(self, table=copied(self.table), numbered=numbered)
@@ -250,7 +247,7 @@ class Source:
         """Run a query and return its result as a table in memory. If the engine fails, raise
         `EngineError`.
         """
-        with self._told():
+        with self._engine_errors():
             return _fetched(self.engine, expression)
 
     @contextmanager
@@ -258,19 +255,19 @@ class Source:
         """Store the result of a query as a temporary table of the engine, as long as the context
         lasts.
         """
-        with self._told(), self.engine.keep(expression) as table:
+        with self._engine_errors(), self.engine.keep(expression) as table:
             yield table
 
     def upload(self, table: pa.Table) -> ir.Table:
         """Return a table that queries of this source's engine can use, with the rows of a small
         table in memory.
         """
-        with self._told():
+        with self._engine_errors():
             return self.engine.upload(table)
 
     def batches(self, expression: ir.Table, *, rows: int = 1 << 18) -> Iterator[pa.RecordBatch]:
         """Run a query, and yield the rows of its result in batches of about `rows` rows."""
-        with self._told():
+        with self._engine_errors():
             yield from _batches(self.engine, expression, rows)
 
     def sample(self, rows: int, *, seed: int) -> ir.Table:
@@ -291,8 +288,8 @@ class Source:
         if row_hash is None:  # the engine says what it cannot do
             return self.table.sample(rows / self.rows, method="row", seed=seed)
         marked = numbered.mutate(**{_ROW_HASH: row_hash})
-        drawn = marked[_ROW_HASH] < int(BUCKETS * rows / self.rows)
-        return marked.filter(drawn).select(*self.columns)
+        in_sample = marked[_ROW_HASH] < int(BUCKETS * rows / self.rows)
+        return marked.filter(in_sample).select(*self.columns)
 
     def sample_places(self, rows: int, *, seed: int) -> npt.NDArray[np.int64] | None:
         """Return the positions of the rows that `sample` draws, in ascending order; None unless the
@@ -307,7 +304,7 @@ class Source:
 
     def _samples_itself(self) -> bool:
         """Return whether the engine's own TABLESAMPLE can sample the table."""
-        with self._told():
+        with self._engine_errors():
             return self.engine.samples(self.table)
 
     @property
@@ -336,7 +333,7 @@ class Source:
                     while chunk := file.read(1 << 20):
                         sha.update(chunk)
             return sha.hexdigest()
-        with self._told():
+        with self._engine_errors():
             digest = self.engine.digest(self.table)
         if digest is not None:
             return digest
@@ -363,7 +360,7 @@ class Source:
 
         If rows must not be transferred to this process, the engine computes the digest.
         """
-        with self._told():
+        with self._engine_errors():
             digest = self.engine.digest(self.table)
         return digest or content_digest(list(self.table.columns), self.batches(self.table))
 
@@ -377,10 +374,10 @@ def drawn_places(files: Sequence[int], rows: int, seed: int) -> npt.NDArray[np.i
     )
     schema = ibis.schema({ROW_NUMBER: "int64"})
     numbers = embedded().sql(" UNION ALL ".join(ranges), schema=schema)
-    drawn = Source(numbers, "row numbers", numbered=numbers).sample(rows, seed=seed)
-    file, place = np.divmod(np.sort(fetch(embedded(), drawn)[ROW_NUMBER].to_numpy()), FILE)
-    places: npt.NDArray[np.int64] = np.cumsum([0, *files])[file] + place
-    return places
+    sampled = Source(numbers, "row numbers", numbered=numbers).sample(rows, seed=seed)
+    file, position = np.divmod(np.sort(fetch(embedded(), sampled)[ROW_NUMBER].to_numpy()), FILE)
+    positions: npt.NDArray[np.int64] = np.cumsum([0, *files])[file] + position
+    return positions
 
 
 def fetch(backend: Any, expression: ir.Table) -> pa.Table:
@@ -423,8 +420,8 @@ def _typed(column: pa.Array, kind: pa.DataType) -> pa.Array:
         spans = (
             v if v is None else (v.days + 30 * v.months, v.nanoseconds) for v in column.to_pylist()
         )
-        whole = [v if v is None else v[0] * _DAY + v[1] for v in spans]
-        return pa.array(whole, pa.duration("ns")).cast(kind)
+        nanoseconds = [v if v is None else v[0] * _DAY + v[1] for v in spans]
+        return pa.array(nanoseconds, pa.duration("ns")).cast(kind)
     return column.cast(kind)
 
 
@@ -437,16 +434,16 @@ def refuse_duplicates(names: Iterable[str], origin: str) -> None:
 
     SQL engines ignore case in names, or rename the second of two columns.
     """
-    seen: dict[str, tuple[int, str]] = {}
-    for place, name in enumerate(names, start=1):
-        before, other = seen.setdefault(name.lower(), (place, name))
-        if before == place:
+    earlier: dict[str, tuple[int, str]] = {}
+    for position, name in enumerate(names, start=1):
+        before, other = earlier.setdefault(name.lower(), (position, name))
+        if before == position:
             continue
         alike = (
             f"{name!r}" if name == other else f"{other!r} and {name!r}, the same but for capitals"
         )
         raise DataError(
-            f"{origin} has two columns named {alike}: number {before} and number {place}.",
+            f"{origin} has two columns named {alike}: number {before} and number {position}.",
             hint="Each column needs its own name, in which capitals do not count: rename one "
             "of the two.",
         )

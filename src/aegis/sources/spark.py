@@ -1,8 +1,5 @@
-"""Manage Spark sessions, and folders that Spark's executors write.
-
-Open Spark sessions, and open Parquet files and catalog tables in these sessions.
-
-Write folders of Parquet files with Spark's executors, completely or not at all.
+"""Open Spark sessions, and Parquet files and catalog tables in them; write folders of Parquet files
+with Spark's executors, completely or not at all.
 """
 
 from __future__ import annotations
@@ -77,12 +74,12 @@ def connect(engine: Any = "spark", master: str | None = None) -> Any:
     )
 
 
-def open_spark(given: str, backend: Any) -> Source:
+def open_spark(location: str, backend: Any) -> Source:
     """Open Parquet files, or a table of the Spark catalog, and return it as a `Source`.
 
     Parameters
     ----------
-    given
+    location
         A path, folder or glob that Spark reads (also hdfs://, s3a://, ...), or a table of its
         catalog: name, schema.name or catalog.schema.name.
     backend
@@ -94,12 +91,12 @@ def open_spark(given: str, backend: Any) -> Source:
         There is no such file or table, a file is not Parquet, or files have different schemas.
     """
     session = backend._session
-    if _is_path(given):
-        frame = _read(session, given)
-        _check_schemas(session, frame.inputFiles(), given)
+    if _is_path(location):
+        frame = _read(session, location)
+        _check_schemas(session, frame.inputFiles(), location)
     else:
-        frame = _look_up(session, given)
-    return open_frame(frame, given, backend)
+        frame = _look_up(session, location)
+    return open_frame(frame, location, backend)
 
 
 def open_frame(frame: Any, origin: str = "Spark DataFrame", backend: Any = None) -> Source:
@@ -145,21 +142,21 @@ def _started(master: str | None) -> Any:
     if (conf.get("spark.master") or "local").startswith("local"):
         # On one machine 200 partitions, as by default, are 200 times the work of few.
         conf.setIfMissing("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
-    place = f"Spark on {master}" if master else "Spark"
+    session_name = f"Spark on {master}" if master else "Spark"
     debugging = os.environ.get("AEGIS_DEBUG") == "1"
     if not debugging:
         # Where Spark ends in mid-run, its Python side logs what is then raised as well.
         logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
     with tempfile.TemporaryFile() as printed:
-        shown = {} if debugging else {"stderr": printed}
+        gateway_options = {} if debugging else {"stderr": printed}
         try:
-            SparkContext(conf=conf, gateway=launch_gateway(conf, shown))
+            SparkContext(conf=conf, gateway=launch_gateway(conf, gateway_options))
             return SparkSession.builder.getOrCreate()
         except Exception as error:
             printed.seek(0)
-            cause = _told(printed.read()) or first_cause(error)
+            cause = _cause_line(printed.read()) or first_cause(error)
             raise EngineError(
-                f"Cannot start {place}: {cause}",
+                f"Cannot start {session_name}: {cause}",
                 hint="Check the master's URL and that Java 17 or newer is installed; "
                 "AEGIS_DEBUG=1 shows what Spark prints.",
             ) from error
@@ -185,11 +182,11 @@ def _check_master(master: str | None) -> None:
                 hint="Give the master itself: spark://HOST:PORT, yarn, k8s://..., local[N].",
             )
         return
-    places = [place.rpartition(":") for place in master.removeprefix("spark://").split(",")]
-    if not all(host and port.isdigit() for host, _, port in places):
+    addresses = [address.rpartition(":") for address in master.removeprefix("spark://").split(",")]
+    if not all(host and port.isdigit() for host, _, port in addresses):
         raise PolicyError(f"{master!r} is not a master.", hint="Write spark://HOST:PORT.")
     reasons = []
-    for host, _, port in places:
+    for host, _, port in addresses:
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
             return
@@ -201,30 +198,30 @@ def _check_master(master: str | None) -> None:
     )
 
 
-def _told(printed: bytes) -> str:
+def _cause_line(printed: bytes) -> str:
     """Return the line in `printed`, the output of Spark's Java program, that explains why it ended;
     empty if there is none.
     """
     lines = [line.strip() for line in printed.decode(errors="replace").splitlines()]
-    told = (line for line in lines if re.search(r"Exception[: ]|Error[: ]", line))
-    return without_secrets(next(told, ""))
+    errors = (line for line in lines if re.search(r"Exception[: ]|Error[: ]", line))
+    return without_secrets(next(errors, ""))
 
 
-def _is_path(given: str) -> bool:
-    return "/" in given or Path(given).exists() or bool(re.search(r"\.(parquet|pq)$|[*?]", given))
+def _is_path(path: str) -> bool:
+    return "/" in path or Path(path).exists() or bool(re.search(r"\.(parquet|pq)$|[*?]", path))
 
 
-def _read(session: Any, given: str) -> Any:
-    suffix = Path(given).suffix.lower()
+def _read(session: Any, location: str) -> Any:
+    suffix = Path(location).suffix.lower()
     if suffix in _OTHER:
         raise DataError(
-            f"With Spark, Aegis reads tables from Parquet or from the catalog, and {given} is neither.",
+            f"With Spark, Aegis reads tables from Parquet or from the catalog, and {location} is neither.",
             hint="Convert it, or define a table or view of it in Spark and give its name.",
         )
     try:
-        return session.read.parquet(given)
+        return session.read.parquet(location)
     except Exception as error:
-        raise _unreadable(error, given) from error
+        raise _unreadable(error, location) from error
 
 
 def _look_up(session: Any, name: str) -> Any:
@@ -240,17 +237,17 @@ def _look_up(session: Any, name: str) -> Any:
         raise DataError(f"No table {name!r} in the catalog of Spark.", hint=hint) from error
 
 
-def _unreadable(error: Exception, given: str) -> DataError | EngineError:
+def _unreadable(error: Exception, location: str) -> DataError | EngineError:
     if _condition(error) == "PATH_NOT_FOUND":
         return DataError(
-            f"No such file: {given}.",
+            f"No such file: {location}.",
             hint="Check the path, as the executors see it; a glob must match at least one file.",
         )
     if type(error).__name__ in ("AnalysisException", "IllegalArgumentException"):
         return DataError(
-            f"Cannot read {given}: {first_cause(error)}", hint="Give files of Parquet."
+            f"Cannot read {location}: {first_cause(error)}", hint="Give files of Parquet."
         )
-    return translate(error, given)
+    return translate(error, location)
 
 
 def _condition(error: Exception) -> str:
@@ -261,7 +258,7 @@ def _condition(error: Exception) -> str:
     return str(name or "").partition(".")[0]
 
 
-def _check_schemas(session: Any, files: list[str], given: str) -> None:
+def _check_schemas(session: Any, files: list[str], location: str) -> None:
     """Raise an error if files differ in columns or types; Spark would use one file's schema for all."""
     if len(files) < 2:
         return
@@ -271,16 +268,16 @@ def _check_schemas(session: Any, files: list[str], given: str) -> None:
         if schema != schemas[0]:
             raise DataError(
                 f"{file} and {files[0]} have different columns or types.",
-                hint=f"Files of one table must share one schema ({given}).",
+                hint=f"Files of one table must share one schema ({location}).",
             )
 
 
 def _schema(session: Any, file: str) -> list[tuple[str, str]]:
     """Return the names and types of a file's columns."""
-    place = urlsplit(file)
+    url = urlsplit(file)
     with _translated(file):
-        if place.scheme == "file" and Path(unquote(place.path)).exists():
-            schema = pyarrow.parquet.read_schema(unquote(place.path))
+        if url.scheme == "file" and Path(unquote(url.path)).exists():
+            schema = pyarrow.parquet.read_schema(unquote(url.path))
             return [(field.name, str(field.type)) for field in schema]
         return list(session.read.parquet(file).dtypes)
 
@@ -306,46 +303,46 @@ class SparkFolder:
     ----------
     source
         The table whose session writes the folder.
-    place
+    path
         The folder: a path or a URL (hdfs://, s3a://, ...), as Spark understands it.
     force
         Whether an existing folder is replaced.
     """
 
     source: Source
-    place: str
+    path: str
     force: bool = False
     _files: Any = field(init=False, repr=False, compare=False)
     _local: Path | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         session = self.source.backend._session
-        with engine_errors(self.place):
-            files = self._path(self.place).getFileSystem(session._jsc.hadoopConfiguration())
-            whole = urlsplit(str(files.makeQualified(self._path(self.place)).toString()))
+        with engine_errors(self.path):
+            files = self._path(self.path).getFileSystem(session._jsc.hadoopConfiguration())
+            qualified = urlsplit(str(files.makeQualified(self._path(self.path)).toString()))
         object.__setattr__(self, "_files", files)
-        local = Path(unquote(whole.path)) if whole.scheme == "file" else None
+        local = Path(unquote(qualified.path)) if qualified.scheme == "file" else None
         object.__setattr__(self, "_local", local)
 
     def check(self) -> None:
         """Raise `PolicyError` unless the folder can be created."""
-        name = self._path(self.place).getName()
+        name = self._path(self.path).getName()
         suffix = f".{name.rpartition('.')[2]}" if "." in name else ""
         if suffix.lower() not in SUFFIXES:
             raise PolicyError(
-                f"Cannot write {self.place}: Spark writes folders of Parquet files.",
+                f"Cannot write {self.path}: Spark writes folders of Parquet files.",
                 hint="Name a folder, with or without .parquet behind it.",
             )
-        with engine_errors(self.place):
-            there = self._files.exists(self._path(self.place))
+        with engine_errors(self.path):
+            there = self._files.exists(self._path(self.path))
         if there and not self.force:
             raise PolicyError(
-                f"{self.place} exists.",
+                f"{self.path} exists.",
                 hint="Choose another name, or overwrite it: --force, in Python force=True.",
             )
         if self._is_read():
             raise PolicyError(
-                f"{self.place} is the table itself, holds files of it, or lies within its folder.",
+                f"{self.path} is the table itself, holds files of it, or lies within its folder.",
                 hint="Give the output another name: it would replace the table, or be read as part "
                 "of it.",
             )
@@ -358,14 +355,14 @@ class SparkFolder:
         If the body of the context fails, the temporary folder is removed, and an earlier folder
         with the final name stays unchanged.
         """
-        partial = f"{self.place.rstrip('/')}.{uuid4().hex[:12]}.partial"
+        partial = f"{self.path.rstrip('/')}.{uuid4().hex[:12]}.partial"
         try:
-            with engine_errors(self.place):
+            with engine_errors(self.path):
                 frame_of(self.source.backend, table).write.parquet(partial, compression="zstd")
             yield open_spark(partial, self.source.backend)
-            with engine_errors(self.place):
+            with engine_errors(self.path):
                 self._replace(partial)
-            record(self.place)
+            record(self.path)
         except BaseException as error:
             self._discard(partial, error)
             raise
@@ -374,7 +371,7 @@ class SparkFolder:
         """Give the folder `partial` its final name; an existing folder is moved away, and back on
         failure.
         """
-        written, target, old = map(self._path, (partial, self.place, f"{partial}.old"))
+        written, target, old = map(self._path, (partial, self.path, f"{partial}.old"))
         there = self._files.exists(target)
         if there:
             self._rename(target, old)
@@ -407,18 +404,18 @@ class SparkFolder:
 
     def _is_read(self) -> bool:
         """Return whether the table is read from within the folder, or the folder is inside the table."""
-        with engine_errors(self.place):
-            place = _closed(self._files.makeQualified(self._path(self.place)))
+        with engine_errors(self.path):
+            folder = _closed(self._files.makeQualified(self._path(self.path)))
             frame = frame_of(self.source.backend, self.source.table)
             # Spark gives them whole, and it may be another file system that holds them.
             uri = self.source.backend._session._jvm.java.net.URI
             read = [_closed(self._path(uri(file))) for file in frame.inputFiles()]
             roots = [_closed(root) for root in _roots(frame)]
-        return any(file.startswith(place) for file in read) or any(map(place.startswith, roots))
+        return any(file.startswith(folder) for file in read) or any(map(folder.startswith, roots))
 
-    def _path(self, place: Any) -> Any:
+    def _path(self, path: Any) -> Any:
         session = self.source.backend._session
-        return session._jvm.org.apache.hadoop.fs.Path(place)
+        return session._jvm.org.apache.hadoop.fs.Path(path)
 
 
 def _closed(path: Any) -> str:

@@ -103,7 +103,7 @@ def _types(
     A column of SQLite may have values of several types. A mix of integers and other numbers is read
     as numbers if doubles can represent them; any other mix is read as text.
     """
-    asked = ", ".join(
+    aggregates = ", ".join(
         f"count(*) FILTER (WHERE typeof({column}) = '{kind}')"
         for column in map(quoted, columns)
         for kind in ("integer", "real", "text", "blob")
@@ -112,20 +112,20 @@ def _types(
         f"count(*) FILTER (WHERE typeof({c}) = 'integer' AND {c} NOT BETWEEN -{_EXACT} AND {_EXACT})"
         for c in map(quoted, columns)
     )
-    answer = database.execute(f"SELECT {asked}, {far} FROM {quoted(table)}").fetchone()
+    answer = database.execute(f"SELECT {aggregates}, {far} FROM {quoted(table)}").fetchone()
     types, notes = [], []
-    for place, column in enumerate(columns):
-        whole, real, text, blob = answer[4 * place : 4 * place + 4]
+    for index, column in enumerate(columns):
+        integers, real, text, blob = answer[4 * index : 4 * index + 4]
         if blob:
             raise DataError(
                 f"Column {column!r} of {origin} holds bytes, which are not values to mask.",
                 hint="Give a view without it.",
             )
-        mixed = bool(text and (whole or real)) or bool(real and answer[4 * len(columns) + place])
+        mixed = bool(text and (integers or real)) or bool(real and answer[4 * len(columns) + index])
         if mixed:
             notes.append(f"{column}: values of several types are read as text.")
         number = pa.float64() if real else pa.int64()
-        types.append((column, pa.string() if mixed or text or not (whole or real) else number))
+        types.append((column, pa.string() if mixed or text or not (integers or real) else number))
     return types, notes
 
 
@@ -152,19 +152,19 @@ def _with_declared(table: pa.Table, declared: dict[str, str]) -> pa.Table:
     Texts also become dates if all of them are ISO 8601 dates, because SQLite itself has no type for
     dates.
     """
-    for place, (name, kind) in enumerate(declared.items()):
-        column = table.column(place)
-        made = column
+    for index, (name, kind) in enumerate(declared.items()):
+        column = table.column(index)
+        converted = column
         if kind in _TIMES and pa.types.is_string(column.type):
             try:
-                made = column.cast(_TIMES[kind])
+                converted = column.cast(_TIMES[kind])
             except pa.ArrowInvalid:
                 continue
         elif pa.types.is_string(column.type):
-            made = _as_dates(column)
+            converted = _as_dates(column)
         elif kind in ("BOOLEAN", "BOOL") and set(column.unique().to_pylist()) <= {0, 1, None}:
-            made = column.cast(pa.bool_())
-        table = table.set_column(place, name, made)
+            converted = column.cast(pa.bool_())
+        table = table.set_column(index, name, converted)
     return table
 
 

@@ -1,7 +1,4 @@
-"""Write a query's result as a file: Parquet, CSV, Arrow or a workbook.
-
-Define targets: files or folders to which engines themselves write releases.
-"""
+"""Write a query's result as a file: Parquet, CSV, Arrow or a workbook."""
 
 from __future__ import annotations
 
@@ -95,11 +92,11 @@ def write_parquet(
     schema = pa.schema(
         field.with_type(text) if pa.types.is_string(field.type) else field for field in types
     )
-    stated = [field.name for field in schema if field.type != text]
+    not_text = [field.name for field in schema if field.type != text]
     with (
         engine_errors(source.origin, source.files),
         pyarrow.parquet.ParquetWriter(
-            path, schema, compression="zstd", store_schema=False, write_statistics=stated or False
+            path, schema, compression="zstd", store_schema=False, write_statistics=not_text or False
         ) as writer,
     ):
         for batch in batches:
@@ -141,13 +138,13 @@ def without_formulas(table: ir.Table) -> ir.Table:
     Texts that begin like a formula, or with an apostrophe, get an apostrophe in front, so that
     different texts stay different.
     """
-    made = {}
+    cleaned = {}
     for name, dtype in table.schema().items():
         if dtype.is_string():
             column = table[name]
             doubtful = _is_formula(column) | column.startswith("'")
-            made[name] = ibis.ifelse(doubtful, ibis.literal("'") + column, column)
-    return table.mutate(made) if made else table
+            cleaned[name] = ibis.ifelse(doubtful, ibis.literal("'") + column, column)
+    return table.mutate(cleaned) if cleaned else table
 
 
 def _is_formula(column: ir.Column) -> ir.Column:
@@ -165,8 +162,8 @@ def formulas_in(output: Source) -> list[str]:
     texts = [name for name, dtype in table.schema().items() if dtype.is_string()]
     named = [name for name in table.columns if name.startswith(FORMULA) and len(name) > 1]
     if texts:
-        asked = {str(i): _is_formula(table[name]).any() for i, name in enumerate(texts)}
-        row = output.collect(table.aggregate(**asked)).to_pylist()[0]
+        aggregates = {str(i): _is_formula(table[name]).any() for i, name in enumerate(texts)}
+        row = output.collect(table.aggregate(**aggregates)).to_pylist()[0]
         named += [name for i, name in enumerate(texts) if row[str(i)]]
     return list(dict.fromkeys(named))
 
@@ -182,8 +179,8 @@ def _copy(source: Source, table: ir.Table, path: Path, options: str) -> None:
     or from a stream of rows. `options` are those of the SQL statement COPY.
     """
     target = literal(str(path))
-    own = source.engine.in_process
-    if own and (source.backend is embedded() or not is_locked(source.backend)):
+    in_process = source.engine.in_process
+    if in_process and (source.backend is embedded() or not is_locked(source.backend)):
         with turn():
             source.backend._run_pre_execute_hooks(table)
             query = source.backend.compile(table)
@@ -270,9 +267,9 @@ class _FailingOnce:
             return lambda *_: self._end
         return partial(self._tried, name)
 
-    def _tried(self, name: str, *given: Any) -> Any:
+    def _tried(self, name: str, *arguments: Any) -> Any:
         try:
-            result = getattr(self._file, name)(*given)
+            result = getattr(self._file, name)(*arguments)
             self._end = max(self._end, result) if name == "tell" else self._end
             return result
         except OSError:
@@ -283,8 +280,8 @@ class _FailingOnce:
 
 def _fill_sheet(source: Source, table: ir.Table, book: Any) -> None:
     sheet = book.add_worksheet("release")
-    for place, name in enumerate(table.columns):
-        sheet.write_string(0, place, name)
+    for column, name in enumerate(table.columns):
+        sheet.write_string(0, column, name)
     writers = _cell_writers(book, sheet)
     for row, values in enumerate(_rows(source, table), start=1):
         if row == _MOST_ROWS:
@@ -292,9 +289,9 @@ def _fill_sheet(source: Source, table: ir.Table, book: Any) -> None:
                 f"The table has more rows than a sheet can hold ({_MOST_ROWS - 1:,}).",
                 hint="Write Parquet or CSV.",
             )
-        for place, value in enumerate(values):
+        for column, value in enumerate(values):
             if value is not None:
-                writers[type(value)](row, place, value)
+                writers[type(value)](row, column, value)
 
 
 def _rows(source: Source, table: ir.Table) -> Iterator[tuple[Any, ...]]:
@@ -307,34 +304,34 @@ class _ByType(dict[type, Callable[[int, int, Any], Any]]):
 
     def __missing__(self, kind: type) -> Callable[[int, int, Any], Any]:
         text = self[str]
-        return lambda row, place, value: text(row, place, str(value))
+        return lambda row, column, value: text(row, column, str(value))
 
 
 def _cell_writers(book: Any, sheet: Any) -> _ByType:
     day = book.add_format({"num_format": "yyyy-mm-dd"})
     moment = book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
 
-    def number(row: int, place: int, value: float) -> None:
+    def number(row: int, column: int, value: float) -> None:
         if math.isfinite(value):
-            sheet.write_number(row, place, value)
+            sheet.write_number(row, column, value)
         else:
-            sheet.write_string(row, place, str(value))
+            sheet.write_string(row, column, str(value))
 
-    def whole(row: int, place: int, value: int) -> None:
+    def integer(row: int, column: int, value: int) -> None:
         # A cell holds a double, which would round a larger integer.
         write = sheet.write_number if abs(value) < _EXACT else sheet.write_string
-        write(row, place, value if abs(value) < _EXACT else str(value))
+        write(row, column, value if abs(value) < _EXACT else str(value))
 
-    def time(row: int, place: int, value: dt.datetime) -> None:
-        sheet.write_datetime(row, place, value.replace(tzinfo=None), moment)
+    def time(row: int, column: int, value: dt.datetime) -> None:
+        sheet.write_datetime(row, column, value.replace(tzinfo=None), moment)
 
     return _ByType(
         {
             str: sheet.write_string,
             bool: sheet.write_boolean,
-            int: whole,
+            int: integer,
             float: number,
-            dt.date: lambda row, place, value: sheet.write_datetime(row, place, value, day),
+            dt.date: lambda row, column, value: sheet.write_datetime(row, column, value, day),
             dt.datetime: time,
         }
     )

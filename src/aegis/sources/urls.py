@@ -20,15 +20,15 @@ def shown_url(url: str) -> str:
     scheme, mark, rest = url.partition("://")
     if not mark:
         return url
-    place = rest
+    address = rest
     user = ""
     if "@" in rest:
         before, _, after = rest.rpartition("@")
         name, secret, _ = before.partition(":")
         if secret or not re.search(r"[/?#]", name):
             user = f"{name}:{_HIDDEN}@" if secret else f"{name}@"
-            place = after
-    return f"{scheme}://{user}{re.split('[?#]', place, maxsplit=1)[0]}"
+            address = after
+    return f"{scheme}://{user}{re.split('[?#]', address, maxsplit=1)[0]}"
 
 
 def without_secrets(text: str, url: str = "") -> str:

@@ -1,47 +1,36 @@
-"""Build the summary of an attribute from its values, counts and candidate masks, with the expected
-counts of noise masks.
+"""Build the summary of an attribute: its levels, ranges and atoms under each candidate mask, and
+the expected counts of noise masks. Restrict a summary to fewer candidates, and exclude attributes
+from measures of whole configurations.
 
-Compute expected counts under noise masks from their channels, without drawing rows.
+Levels: under `identity`, an attribute that is almost a key has almost as many groups as rows. A
+linear system of that size takes too long, and its indicators fit noise. So each of the most
+frequent groups of a candidate is a level, and all other groups share one level. For measures of
+several attributes, one candidate refines another if its levels refine the levels of the other. So
+every bound of the search stays valid.
 
-A report is the noisy value that a mask shows. Let K be the channel of a mask, which has the
-probabilities of reports for each value, and F(A,Y) the joint counts of the attribute A and the
-label Y. The expected joint counts of reports and label are K' F(A,Y). The expected joint counts of
-the reports of two attributes i and j are K_i' G_y K_j for class y, where G_y are the joint counts
-of their values (theory.md, section 2). Scores computed from these counts are scores of expected
-counts, not expected scores.
-
-Compute ranges: neighbouring groups of a mask, for models that split numbers and dates at
-thresholds.
-
-Each of the most frequent groups is a level, and all other groups are pooled in one level, which has
-no position in an order. So candidates of ordered attributes also have ranges. A range consists of
-neighbouring groups, and ranges have about equally many rows. The outermost of these ranges join
+Ranges: the level of the rarest groups has no position in an order. So candidates of ordered
+attributes also have ranges, for models that split numbers and dates at thresholds. A range consists
+of neighbouring groups, and ranges have about equally many rows. The outermost of these ranges join
 numbers that differ much, although a linear model depends on them most. So if more than
 `MOST_WITHIN` of the variance is within ranges, only three quarters of the ranges have about equally
 many rows, and the other cuts are where the numbers within a range differ most. Ranges depend only
 on the masked values, so the score of a candidate does not depend on the other candidates.
 
-Restrict a summary to fewer candidates without reading the table again.
+Reports: a report is the noisy value that a mask shows. Let K be the channel of a mask, which has
+the probabilities of reports for each value, and F(A,Y) the joint counts of the attribute A and the
+label Y. The expected joint counts of reports and label are K' F(A,Y). The expected joint counts of
+the reports of two attributes i and j are K_i' G_y K_j for class y, where G_y are the joint counts
+of their values (theory.md, section 2). Scores computed from these counts are scores of expected
+counts, not expected scores.
 
-Exclude attributes from measures of whole configurations, if a table has too many levels.
-
-The time of such a measure grows with the cube of the number of levels of all attributes together,
-and the size of its counts grows with the square. If there are more than `TOGETHER` levels, the
-measures use only some attributes. First come the attributes that alone predict the label better
-than chance, then those with the fewest values. All other attributes get a single level, so they do
-not change a score. Measures of single attributes still use all levels.
-
-The choice sees the labels of all rows, also of held-out rows. If it took the best of many
+Excluded attributes: the time of a measure of whole configurations grows with the cube of the number
+of levels of all attributes together, and the size of its counts grows with the square. If there are
+more than `TOGETHER` levels, the measures use only some attributes. First come the attributes that
+alone predict the label better than chance, then those with the fewest values. All other attributes
+get a single level, so they do not change a score. Measures of single attributes still use all
+levels. The choice sees the labels of all rows, also of held-out rows. If it took the best of many
 attributes that predict nothing, they would seem to predict held-out rows, too. So the labels only
 decide about attributes whose association is larger than that of all attributes by chance.
-
-Pool the rarest groups of a candidate into one level, for measures of several attributes.
-
-Under `identity`, an attribute that is almost a key has almost as many groups as rows. A linear
-system of that size takes too long, and its indicators fit noise. So each of the most frequent
-groups of a candidate is a level, and all other groups share one level. For these measures, one
-candidate refines another if its levels refine the levels of the other. So every bound of the search
-stays valid.
 """
 
 from __future__ import annotations
@@ -138,19 +127,19 @@ def _shared(rows: Floats, share: int) -> Int32s | None:
     Return None if values that are frequent enough for a separate level use up all levels.
     """
     frequent = np.zeros(len(rows), dtype=bool)
-    left = share
-    while left > 0:
-        large = ~frequent & (rows * left > rows[~frequent].sum())
+    levels = share
+    while levels > 0:
+        large = ~frequent & (rows * levels > rows[~frequent].sum())
         if not large.any():
             break
         frequent |= large
-        left = share - int(frequent.sum())
-    if left <= 0:
+        levels = share - int(frequent.sum())
+    if levels <= 0:
         return None
     # A frequent value ends the level before it and is one; 2 k + 1 stretches of k such values.
     stretch = 2 * np.cumsum(frequent) - frequent
-    own = _quantiles(np.where(frequent, 0.0, rows), left)
-    starts = (np.diff(stretch) != 0) | ((np.diff(own) != 0) & ~frequent[1:])
+    quantiles = _quantiles(np.where(frequent, 0.0, rows), levels)
+    starts = (np.diff(stretch) != 0) | ((np.diff(quantiles) != 0) & ~frequent[1:])
     return np.concatenate([[0], np.cumsum(starts)]).astype(np.int32)
 
 
@@ -206,26 +195,26 @@ def ranges_of(groups: Int32s, counts: Array, max_levels: int, values: pa.Array) 
     """
     if not len(groups):
         return groups
-    place = np.bincount(groups, weights=np.arange(len(groups))) / np.bincount(groups)
-    order = np.argsort(place, kind="stable")
+    mean_rank = np.bincount(groups, weights=np.arange(len(groups))) / np.bincount(groups)
+    order = np.argsort(mean_rank, kind="stable")
     rows = np.bincount(groups, weights=counts)[order].astype(np.float64)
     numbers = numbers_of(values)
     finite = np.isfinite(numbers)
     size = np.abs(numbers[finite]).max(initial=0.0) or 1.0  # so that no sum overflows
     scaled = np.nan_to_num(np.clip(numbers / size, -1.0, 1.0))
-    held = np.bincount(groups, weights=~np.isnan(numbers))[order]
-    known = held > 0
-    mean = np.bincount(groups, weights=scaled)[order] / np.maximum(held, 1.0)
-    most = max(min(RANGES, max_levels) - (not known.all()), 1)
-    told = neighbours(rows[known], most)
-    if share_within(told, rows[known], mean[known]) > MOST_WITHIN:
-        told = neighbours(rows[known], most - most // 4)
-        told = cut_further(told, rows[known], mean[known], most)
-    own = np.full(len(order), -1, dtype=np.int32)
-    own[known] = told
-    own[~known] = own.max(initial=-1) + 1
+    numbers_in_group = np.bincount(groups, weights=~np.isnan(numbers))[order]
+    has_number = numbers_in_group > 0
+    mean = np.bincount(groups, weights=scaled)[order] / np.maximum(numbers_in_group, 1.0)
+    most = max(min(RANGES, max_levels) - (not has_number.all()), 1)
+    numbered_ranges = neighbours(rows[has_number], most)
+    if share_within(numbered_ranges, rows[has_number], mean[has_number]) > MOST_WITHIN:
+        numbered_ranges = neighbours(rows[has_number], most - most // 4)
+        numbered_ranges = cut_further(numbered_ranges, rows[has_number], mean[has_number], most)
+    ordered_ranges = np.full(len(order), -1, dtype=np.int32)
+    ordered_ranges[has_number] = numbered_ranges
+    ordered_ranges[~has_number] = ordered_ranges.max(initial=-1) + 1
     ranges = np.empty(len(order), dtype=np.int32)
-    ranges[order] = own
+    ranges[order] = ordered_ranges
     return ranges[groups]
 
 
@@ -250,14 +239,16 @@ def ranges_like(
     if candidate.ranges is None:
         raise InternalError(f"{str(candidate.mask)!r} of {model.name!r} has no ranges to follow.")
     of_value = candidate.ranges[model.atoms]
-    known = np.empty(candidate.size, dtype=np.int32)
-    known[candidate.groups] = of_value
-    place = pc.index_in(settle(grouping.masked_values), value_set=settle(candidate.shown))
+    model_ranges = np.empty(candidate.size, dtype=np.int32)
+    model_ranges[candidate.groups] = of_value
+    positions = pc.index_in(
+        settle(grouping.masked_values), value_set=settle(candidate.masked_values)
+    )
     first = np.unique(grouping.codes, return_index=True)[1]
     before = np.searchsorted(numbers_of(model.values), numbers_of(values.take(pa.array(first))))
     ranges = of_value[np.maximum(before - 1, 0)]
-    present = pc.is_valid(place).to_numpy(zero_copy_only=False)
-    ranges[present] = known[place.drop_null().to_numpy()]
+    present = pc.is_valid(positions).to_numpy(zero_copy_only=False)
+    ranges[present] = model_ranges[positions.drop_null().to_numpy()]
     return ranges.astype(np.int32)[grouping.codes]
 
 
@@ -359,10 +350,9 @@ def assemble(
     and `ranges` (the range of each value, or None) have one entry per mask, the last for the
     identity.
     """
-    known = [own for own in ranges if own is not None]
-    atoms, told = atomise([*pooled, *known], len(data.values))
-    levels, cut = told[: len(pooled)], iter(told[len(pooled) :])
-    made = [
+    atoms, by_atom = atomise([*pooled, *(r for r in ranges if r is not None)], len(data.values))
+    levels, cut = by_atom[: len(pooled)], iter(by_atom[len(pooled) :])
+    candidates = [
         Candidate(
             fitted,
             declared,
@@ -370,9 +360,9 @@ def assemble(
             grouping.masked_values,
             # What noise shows depends on no less than the atom.
             level if fitted.deterministic else np.arange(len(level), dtype=np.int32),
-            None if own is None else next(cut),
+            None if value_ranges is None else next(cut),
         )
-        for (fitted, declared), grouping, level, own in zip(
+        for (fitted, declared), grouping, level, value_ranges in zip(
             masks, groupings, levels, ranges, strict=True
         )
     ]
@@ -386,8 +376,8 @@ def assemble(
         counts=data.counts,
         joint=joint,
         atoms=atoms,
-        candidates=tuple(made[:-1]),
-        unmasked=made[-1],
+        candidates=tuple(candidates[:-1]),
+        unmasked=candidates[-1],
         nulls=int(data.counts[-1]) if null_last else 0,
     )
 
@@ -402,8 +392,10 @@ def levels_of(grouping: Grouping, counts: Ints, max_levels: int, model: pa.Array
     """
     if model is None:
         return pool(grouping.codes, counts, max_levels)
-    own = pc.is_in(settle(grouping.masked_values), value_set=model).to_numpy(zero_copy_only=False)
-    level = np.where(own, np.cumsum(own) - 1, own.sum()).astype(np.int32)
+    separate = pc.is_in(settle(grouping.masked_values), value_set=model).to_numpy(
+        zero_copy_only=False
+    )
+    level = np.where(separate, np.cumsum(separate) - 1, separate.sum()).astype(np.int32)
     return level[grouping.codes]
 
 
@@ -414,7 +406,7 @@ def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array |
     if candidate.size <= candidate.n_levels:
         return None
     alone = ~pooled_groups(attribute, candidate)
-    return settle(candidate.shown.filter(pa.array(alone.tolist(), pa.bool_())))
+    return settle(candidate.masked_values.filter(pa.array(alone.tolist(), pa.bool_())))
 
 
 def pooled_groups(attribute: AttributeSummary, candidate: Candidate) -> Flags:
@@ -517,22 +509,24 @@ def narrow(summary: Summary, policy: Policy) -> Summary | None:
     larger classes than `shared_rows` of the summary. If nothing differs, the same summary is
     returned.
     """
-    own = policy.chosen_label
-    asked = {a.name: a for a in (*policy.features, *([] if own is None else [own]))}
+    chosen_label = policy.chosen_label
+    declared = {
+        a.name: a for a in (*policy.features, *([] if chosen_label is None else [chosen_label]))
+    }
     counted = None if summary.frequency is None else set(summary.frequency.sensitive)
     label = summary.label.mask is None and policy.label_mask is None and not policy.label.cut
     if (
         not label
         or policy.label.column != summary.label.column
         or policy.label.kind is not summary.label.kind
-        or asked.keys() != {a.name for a in summary.all_attributes}
+        or declared.keys() != {a.name for a in summary.all_attributes}
         or (counted is not None and not set(policy.privacy.sensitive) <= counted)
     ):
         return None
     several = _several(summary, policy)
     if several is None and (summary.several is not None or policy.tasks):
         return None
-    narrowed = {a.name: _narrowed(a, asked[a.name]) for a in summary.all_attributes}
+    narrowed = {a.name: _narrowed(a, declared[a.name]) for a in summary.all_attributes}
     chosen = {name: narrower for name, narrower in narrowed.items() if narrower is not None}
     if len(chosen) < len(narrowed):
         return None
@@ -549,21 +543,27 @@ def _several(summary: Summary, policy: Policy) -> SeveralSummaries | None:
     """Return the summaries for several labels, each with only the candidate masks of the policy;
     None if they do not suffice, so that the table must be read again.
     """
-    own, asked = summary.several, policy.label.several
-    if own is None or asked is None:
+    several, declared = summary.several, policy.label.several
+    if several is None or declared is None:
         return None
-    if asked.columns != tuple(task.column for task in own.tasks):
+    if declared.columns != tuple(task.column for task in several.tasks):
         return None
     tasks = []
-    for known, task in zip(own.tasks, policy.tasks, strict=True):
-        narrowed = narrow(known.summary, policy.of_task(task))
+    for counted, task in zip(several.tasks, policy.tasks, strict=True):
+        narrowed = narrow(counted.summary, policy.of_task(task))
         if narrowed is None:
             return None
         measure = task.named_measure(policy.measure)
-        same = (narrowed, task.weight, measure) == (known.summary, known.weight, known.measure)
-        tasks.append(known if same else TaskSummary(narrowed, task.weight, measure))
-    alike = asked.serve is own.serve and all(a is b for a, b in zip(tasks, own.tasks, strict=True))
-    return own if alike else SeveralSummaries(tuple(tasks), asked.serve)
+        same = (narrowed, task.weight, measure) == (
+            counted.summary,
+            counted.weight,
+            counted.measure,
+        )
+        tasks.append(counted if same else TaskSummary(narrowed, task.weight, measure))
+    alike = declared.serve is several.serve and all(
+        a is b for a, b in zip(tasks, several.tasks, strict=True)
+    )
+    return several if alike else SeveralSummaries(tuple(tasks), declared.serve)
 
 
 def _learns_bounds(attribute: AttributeSummary) -> bool:
@@ -577,20 +577,19 @@ def _learns_bounds(attribute: AttributeSummary) -> bool:
     )
 
 
-def _narrowed(attribute: AttributeSummary, asked: Attribute) -> AttributeSummary | None:
-    """Return the attribute with only the candidates that the policy's attribute `asked` has, in the
-    order of the policy.
-
-    Return None if the summary lacks one of them.
+def _narrowed(attribute: AttributeSummary, policy_attribute: Attribute) -> AttributeSummary | None:
+    """Return the attribute with only the candidates that `policy_attribute` has, in the order of
+    the policy. Return None if the summary lacks one of them.
     """
-    if asked.role is not attribute.role:
+    if policy_attribute.role is not attribute.role:
         return None
     declared = {candidate.declared: candidate for candidate in attribute.candidates}
-    if not all(mask in declared for mask in asked.masks):
+    if not all(mask in declared for mask in policy_attribute.masks):
         return None
-    candidates = tuple(declared[mask] for mask in asked.masks)
-    same = candidates == attribute.candidates and asked.weight == attribute.weight
-    return attribute if same else replace(attribute, candidates=candidates, weight=asked.weight)
+    candidates = tuple(declared[mask] for mask in policy_attribute.masks)
+    if candidates == attribute.candidates and policy_attribute.weight == attribute.weight:
+        return attribute
+    return replace(attribute, candidates=candidates, weight=policy_attribute.weight)
 
 
 TOGETHER = 2_048
@@ -705,7 +704,7 @@ def set_aside(
     >>> import aegis
     >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
     >>> fewer = set_aside(study.summary.attributes, 128, together=60)
-    >>> [name for name, attribute in fewer.items() if attribute.aside][:3]
+    >>> [name for name, attribute in fewer.items() if attribute.excluded][:3]
     ['age', 'native-country', 'capital-gain']
     """
     if sum(a.n_atoms for a in attributes.values()) <= together:
@@ -713,24 +712,24 @@ def set_aside(
     noisy = {
         n for n, a in attributes.items() if any(isinstance(c.mask, NoiseMask) for c in a.candidates)
     }
-    left = together - sum(attributes[name].n_atoms for name in noisy)
+    remaining = together - sum(attributes[name].n_atoms for name in noisy)
     alone = explained or partial(told_and_chance, max_levels=max_levels, weights=weights)
-    told = {}
+    shares = {}
     for name, attribute in attributes.items():
         if name not in noisy:
             share, chance = alone(attribute)
-            told[name] = share if chance * len(attributes) < CHANCE else 0.0
-    taken, fill = set(noisy), together // 4
-    for name in sorted(told, key=lambda n: (-told[n], attributes[n].n_atoms)):
+            shares[name] = share if chance * len(attributes) < CHANCE else 0.0
+    included, fill = set(noisy), together // 4
+    for name in sorted(shares, key=lambda n: (-shares[n], attributes[n].n_atoms)):
         more = attributes[name].n_atoms
-        if more <= (left if told[name] > 0 else min(left, fill)) or not taken:
-            taken.add(name)
-            left -= more
-            fill -= 0 if told[name] > 0 else more
-    return {n: a if n in taken else _aside(a) for n, a in attributes.items()}
+        if more <= (remaining if shares[name] > 0 else min(remaining, fill)) or not included:
+            included.add(name)
+            remaining -= more
+            fill -= 0 if shares[name] > 0 else more
+    return {n: a if n in included else _with_one_atom(a) for n, a in attributes.items()}
 
 
-def _aside(attribute: AttributeSummary) -> AttributeSummary:
+def _with_one_atom(attribute: AttributeSummary) -> AttributeSummary:
     """Return the attribute with all values in one atom (set of values that are counted together),
     and with a single level under every mask.
     """
@@ -752,10 +751,10 @@ def in_full(attribute: AttributeSummary, max_levels: int) -> AttributeSummary:
     --------
     >>> import aegis
     >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
-    >>> known = study.summary.attributes["race"]
-    >>> both = {"education": study.summary.attributes["education"], "race": known}
-    >>> aside = set_aside(both, 128, together=17)["race"]
-    >>> aside.unmasked.n_levels, in_full(aside, 128).unmasked.n_levels, known.unmasked.n_levels
+    >>> race = study.summary.attributes["race"]
+    >>> both = {"education": study.summary.attributes["education"], "race": race}
+    >>> excluded = set_aside(both, 128, together=17)["race"]
+    >>> excluded.unmasked.n_levels, in_full(excluded, 128).unmasked.n_levels, race.unmasked.n_levels
     (1, 5, 5)
     """
     every = (*attribute.candidates, attribute.unmasked)
@@ -767,6 +766,6 @@ def in_full(attribute: AttributeSummary, max_levels: int) -> AttributeSummary:
         attribute.joint,
         [(c.mask, c.declared) for c in attribute.candidates],
         max_levels,
-        groupings=[Grouping(c.groups, c.shown) for c in every],
+        groupings=[Grouping(c.groups, c.masked_values) for c in every],
     )
     return replace(full, domain=attribute.domain, nulls=attribute.nulls)

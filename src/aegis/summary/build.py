@@ -1,11 +1,5 @@
-"""Aggregate a table into a `Summary`, close to the data; read its policy, and subtract a fold from
-its counts.
-
-Read the policy that a summary contains: roles, candidate masks, label and rule.
-
-Summarise rows that are already in memory as codes, without a query.
-
-Subtract the counts of a fold from the co-occurrence counts, for the delete-a-group jackknife.
+"""Aggregate a table, or rows that are in memory as codes, into a `Summary`; return the policy that
+a summary contains; and subtract a fold from its counts, for the delete-a-group jackknife.
 
 A seeded hash of the content of each labelled row assigns it to one of a few folds
 (`aegis.summary.codes`). The counts by fold are stored with the counts of all rows, cell by cell.
@@ -69,7 +63,7 @@ class HeldBuilder(Builder):
     policy, max_levels, seed, like, progress
         The policy, the largest number of levels of an attribute, the seed of samples and folds, the
         summary of another part of the data (None: there is none), and the receiver of progress.
-    held
+    rows_in_memory
         The rows, with the label's column; None if there are too many to keep in memory.
     """
 
@@ -77,7 +71,7 @@ class HeldBuilder(Builder):
         self,
         source: Source,
         policy: Policy,
-        held: CodedRows | None,
+        rows_in_memory: CodedRows | None,
         *,
         max_levels: int = MAX_LEVELS,
         seed: int = 0,
@@ -85,17 +79,18 @@ class HeldBuilder(Builder):
         progress: Progress = SILENT,
     ) -> None:
         super().__init__(source, policy, max_levels, seed, like, progress)
-        self.held = held
+        self.rows_in_memory = rows_in_memory
 
     def _coded_rows(self, classes: pa.Array) -> CodedRows | None:
-        return None if self.held is None else self._with_classes(self.held, classes)
+        rows = self.rows_in_memory
+        return None if rows is None else self._with_classes(rows, classes)
 
     def _size(self) -> int:
-        return super()._size() if self.held is None else len(self.held.label)
+        return super()._size() if self.rows_in_memory is None else len(self.rows_in_memory.label)
 
     def _distinct(self, column: ir.Value) -> tuple[pa.Array, Ints]:
         """Return a column's distinct values and counts, from rows in memory or else from the engine."""
-        rows, name = self.held, column.get_name()
+        rows, name = self.rows_in_memory, column.get_name()
         if rows is None or name not in rows.values or not column.equals(self.source.table[name]):
             return super()._distinct(column)
         return rows.values[name], rows.rows(name)
@@ -106,14 +101,14 @@ class HeldBuilder(Builder):
 
 
 def summarize_held(
-    held: CodedRows, policy: Policy, table: Source | str, *, seed: int = 0
+    rows: CodedRows, policy: Policy, table: Source | str, *, seed: int = 0
 ) -> Summary:
     """Summarise rows that are in memory. The summary is that of `summarize` for a table with these
     rows, but without the frequency table.
 
     Parameters
     ----------
-    held
+    rows
         The rows, with the columns that the policy names.
     policy, seed
         Roles, candidate masks and label; and the seed of the sample and the folds.
@@ -121,18 +116,18 @@ def summarize_held(
         The table with these rows or, if they are not stored anywhere, their name in messages.
     """
     if isinstance(table, str):
-        types = {name: values.type for name, values in held.values.items()}
+        types = {name: values.type for name, values in rows.values.items()}
         schema = ibis.Schema.from_pyarrow(pa.schema(types))
         table = Source(ibis.table(schema, name="held"), table)
-    return _RowsBuilder(table, policy, held, seed=seed).build(SAMPLE_ROWS)
+    return _RowsBuilder(table, policy, rows, seed=seed).build(SAMPLE_ROWS)
 
 
 class _RowsBuilder(HeldBuilder):
     """Makes the summary of rows in memory, of which many may not be stored anywhere."""
 
-    def _drawn(self, sample_rows: int) -> Ints:
-        places = super()._drawn(sample_rows)
-        return drawn_places([self.rows], sample_rows, self.seed) if places is None else places
+    def _sampled_positions(self, sample_rows: int) -> Ints:
+        positions = super()._sampled_positions(sample_rows)
+        return drawn_places([self.rows], sample_rows, self.seed) if positions is None else positions
 
 
 class TaskBuilder(HeldBuilder):
@@ -141,7 +136,7 @@ class TaskBuilder(HeldBuilder):
 
     Parameters
     ----------
-    whole
+    table_builder
         The builder that has summarised the table without a label.
     task
         The label.
@@ -149,36 +144,36 @@ class TaskBuilder(HeldBuilder):
         The summary for the same label in another part of the data.
     """
 
-    def __init__(self, whole: Builder, task: LabelTask, like: Summary | None) -> None:
+    def __init__(self, table_builder: Builder, task: LabelTask, like: Summary | None) -> None:
         super().__init__(
-            whole.source,
-            whole.policy.of_task(task),
-            whole.coded,
-            max_levels=whole.max_levels,
-            seed=whole.seed,
+            table_builder.source,
+            table_builder.policy.of_task(task),
+            table_builder.row_codes,
+            max_levels=table_builder.max_levels,
+            seed=table_builder.seed,
             like=like,
-            progress=whole.progress,
+            progress=table_builder.progress,
         )
-        self.whole = whole
+        self.table_builder = table_builder
         self.several = True
 
-    def _known(self, attribute: AttributeSummary) -> bool:
+    def _has_atoms(self, attribute: AttributeSummary) -> bool:
         """Return whether the builder of the whole table already has the atom (set of values) of
         each row for an attribute.
         """
-        dealt = self.whole.dealt
+        dealt = self.table_builder.dealt
         return dealt is not None and dealt[0].get(attribute.name, (None,))[0] is attribute.atoms
 
     def _labelled(self, of_rows: Array) -> Array:
         """Return the entries of `of_rows` (one per row) for those rows that have the label."""
-        assert self.coded is not None
-        labelled = self.coded.labelled
+        assert self.row_codes is not None
+        labelled = self.row_codes.labelled
         return of_rows if labelled.all() else of_rows[labelled]
 
     def _atoms(self, attribute: AttributeSummary) -> Integers:
-        if self.whole.dealt is None or not self._known(attribute):
+        if self.table_builder.dealt is None or not self._has_atoms(attribute):
             return super()._atoms(attribute)
-        return self._labelled(self.whole.dealt[0][attribute.name][1])
+        return self._labelled(self.table_builder.dealt[0][attribute.name][1])
 
     def _content(
         self, dealer: Dealer, attributes: Mapping[str, AttributeSummary], atoms: Sequence[Integers]
@@ -187,26 +182,27 @@ class TaskBuilder(HeldBuilder):
         its fold is computed: the sums for the whole table, without the attributes that do not
         predict this label.
         """
-        if self.whole.dealt is None or not all(map(self._known, attributes.values())):
+        if self.table_builder.dealt is None or not all(map(self._has_atoms, attributes.values())):
             return super()._content(dealer, attributes, atoms)
-        known, sums = self.whole.dealt
-        others = [name for name in known if name not in attributes]
-        terms = [self._labelled(known[name][1]) for name in others]
+        dealt_atoms, sums = self.table_builder.dealt
+        others = [name for name in dealt_atoms if name not in attributes]
+        terms = [self._labelled(dealt_atoms[name][1]) for name in others]
         less = Dealer(others, dealer.folds, self.seed).content(terms)
         first, second = (
-            (self._labelled(whole) - own) % PRIME for whole, own in zip(sums, less, strict=True)
+            (self._labelled(total) - excluded) % PRIME
+            for total, excluded in zip(sums, less, strict=True)
         )
         return first, second
 
     def _label_mask(self, column: ir.Column, values: pa.Array, counts: Ints) -> Mask:
         if self.policy.label_mask is None:
             return super()._label_mask(column, values, counts)
-        return self.whole.described[self.policy.label.column].candidates[0].mask
+        return self.table_builder.described[self.policy.label.column].candidates[0].mask
 
     def _attributes(self, classes: pa.Array) -> dict[str, AttributeSummary]:
         """Return the attributes with their counts by class; their masks are fitted already."""
         described = {
-            a.name: replace(self.whole.described[a.name], joint=self._counts(a, classes)[1])
+            a.name: replace(self.table_builder.described[a.name], joint=self._counts(a, classes)[1])
             for a in self.policy.features
         }
         return self._set_aside(described)
@@ -215,10 +211,10 @@ class TaskBuilder(HeldBuilder):
         self, attribute: Attribute, label: LabelSummary, classes: pa.Array
     ) -> AttributeSummary:
         """Return the label as an attribute, with the number of all rows by value and class."""
-        own = self.whole.described[attribute.name]
-        joint = np.zeros((len(own.values), len(classes)), dtype=np.int64)
+        described = self.table_builder.described[attribute.name]
+        joint = np.zeros((len(described.values), len(classes)), dtype=np.int64)
         np.fill_diagonal(joint, label.weighted)
-        return replace(own, joint=joint)
+        return replace(described, joint=joint)
 
 
 @checks_types
@@ -308,7 +304,7 @@ def summarize_rows(
         summary = builder.build(sample_rows)
     if policy.tasks:
         summary = _with_tasks(builder, summary, sample_rows)
-    return summary, builder.coded if builder.rows <= MOST_ROWS else None
+    return summary, builder.row_codes if builder.rows <= MOST_ROWS else None
 
 
 def coded_rows(source: Source, policy: Policy, like: Summary) -> CodedRows | None:
@@ -319,21 +315,21 @@ def coded_rows(source: Source, policy: Policy, like: Summary) -> CodedRows | Non
         return None
     builder = Builder(source, policy, like.max_levels, 0, like, SILENT)
     builder.read()
-    return builder.coded
+    return builder.row_codes
 
 
-def _with_tasks(whole: Builder, summary: Summary, sample_rows: int | None) -> Summary:
+def _with_tasks(builder: Builder, summary: Summary, sample_rows: int | None) -> Summary:
     """Return the summary of a table after adding a summary for each of its several labels, from the
     same rows. Pairs of values are counted on a sample of `sample_rows` rows (None: all).
     """
-    policy, likes = whole.policy, None if whole.like is None else whole.like.several
+    policy, likes = builder.policy, None if builder.like is None else builder.like.several
     assert policy.label.several is not None
     started, tasks = time.perf_counter(), []
-    for place, task in enumerate(policy.tasks):
-        like = None if likes is None else likes.tasks[place].summary
-        counted = TaskBuilder(whole, task, like).build(sample_rows)
-        own = replace(counted, unnamed=(), digests=summary.digests, terms=summary.terms)
-        tasks.append(TaskSummary(own, task.weight, task.named_measure(policy.measure)))
+    for position, task in enumerate(policy.tasks):
+        like = None if likes is None else likes.tasks[position].summary
+        counted = TaskBuilder(builder, task, like).build(sample_rows)
+        task_summary = replace(counted, unnamed=(), digests=summary.digests, terms=summary.terms)
+        tasks.append(TaskSummary(task_summary, task.weight, task.named_measure(policy.measure)))
     timings = {**summary.timings, "labels": time.perf_counter() - started}
     several = SeveralSummaries(tuple(tasks), policy.label.several.serve)
     return replace(summary, several=several, timings=timings)
@@ -377,8 +373,8 @@ def _label(summary: Summary) -> Label:
         LabelTask(Label(t.column, kind=t.summary.label.kind), t.weight, t.measure)
         for t in several.tasks
     ]
-    known = any(columns & set(task.summary.attributes) for task in several.tasks)
-    return several_labels(tasks, several.serve, labels_known=known)
+    have_roles = any(columns & set(task.summary.attributes) for task in several.tasks)
+    return several_labels(tasks, several.serve, labels_known=have_roles)
 
 
 def _declared(attribute: AttributeSummary) -> Attribute:
@@ -415,13 +411,13 @@ class WithoutFold(PairCounts):
 
     Attributes
     ----------
-    whole
+    all_pairs
         The counts of all rows.
     left_out
         The fold that is left out.
     """
 
-    whole: PairCounts = field(kw_only=True)
+    all_pairs: PairCounts = field(kw_only=True)
     left_out: int = field(kw_only=True)
 
     @property
@@ -429,8 +425,8 @@ class WithoutFold(PairCounts):
         """The number of rows on which scores are based. If rows have weights w, it is the effective
         number of rows, (sum of w)^2 / (sum of w^2).
         """
-        folds = self.whole.folds
-        return self.whole.n - (0.0 if folds is None else float(folds.rows[self.left_out]))
+        folds = self.all_pairs.folds
+        return self.all_pairs.n - (0.0 if folds is None else float(folds.rows[self.left_out]))
 
     @cached_property
     def total(self) -> Matrix:
@@ -438,9 +434,9 @@ class WithoutFold(PairCounts):
         (sets of values that no mask distinguishes), in all classes together, shape (D, D),
         symmetric.
         """
-        if isinstance(self.whole, RowPairCounts) and self.whole.dense:
-            own = self.whole.total_in(self.left_out)
-            return np.subtract(self.whole.total, own, out=own)
+        if isinstance(self.all_pairs, RowPairCounts) and self.all_pairs.dense:
+            fold_total = self.all_pairs.total_in(self.left_out)
+            return np.subtract(self.all_pairs.total, fold_total, out=fold_total)
         return self.total_of_pairs()
 
 
@@ -466,9 +462,11 @@ def without_fold(pairs: PairCounts, fold: int) -> WithoutFold:
         rows=pairs.rows - int(folds.rows[fold]),
         weights=pairs.weights,
         in_rows=pairs.in_rows,
-        joints=tuple(j - f[fold] for j, f in zip(pairs.joints, folds.joints, strict=True)),
+        atom_counts=tuple(
+            j - f[fold] for j, f in zip(pairs.atom_counts, folds.atom_counts, strict=True)
+        ),
         index=pairs.index,
         count=OnDemand(pairs.count, count),
-        whole=pairs,
+        all_pairs=pairs,
         left_out=fold,
     )

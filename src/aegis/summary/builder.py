@@ -80,14 +80,14 @@ def add_classes(classes: pa.Array, counts: Ints, model: LabelSummary) -> tuple[p
     if not absent:
         return classes, counts
     try:
-        added = pa.array(absent, pa.string()).cast(classes.type)
+        absent_classes = pa.array(absent, pa.string()).cast(classes.type)
     except pa.ArrowException as error:
         raise DataError(
             f"The label {model.column!r} has type {classes.type} here, which does not hold the "
             f"class {absent[0]!r} of the other summary.",
             hint="Parts must have the same types.",
         ) from error
-    values, order = sorted_values(pa.concat_arrays([classes, added]))
+    values, order = sorted_values(pa.concat_arrays([classes, absent_classes]))
     return values, np.append(counts, np.zeros(len(absent), dtype=np.int64))[order]
 
 
@@ -113,7 +113,7 @@ class NumberColumn:
         Name of the label's column.
     values
         The distinct values of the label.
-    shown
+    released_values
         The number that is released for each value: its masked value if the policy masks the label,
         else the value itself.
     unit
@@ -124,7 +124,7 @@ class NumberColumn:
 
     name: str
     values: pa.Array
-    shown: pa.Array
+    released_values: pa.Array
     unit: NumberUnit
     mask: Mask | None
 
@@ -132,7 +132,7 @@ class NumberColumn:
         """Return the numeric label of each of the N rows as a whole number of units, shape (N,); 0
         if it is missing.
         """
-        return self.unit.of_values(self.shown)[code_values(column, self.values)]
+        return self.unit.of_values(self.released_values)[code_values(column, self.values)]
 
     def expression(self, table: ir.Table) -> ir.Value:
         """Return an expression by which the engine computes the label as a number of units."""
@@ -165,7 +165,7 @@ class Builder:
         self.label_mask: Mask | None = None
         self.response: NumberColumn | None = None
         self.weights: RowWeights | None = None
-        self.coded: CodedRows | None = None
+        self.row_codes: CodedRows | None = None
         self.described: dict[str, AttributeSummary] = {}
         self.several = bool(policy.tasks)  # pairs are then counted when they are asked for
         self.dealt: tuple[dict[str, tuple[Array, Integers]], tuple[Ints, Ints]] | None = None
@@ -182,10 +182,10 @@ class Builder:
         weights = self._table_weights(label)
         if weights is not None:
             label = replace(label, totals=next(iter(attributes.values())).joint.sum(axis=0))
-        own = self.policy.chosen_label
+        chosen_label = self.policy.chosen_label
         label_attribute = None
-        if own is not None:
-            label_attribute = self._label_attribute(own, label, classes)
+        if chosen_label is not None:
+            label_attribute = self._label_attribute(chosen_label, label, classes)
         started = self._clock("joints", started)
         pairs = self._pairs(attributes, classes, sample_rows)
         started = self._clock("cooccurrence", started)
@@ -215,7 +215,7 @@ class Builder:
         """Read the rows as codes if they fit in memory. Return the label's summary, and its classes."""
         self.weights = self._row_weights()
         label, classes = self._label()
-        self.coded = self._coded_rows(classes)
+        self.row_codes = self._coded_rows(classes)
         return label, classes
 
     def _row_weights(self) -> RowWeights | None:
@@ -232,29 +232,29 @@ class Builder:
 
     def _table_weights(self, label: LabelSummary) -> TableWeights | None:
         """Return the sums of weights over all rows and over labelled rows; None without weights."""
-        own = self.weights
-        if own is None:
+        weights = self.weights
+        if weights is None:
             return None
-        labelled = own.sums
-        if label.unlabelled and self.coded is not None:
-            held = self._held_weights(self.coded.labelled)
-            labelled = own.sums if held is None else WeightSums.of(held)
+        labelled = weights.sums
+        if label.unlabelled and self.row_codes is not None:
+            labelled_weights = self._held_weights(self.row_codes.labelled)
+            labelled = weights.sums if labelled_weights is None else WeightSums.of(labelled_weights)
         elif label.unlabelled:
             table = self.source.table
-            known = table.filter(self._class(table).notnull())
+            rows = table.filter(self._class(table).notnull())
             counted = self.source.collect(
-                known.group_by(v=known[own.column]).aggregate(n=known.count())
+                rows.group_by(v=rows[weights.column]).aggregate(n=rows.count())
             )
-            whole = own.of(counted["v"].combine_chunks()).tolist()
-            pairs = list(zip(whole, counted["n"].to_pylist(), strict=True))
+            units = weights.of(counted["v"].combine_chunks()).tolist()
+            pairs = list(zip(units, counted["n"].to_pylist(), strict=True))
             labelled = WeightSums(sum(w * n for w, n in pairs), sum(w * w * n for w, n in pairs))
-        labelled = replace(labelled, divisor=own.sums.divisor)
+        labelled = replace(labelled, divisor=weights.sums.divisor)
         if not labelled.total:
             raise DataError(
-                f"All rows with a label have a weight {own.column!r} of 0.",
+                f"All rows with a label have a weight {weights.column!r} of 0.",
                 hint="At least one labelled row needs a weight above 0.",
             )
-        return TableWeights(own.column, own.unit, own.sums, labelled, own.zeros)
+        return TableWeights(weights.column, weights.unit, weights.sums, labelled, weights.zeros)
 
     def _clock(self, step: str, started: float) -> float:
         now = time.perf_counter()
@@ -295,25 +295,25 @@ class Builder:
         """Return the summary of a numeric label, for which all rows are one class, and the classes.
         `values` are its distinct values, and `counts` the rows of each.
         """
-        numbers, shown = check_number(column, values), values
+        numbers, released = check_number(column, values), values
         if self.policy.label_mask is not None:
             self.label_mask = self._label_mask(column, values, counts)
-            shown = shown_values(self.label_mask, values)
-            numbers = check_number(column, shown, f" under its mask {self.label_mask}")
-        known = ~np.isnan(numbers)
+            released = shown_values(self.label_mask, values)
+            numbers = check_number(column, released, f" under its mask {self.label_mask}")
+        has_number = ~np.isnan(numbers)
         like = None if self.like is None else self.like.label.unit
         most = MOST_BITS if self.weights is None else MOST_WEIGHT_BITS
-        unit = NumberUnit.of(numbers[known], self.rows, most) if like is None else like
-        self.response = NumberColumn(column.get_name(), values, shown, unit, self.label_mask)
-        rows = int(counts[known].sum())
-        classes, own = pa.array([ALL_ROWS]), np.array([rows], dtype=np.int64)
-        whole = unit.whole(numbers[known])
-        ends = int(whole.min()), int(whole.max())
+        unit = NumberUnit.of(numbers[has_number], self.rows, most) if like is None else like
+        self.response = NumberColumn(column.get_name(), values, released, unit, self.label_mask)
+        rows = int(counts[has_number].sum())
+        classes, class_counts = pa.array([ALL_ROWS]), np.array([rows], dtype=np.int64)
+        units = unit.in_units(numbers[has_number])
+        ends = int(units.min()), int(units.max())
         missing = self.rows - rows
         label = LabelSummary(
             column.get_name(),
             (ALL_ROWS,),
-            own,
+            class_counts,
             missing,
             self.label_mask,
             unit,
@@ -385,12 +385,11 @@ class Builder:
             return replace(rows, label=np.zeros(len(rows.label), dtype=np.int64), classes=1)
         values = rows.values[column]
         if self.response is not None:
-            known = ~np.isnan(numbers_of(values))
-            of_value = np.where(known, 0, len(classes))
+            of_value = np.where(np.isnan(numbers_of(values)), len(classes), 0)
         else:
-            shown = values if self.label_mask is None else shown_values(self.label_mask, values)
-            places = pc.index_in(settle(shown), value_set=classes)
-            of_value = pc.fill_null(places, len(classes)).to_numpy(zero_copy_only=False)
+            released = values if self.label_mask is None else shown_values(self.label_mask, values)
+            positions = pc.index_in(settle(released), value_set=classes)
+            of_value = pc.fill_null(positions, len(classes)).to_numpy(zero_copy_only=False)
         label = of_value.astype(np.int32)[rows.codes[column]]
         return replace(rows, label=label, classes=len(classes))
 
@@ -430,36 +429,36 @@ class Builder:
         """Return how well an attribute's unmasked values predict a numeric label: the adjusted R2,
         at least 0, and how probable so large an R2 is by chance.
         """
-        assert self.coded is not None
+        assert self.row_codes is not None
         assert self._deviations is not None
         number, weight = self._deviations
-        atom = attribute.atoms[self.coded.codes[attribute.name][self.coded.labelled]]
+        atom = attribute.atoms[self.row_codes.codes[attribute.name][self.row_codes.labelled]]
         level = attribute.unmasked.scored[atom]
         rows, sums = np.bincount(level, weight), np.bincount(level, weight * number)
         between = float((sums[rows > 0] ** 2 / rows[rows > 0]).sum())
-        whole, freedom = float((weight * number**2).sum()), len(number) - np.count_nonzero(rows)
-        if whole <= 0 or freedom <= 0:
+        squares, freedom = float((weight * number**2).sum()), len(number) - np.count_nonzero(rows)
+        if squares <= 0 or freedom <= 0:
             return 0.0, 1.0
         total = float(weight.sum())
         effective = total**2 / float((weight**2).sum())  # rows that count alike
-        kurtosis = total * float((weight * number**4).sum()) / whole**2
+        kurtosis = total * float((weight * number**4).sum()) / squares**2
         spread = LabelSpread.of_number(effective, kurtosis)
         alike: Floats = np.asarray(rows * (effective / total), dtype=np.float64)
         judged = judged_levels(alike, 1 / kurtosis)
         rows, sums = np.bincount(judged, rows), np.bincount(judged, sums)
-        share = float((sums[rows > 0] ** 2 / rows[rows > 0]).sum()) / whole
+        share = float((sums[rows > 0] ** 2 / rows[rows > 0]).sum()) / squares
         alike = np.bincount(judged, alike).astype(np.float64)
         chance = chance_of_share(share, alike, spread)
-        return max(0.0, 1 - (1 - between / whole) * (len(number) - 1) / freedom), chance
+        return max(0.0, 1 - (1 - between / squares) * (len(number) - 1) / freedom), chance
 
     @cached_property
     def _deviations(self) -> tuple[Floats, Floats] | None:
         """For each labelled row, the deviation of the numeric label from its mean, and the weight;
         None if rows were not read, there are too many of them or the label is not a number.
         """
-        if self.response is None or self.coded is None or self.rows > MOST_ROWS:
+        if self.response is None or self.row_codes is None or self.rows > MOST_ROWS:
             return None
-        labelled = self.coded.labelled
+        labelled = self.row_codes.labelled
         number, weight = self._held_response(labelled), self._held_weights(labelled)
         assert number is not None
         of_row = np.ones(len(number)) if weight is None else weight.astype(np.float64)
@@ -473,12 +472,13 @@ class Builder:
         table = self.source.table
         column = table[attribute.name]
         kind = kind_of(column, attribute)
-        if self.coded is not None:
-            values, joint = self.coded.values[attribute.name], self.coded.joint(attribute.name)
+        if self.row_codes is not None:
+            values = self.row_codes.values[attribute.name]
+            joint = self.row_codes.joint(attribute.name)
             check_values(attribute.name, len(values), MAX_VALUES)
             data = ValueCounts(kind, values, joint.sum(axis=1), self.policy.shared_rows)
             if self.weights is not None:
-                joint = self.coded.joint(attribute.name, self._held_weights())
+                joint = self.row_codes.joint(attribute.name, self._held_weights())
             return data, np.ascontiguousarray(joint[:, :-1])
         keys = {"v": column, "y": self._class(table)}
         if self.weights is None:
@@ -492,10 +492,10 @@ class Builder:
         label = pc.index_in(settle(counted["y"].combine_chunks()), value_set=classes)
         counts = counted["n"].to_numpy().astype(np.int64)
         labelled = pc.is_valid(label).to_numpy(zero_copy_only=False)
-        own = codes[labelled] * len(classes) + label.drop_null().to_numpy()
+        cell = codes[labelled] * len(classes) + label.drop_null().to_numpy()
         size = len(values)
         of_cells = counts if self.weights is None else counted["w"].to_numpy().astype(np.int64)
-        joint = np.bincount(own, weights=of_cells[labelled], minlength=size * len(classes))
+        joint = np.bincount(cell, weights=of_cells[labelled], minlength=size * len(classes))
         rows = np.bincount(codes, weights=counts, minlength=size).astype(np.int64)
         data = ValueCounts(kind, values, rows, self.policy.shared_rows)
         return data, joint.astype(np.int64).reshape(size, len(classes))
@@ -552,7 +552,7 @@ class Builder:
         sample_rows: int | None,
     ) -> PairCounts:
         with self.progress.step("Counting co-occurrences", self.rows) as step:
-            rows_elsewhere = self.coded is None and not self.source.engine.in_process
+            rows_elsewhere = self.row_codes is None and not self.source.engine.in_process
             if rows_elsewhere and not self._sends_combinations(sample_rows, len(attributes)):
                 rows = self._sample(sample_rows)
                 return count_pairs_in_engine(
@@ -568,9 +568,9 @@ class Builder:
                     weight=None if self.weights is None else self.weights.expression,
                 )
             few_read = self.several or self.response is not None or len(attributes) > WIDE
-            if few_read and self._held(sample_rows):
+            if few_read and self._counts_from_rows(sample_rows):
                 return self._row_pairs(attributes, len(classes), step)
-            chunks = self._coded(attributes, classes, sample_rows, step)
+            chunks = self._chunks(attributes, classes, sample_rows, step)
             return count_pairs(
                 tuple(attributes),
                 tuple(a.n_atoms for a in attributes.values()),
@@ -593,11 +593,11 @@ class Builder:
         by_class = self.response is None and self.weights is None and self.policy.person is None
         return few and by_class and self.source.engine.sends_combinations
 
-    def _held(self, sample_rows: int | None) -> bool:
+    def _counts_from_rows(self, sample_rows: int | None) -> bool:
         """Return whether pairs of attributes are counted from all rows in memory when they are
         used, not from a sample of `sample_rows` rows (None: no sample) or by the engine.
         """
-        by_row = self.coded is not None and self.policy.person is None
+        by_row = self.row_codes is not None and self.policy.person is None
         return by_row and self._all_rows(sample_rows) and self.rows <= MOST_ROWS
 
     def _row_pairs(
@@ -606,8 +606,8 @@ class Builder:
         """Return the counts of pairs of attributes from rows in memory; each pair is counted when
         it is first used.
         """
-        assert self.coded is not None
-        labelled = self.coded.labelled
+        assert self.row_codes is not None
+        labelled = self.row_codes.labelled
         atoms = [self._atoms(attribute) for attribute in attributes.values()]
         step.advance(self.rows)
         dealer = Dealer(tuple(attributes), FOLDS, self.seed, self._divisor or 1)
@@ -616,7 +616,7 @@ class Builder:
             tuple(a.n_atoms for a in attributes.values()),
             classes,
             atoms,
-            self.coded.label[labelled],
+            self.row_codes.label[labelled],
             dealer,
             response=self._held_response(labelled),
             weights=self._held_weights(labelled),
@@ -625,10 +625,10 @@ class Builder:
 
     def _atoms(self, attribute: AttributeSummary) -> Integers:
         """Return the atom (set of values) of each labelled row in memory."""
-        assert self.coded is not None
-        codes, labelled = self.coded.codes[attribute.name], self.coded.labelled
-        shown = codes if labelled.all() else codes[labelled]
-        atoms: Integers = narrow(attribute.atoms, attribute.n_atoms)[shown]
+        assert self.row_codes is not None
+        codes, labelled = self.row_codes.codes[attribute.name], self.row_codes.labelled
+        labelled_codes = codes if labelled.all() else codes[labelled]
+        atoms: Integers = narrow(attribute.atoms, attribute.n_atoms)[labelled_codes]
         return atoms
 
     def _content(
@@ -642,8 +642,8 @@ class Builder:
         """
         content = dealer.content(atoms)
         if self.policy.tasks:
-            own = zip(attributes.values(), atoms, strict=True)
-            self.dealt = {a.name: (a.atoms, of_rows) for a, of_rows in own}, content
+            listed = zip(attributes.values(), atoms, strict=True)
+            self.dealt = {a.name: (a.atoms, of_rows) for a, of_rows in listed}, content
         return content
 
     @property
@@ -653,19 +653,18 @@ class Builder:
 
     def _held_weights(self, rows: Array | slice = slice(None)) -> Ints | None:
         """Return the weights of these rows in memory; None if each row counts once."""
-        if self.weights is None or self.coded is None:
+        if self.weights is None or self.row_codes is None:
             return None
-        return self.weights.of_codes(self.coded.codes[self.weights.column][rows])
+        return self.weights.of_codes(self.row_codes.codes[self.weights.column][rows])
 
     def _held_response(self, rows: Array | slice) -> Ints | None:
         """Return the numeric label of these rows in memory; None if the label has classes."""
-        if self.response is None or self.coded is None:
+        if self.response is None or self.row_codes is None:
             return None
-        name = self.response.name
-        whole = self.response.of(self.coded.values[name])
-        return np.take(whole, self.coded.codes[name][rows])
+        name, coded_rows = self.response.name, self.row_codes
+        return np.take(self.response.of(coded_rows.values[name]), coded_rows.codes[name][rows])
 
-    def _coded(
+    def _chunks(
         self,
         attributes: Mapping[str, AttributeSummary],
         classes: pa.Array,
@@ -678,14 +677,14 @@ class Builder:
         All rows of one person are in one fold, so that no person is both held out and trained on.
         """
         blocks = self._held_blocks(sample_rows)
-        if self.coded is not None and blocks is not None:
+        if self.row_codes is not None and blocks is not None:
             of_values = {n: a.atoms.astype(np.int32) for n, a in attributes.items()}
-            for held in blocks:
+            for block in blocks:
                 yield Chunk(
-                    [atoms[self.coded.codes[n][held]] for n, atoms in of_values.items()],
-                    self.coded.label[held],
-                    self._held_weights(held),
-                    response=self._held_response(held),
+                    [atoms[self.row_codes.codes[n][block]] for n, atoms in of_values.items()],
+                    self.row_codes.label[block],
+                    self._held_weights(block),
+                    response=self._held_response(block),
                 )
             step.advance(self.rows)
             return
@@ -695,17 +694,19 @@ class Builder:
             step.advance(self.rows)
             return
         columns = [rows.table[name].name(f"a{i}") for i, name in enumerate(attributes)]
-        own = {} if self.policy.person is None else {"p": rows.table[self.policy.person]}
-        persons = self._distinct(self.source.table[self.policy.person])[0] if own else None
+        extra, persons = {}, None
+        if self.policy.person is not None:
+            extra["p"] = rows.table[self.policy.person]
+            persons, _ = self._distinct(self.source.table[self.policy.person])
         if self.response is not None:
-            own["r"] = rows.table[self.response.name]
+            extra["r"] = rows.table[self.response.name]
         if self.weights is not None:
-            own["w"] = rows.table[self.weights.column]
-        selected = rows.table.select(*columns, y=self._class(rows.table), **own)
+            extra["w"] = rows.table[self.weights.column]
+        selected = rows.table.select(*columns, y=self._class(rows.table), **extra)
         for batch in rows.batches(selected, rows=SAMPLE_ROWS):
-            place = pc.index_in(settle(batch.column("y")), value_set=classes)
-            labelled = pc.is_valid(place).to_numpy(zero_copy_only=False)
-            y = place.drop_null().to_numpy().astype(np.int64)
+            index = pc.index_in(settle(batch.column("y")), value_set=classes)
+            labelled = pc.is_valid(index).to_numpy(zero_copy_only=False)
+            y = index.drop_null().to_numpy().astype(np.int64)
             yield Chunk(
                 [
                     a.atoms[code_values(batch.column(f"a{i}"), a.values)][labelled].astype(np.int64)
@@ -726,17 +727,17 @@ class Builder:
         """Return which rows in memory have a label and are in the sample, in blocks of rows; None
         if the engine must return the rows.
         """
-        if self.coded is None or self.policy.person is not None:
+        if self.row_codes is None or self.policy.person is not None:
             return None
-        labelled = self.coded.labelled
+        labelled = self.row_codes.labelled
         if sample_rows is not None and not self._all_rows(sample_rows):
-            places = self._drawn(sample_rows)
-            return None if places is None else [places[labelled[places]]]
+            positions = self._sampled_positions(sample_rows)
+            return None if positions is None else [positions[labelled[positions]]]
         starts = range(0, len(labelled), SAMPLE_ROWS)
         blocks = [slice(start, start + SAMPLE_ROWS) for start in starts]
         return blocks if labelled.all() else [np.flatnonzero(labelled[b]) + b.start for b in blocks]
 
-    def _drawn(self, sample_rows: int) -> Ints | None:
+    def _sampled_positions(self, sample_rows: int) -> Ints | None:
         """Return the positions of the sampled rows; None if only the engine knows them."""
         return self.source.sample_places(sample_rows, seed=self.seed)
 
@@ -755,10 +756,10 @@ class Builder:
         label_attribute: AttributeSummary | None,
         classes: pa.Array,
     ) -> FrequencyTable | None:
-        known = dict(attributes)
+        all_attributes = dict(attributes)
         label = self.policy.label.column
         if label_attribute is not None:
-            known[label] = label_attribute
+            all_attributes[label] = label_attribute
         quasi = tuple(a.name for a in self.policy.quasi_identifiers)
         sensitive = self.policy.sensitive
         with self.progress.step("Counting equivalence classes", self.rows):
@@ -766,17 +767,17 @@ class Builder:
             read = read_groups(self.source, named) if self.policy.person is None else None
             if read is not None:
                 groups, sizes = self._with_classes(read[0], classes), read[1]
-                table, cell = groups.frequency(quasi, sensitive, known, label)
+                table, cell = groups.frequency(quasi, sensitive, all_attributes, label)
                 rows = np.bincount(cell, weights=sizes, minlength=table.cells)
                 return replace(table, counts=rows.astype(np.int64))
             return count_cells(
                 self.source,
                 quasi,
                 sensitive,
-                known,
+                all_attributes,
                 label,
                 self._class,
                 classes,
                 person=self.policy.person,
-                coded=self.coded,
+                coded_rows=self.row_codes,
             )

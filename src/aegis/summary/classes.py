@@ -40,7 +40,7 @@ class _PersonsInEngine(Persons):
     counter
         Function that counts the distinct persons in some classes, from a Boolean for each of all
         classes.
-    places
+    indices
         Index of each selected class among all classes, shape (n_classes,).
     every
         Number of all classes.
@@ -48,7 +48,7 @@ class _PersonsInEngine(Persons):
 
     rows: Ints
     counter: Callable[[Flags], int]
-    places: Ints
+    indices: Ints
     every: int
 
     @cached_property
@@ -60,12 +60,12 @@ class _PersonsInEngine(Persons):
         if not classes.any():
             return 0
         chosen = np.zeros(self.every, dtype=np.bool_)
-        chosen[self.places[classes]] = True
+        chosen[self.indices[classes]] = True
         return self.counter(chosen)
 
     def keep(self, classes: Flags) -> _PersonsInEngine:
         """Return the persons of only the selected classes."""
-        return _PersonsInEngine(self.rows[classes], self.counter, self.places[classes], self.every)
+        return _PersonsInEngine(self.rows[classes], self.counter, self.indices[classes], self.every)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +111,7 @@ class PersonClasses:
             for i in range(len(self.quasi))
         )
         ids = combine(columns, sum(lengths))
-        own = ids[: lengths[0]]
-        dense = np.searchsorted(np.sort(own), ids)
+        dense = np.searchsorted(np.sort(ids[: lengths[0]]), ids)
         return np.split(dense, np.cumsum(lengths)[:-1])
 
     @cached_property
@@ -179,15 +178,15 @@ def same_class(
     # Every engine can hash equalities; PostgreSQL would compare each row with each class under
     # IS NOT DISTINCT FROM.
     for i, name in enumerate(quasi):
-        own, other, values = rows[name], classes[f"k{i}"], members[f"k{i}"]
+        column, other, values = rows[name], classes[f"k{i}"], members[f"k{i}"]
         if values.null_count:
-            same.append(own.isnull() == other.isnull())
-            known = values.drop_null()
-            if not len(known):
+            same.append(column.isnull() == other.isnull())
+            valid = values.drop_null()
+            if not len(valid):
                 continue
-            filler = ibis.literal(known[0].as_py(), type=own.type())
-            own, other = own.coalesce(filler), other.coalesce(filler)
-        same.append(own == other)
+            filler = ibis.literal(valid[0].as_py(), type=column.type())
+            column, other = column.coalesce(filler), other.coalesce(filler)
+        same.append(column == other)
     return same
 
 
@@ -257,14 +256,14 @@ class ShownColumns:
         The column of each sensitive attribute.
     after
         Positions of the earlier releases that were considered when the release was checked.
-    made
+    configuration
         The configuration of the release, with what its certificate states; None for a new release.
     """
 
     quasi: tuple[str, ...]
     sensitive: Mapping[str, str]
     after: frozenset[int] = frozenset()
-    made: Configuration | None = None
+    configuration: Configuration | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,7 +323,7 @@ class CountedClasses:
     def _ids(self) -> Ints:
         """The class of each row of `cells`, that is, of each combination of values, shape (cells,)."""
         if self.population is not None:
-            return self._ids_beside(self.population)[: self.cells.num_rows]
+            return self._ids_with_population(self.population)[: self.cells.num_rows]
         if not self.sensitive and self.quasi:
             return np.arange(self.cells.num_rows)
         return combine((self._codes[name][0] for name in self.quasi), self.cells.num_rows)
@@ -337,7 +336,7 @@ class CountedClasses:
         sensitive, levels = self._protected({name: name for name in self.sensitive})
         if self.population is None:
             return ClassTable.from_cells(self._ids, self._counts, sensitive, hierarchies=levels)
-        return self._beside(self.population, self._counts, sensitive, levels)
+        return self._with_population(self.population, self._counts, sensitive, levels)
 
     @property
     def _counts(self) -> Ints:
@@ -356,8 +355,8 @@ class CountedClasses:
         """
         sensitive = {name: self._in_order(column) for name, column in columns.items()}
         levels = {
-            name: self.hierarchies[name].ancestry(shown)
-            for name, (_, shown) in sensitive.items()
+            name: self.hierarchies[name].ancestry(texts)
+            for name, (_, texts) in sensitive.items()
             if name in self.hierarchies
         }
         return sensitive, levels
@@ -380,8 +379,8 @@ class CountedClasses:
             The certificate of an earlier release states another number of suppressed rows.
         """
 
-        def count(place: int, ids: Ints, trace: Ints) -> ClassTable:
-            sensitive, levels = self._protected(releases[place].sensitive)
+        def count(position: int, ids: Ints, trace: Ints) -> ClassTable:
+            sensitive, levels = self._protected(releases[position].sensitive)
             return ClassTable.from_cells(
                 ids, self._counts, sensitive, hierarchies=levels, earlier=trace
             )
@@ -392,11 +391,14 @@ class CountedClasses:
 
         start = np.zeros(self.cells.num_rows, dtype=np.int64)
         earlier = [codes(release) for release in releases[:-1]]
-        taken = [release.after for release in releases]
-        released = released_cells(rule, earlier, count, start, taken)
-        made = [(own.made, seen) for own, seen in zip(releases, released, strict=False) if own.made]
-        lost = [int(self._counts[~seen].sum()) for _, seen in made]
-        require_as_certified([configuration for configuration, _ in made], lost, rule)
+        considered = [release.after for release in releases]
+        released = released_cells(rule, earlier, count, start, considered)
+        pairs = zip(releases, released, strict=False)
+        certified = [
+            (release.configuration, cells) for release, cells in pairs if release.configuration
+        ]
+        lost = [int(self._counts[~cells].sum()) for _, cells in certified]
+        require_as_certified([configuration for configuration, _ in certified], lost, rule)
         trace = traces(earlier, released, start)
         ids = joined(trace, codes(releases[-1]))
         table = count(len(releases) - 1, ids, trace)
@@ -406,7 +408,7 @@ class CountedClasses:
         left_out = keys.filter(pa.array(failing)).group_by(keys.column_names).aggregate([])
         return LastRelease(table, verdict, left_out)
 
-    def _beside(
+    def _with_population(
         self,
         population: pa.Table,
         counts: Ints,
@@ -430,33 +432,28 @@ class CountedClasses:
         levels
             For each sensitive attribute, the group of each value on each level of a hierarchy.
         """
-        known, others = self.cells.num_rows, population.num_rows
+        cells, others = self.cells.num_rows, population.num_rows
         padding = np.zeros(others, dtype=np.int64)
         return ClassTable.from_cells(
-            self._ids_beside(population),
+            self._ids_with_population(population),
             np.concatenate([counts, padding]),
             {
-                n: (np.concatenate([codes, padding]), shown)
-                for n, (codes, shown) in sensitive.items()
+                n: (np.concatenate([codes, padding]), texts)
+                for n, (codes, texts) in sensitive.items()
             },
-            population=np.pad(population["n"].to_numpy(), (known, 0)),
+            population=np.pad(population["n"].to_numpy(), (cells, 0)),
             hierarchies=levels,
         )
 
-    def _ids_beside(self, population: pa.Table) -> Ints:
+    def _ids_with_population(self, population: pa.Table) -> Ints:
         """Return the class of each cell (combination of values), followed by the class of each row
         of the `population`. Cells and rows with equal quasi-identifiers are in the same class.
         """
         columns = []
         for i, name in enumerate(self.quasi):
-            own = self.cells[f"k{i}"].combine_chunks()
-            columns.append(
-                encode(
-                    pa.concat_arrays(
-                        [own, cast_population(population[f"k{i}"].combine_chunks(), own.type, name)]
-                    )
-                )[0]
-            )
+            values = self.cells[f"k{i}"].combine_chunks()
+            people = cast_population(population[f"k{i}"].combine_chunks(), values.type, name)
+            columns.append(encode(pa.concat_arrays([values, people]))[0])
         return combine(columns, self.cells.num_rows + population.num_rows)
 
     def _in_order(self, name: str) -> tuple[Ints, tuple[str, ...]]:
@@ -486,7 +483,7 @@ def count_classes(
     hierarchies: Mapping[str, Hierarchy] | None = None,
     person: str | None = None,
     population: Source | None = None,
-    coded: CodedRows | None = None,
+    coded_rows: CodedRows | None = None,
 ) -> CountedClasses | PersonClasses:
     """Count the rows of each equivalence class of a table as it is, without masking it.
 
@@ -509,7 +506,7 @@ def count_classes(
         The population from which the rows were drawn, with the quasi-identifiers masked as in the
         table. It has one row per person, or a column `rows` with counts. It is not allowed together
         with `person`.
-    coded
+    coded_rows
         The rows, if they have already been read. They are used instead of a query, unless persons
         are counted.
 
@@ -525,8 +522,8 @@ def count_classes(
             raise DataError.unknown_column(name, rows.columns)
     if person is not None:
         return count_person_classes(source, rows, quasi, sensitive, person, hierarchies)
-    if coded is not None:
-        counted = coded.cells(names)
+    if coded_rows is not None:
+        counted = coded_rows.cells(names)
     else:
         keys = {f"k{i}": rows[name] for i, name in enumerate(names)}
         counted = source.collect(count_by(source, rows, keys))
@@ -566,14 +563,14 @@ def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
     return population.collect(grouped.aggregate(n=number.cast("int64")))
 
 
-def cast_population(values: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
-    """Convert the values of the quasi-identifier `name` in the population to the type `wanted`,
+def cast_population(values: pa.Array, table_type: pa.DataType, name: str) -> pa.Array:
+    """Convert the values of the quasi-identifier `name` in the population to the type `table_type`,
     which it has in the table.
     """
     try:
-        return values.cast(wanted)
+        return values.cast(table_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise DataError(
-            f"{name!r} is {values.type} in the population and {wanted} in the table.",
+            f"{name!r} is {values.type} in the population and {table_type} in the table.",
             hint="Give the population with its quasi-identifiers as the table shows them.",
         ) from None

@@ -1,8 +1,7 @@
 """Read the rows of a table once, as integer codes from which everything is then counted, or let a
 server count groups of rows.
 
-Count rows by computed keys, and compute each key only once per combination of raw values.
-
+If rows are counted by computed keys, each key is computed only once per combination of raw values.
 Most tables have far fewer combinations of values than rows. For them, the engine first runs a plain
 GROUP BY of the columns, which works on dictionary codes without building texts. The keys are then
 computed from its result. A trial query on the first rows shows whether combinations repeat; if they
@@ -58,7 +57,7 @@ _FIRST, _REPEATS = 100_000, 4
 Codes = npt.NDArray[np.int64]
 Part = tuple[npt.NDArray[np.unsignedinteger], pa.Array]
 """The result of `stored_codes` for some rows of a column."""
-_HELD: WeakKeyDictionary[Source, dict[str, Part]] = WeakKeyDictionary()
+_IN_MEMORY: WeakKeyDictionary[Source, dict[str, Part]] = WeakKeyDictionary()
 """The columns of tables that are held, as far as they have been read."""
 
 
@@ -106,13 +105,13 @@ class CodedRows:
         return replace(self, values=values, codes={**self.codes, **dict.fromkeys(names, same)})
 
     def only(self, keep: Flags | slice) -> CodedRows:
-        """Return some of the rows; `keep` says for each whether it is kept. `values` still lists values that none of
-        these rows has.
+        """Return some of the rows; `keep` says for each whether it is kept. `values` still lists
+        values that none of these rows has.
         """
-        codes = {name: own[keep] for name, own in self.codes.items()}
+        codes = {name: of_rows[keep] for name, of_rows in self.codes.items()}
         return replace(self, codes=codes, label=self.label[keep])
 
-    def shown(
+    def masked(
         self, groups: Mapping[str, tuple[Integers, pa.Array]], keep: Flags | slice
     ) -> CodedRows:
         """Return some of the rows with some of the columns, after masking their values.
@@ -127,9 +126,10 @@ class CodedRows:
         """
         columns = {
             name: join_parts(
-                [(narrow(group_of, len(shown))[self.codes[name][keep]], shown)], shown.type
+                [(narrow(group_of, len(masked_values))[self.codes[name][keep]], masked_values)],
+                masked_values.type,
             )
-            for name, (group_of, shown) in groups.items()
+            for name, (group_of, masked_values) in groups.items()
         }
         return CodedRows(
             {name: values for name, (_, values) in columns.items()},
@@ -142,8 +142,8 @@ class CodedRows:
         """Return how many rows have each of the V values of the column `name`, shape (V,)."""
         counted = np.zeros(len(self.values[name]), dtype=np.int64)
         for start in range(0, len(self.label), BLOCK):
-            own = self.codes[name][start : start + BLOCK]
-            counted += np.bincount(own, minlength=len(counted))
+            block = self.codes[name][start : start + BLOCK]
+            counted += np.bincount(block, minlength=len(counted))
         return counted
 
     def joint(self, name: str, weights: Codes | None = None) -> Codes:
@@ -158,11 +158,11 @@ class CodedRows:
         counted = np.zeros(len(self.values[name]) * columns, dtype=np.int64)
         for start in range(0, len(self.label), BLOCK):
             rows = slice(start, start + BLOCK)
-            own = self.codes[name][rows].astype(np.int64)
-            own *= columns
-            own += self.label[rows]
+            cell = self.codes[name][rows].astype(np.int64)
+            cell *= columns
+            cell += self.label[rows]
             some = None if weights is None else weights[rows]
-            counted += np.bincount(own, weights=some, minlength=len(counted)).astype(np.int64)
+            counted += np.bincount(cell, weights=some, minlength=len(counted)).astype(np.int64)
         return counted.reshape(-1, columns)
 
     def frequency(
@@ -185,10 +185,9 @@ class CodedRows:
                 continue
             groups, representatives[name], _ = attributes[name].key_groups
             codes[name] = narrow(groups, len(representatives[name]))[self.codes[name]]
-        known = np.arange(int(self.label.max(initial=0)) + 1, dtype=np.int32)
-        representatives[label] = known
+        representatives[label] = np.arange(int(self.label.max(initial=0)) + 1, dtype=np.int32)
         first, cell, counts = distinct_rows(list(codes.values()), len(self.label))
-        by_cell = {name: own[first].astype(np.int32) for name, own in codes.items()}
+        by_cell = {name: of_rows[first].astype(np.int32) for name, of_rows in codes.items()}
         return FrequencyTable(quasi, sensitive, label, by_cell, counts, representatives), cell
 
     def cell_of_rows(
@@ -198,8 +197,8 @@ class CodedRows:
         shape (N,). It is computed once for each frequency table.
         """
         if frequency not in self._cells:
-            asked = frequency.quasi, frequency.sensitive, attributes, frequency.label
-            self._cells[frequency] = narrow(self.frequency(*asked)[1], frequency.cells)
+            arguments = frequency.quasi, frequency.sensitive, attributes, frequency.label
+            self._cells[frequency] = narrow(self.frequency(*arguments)[1], frequency.cells)
         return self._cells[frequency]
 
     def cells(self, names: Sequence[str]) -> pa.Table:
@@ -257,19 +256,19 @@ def holding(source: Source) -> Iterator[None]:
     large = source.is_parquet and source.rows >= LARGE
     columns: dict[str, Part] = {}
     if not (large and cells * _CODE_BYTES <= parse_size(limits().memory)) or (
-        _HELD.setdefault(source, columns) is not columns
+        _IN_MEMORY.setdefault(source, columns) is not columns
     ):
         yield
         return
     try:
         yield
     finally:
-        del _HELD[source]
+        del _IN_MEMORY[source]
 
 
 def is_held(source: Source) -> bool:
     """Return whether `holding` keeps the columns of a table in memory."""
-    return source in _HELD
+    return source in _IN_MEMORY
 
 
 def stored_rows(source: Source, names: Sequence[str]) -> CodedRows | None:
@@ -279,10 +278,10 @@ def stored_rows(source: Source, names: Sequence[str]) -> CodedRows | None:
     The result is also None if the engine should read the columns: if they are not stored as they
     are, or if their values hardly repeat. Each column is read only once.
     """
-    held, schema = _HELD.get(source), source.table.schema()
-    if held is None or any(n not in schema or Kind.of(schema[n]) is None for n in names):
+    columns, schema = _IN_MEMORY.get(source), source.table.schema()
+    if columns is None or any(n not in schema or Kind.of(schema[n]) is None for n in names):
         return None
-    missing = [name for name in dict.fromkeys(names) if name not in held]
+    missing = [name for name in dict.fromkeys(names) if name not in columns]
     if missing and not _repeat(source, missing):
         return None
     for name in missing:  # one at a time, which takes the least memory
@@ -290,11 +289,11 @@ def stored_rows(source: Source, names: Sequence[str]) -> CodedRows | None:
         if not parts:
             return None
         values, codes = _joined(source, [name], parts)
-        held[name] = codes[name], values[name]
+        columns[name] = codes[name], values[name]
     pa.default_memory_pool().release_unused()
     return CodedRows(
-        {name: held[name][1] for name in names},
-        {name: held[name][0] for name in names},
+        {name: columns[name][1] for name in names},
+        {name: columns[name][0] for name in names},
         np.zeros(source.rows, dtype=np.int64),
         1,
     )
@@ -308,7 +307,7 @@ def _repeat(source: Source, names: Sequence[str]) -> bool:
         columns = [] if first is None else [stored_codes(column)[1] for column in first.columns]
     except (pa.ArrowException, OSError):
         return False
-    return first is not None and all(_REPEATS * len(own) <= len(first) for own in columns)
+    return first is not None and all(_REPEATS * len(distinct) <= len(first) for distinct in columns)
 
 
 def _parts(source: Source, table: ir.Table, names: Sequence[str]) -> list[list[Part]]:
@@ -363,8 +362,9 @@ def _joined(
     values: dict[str, pa.Array] = {}
     codes: dict[str, npt.NDArray[np.unsignedinteger]] = {}
     for name in names:
-        own = [columns.pop(0) for columns in parts]
-        codes[name], values[name] = join_parts(own, source.table[name].type().to_pyarrow())
+        column_parts = [columns.pop(0) for columns in parts]
+        dtype = source.table[name].type().to_pyarrow()
+        codes[name], values[name] = join_parts(column_parts, dtype)
     return values, codes
 
 
@@ -376,13 +376,13 @@ def join_parts(
     """
     if not parts:
         return np.zeros(0, dtype=np.uint8), pa.array([], dtype)
-    places, distinct = encode(pa.concat_arrays([values for _, values in parts]))
+    value_codes, distinct = encode(pa.concat_arrays([values for _, values in parts]))
     starts = np.cumsum([0, *(len(values) for _, values in parts)]).tolist()
-    small = narrow(places, len(distinct))
-    codes = [small[start:][own] for start, (own, _) in zip(starts, parts, strict=False)]
+    small = narrow(value_codes, len(distinct))
+    codes = [small[start:][indices] for start, (indices, _) in zip(starts, parts, strict=False)]
     used = np.zeros(len(distinct), dtype=np.bool_)
-    for own in codes:
-        used[own] = True
+    for part_codes in codes:
+        used[part_codes] = True
         if used.all():  # mostly after a few rows
             return np.concatenate(codes), distinct
     some = narrow(np.cumsum(used) - 1, int(used.sum()))
@@ -448,13 +448,13 @@ def read_groups(source: Source, names: Iterable[str]) -> tuple[CodedRows, Codes]
     rows of each group. Return None if no groups were read, or if they lack one of the columns
     `names`.
     """
-    thread, known, groups = _STORED.get(source) or (0, None, None)
-    if groups is None or known is None or thread != get_ident() or not set(names) <= set(known[1]):
+    thread, stored, groups = _STORED.get(source) or (0, None, None)
+    if groups is None or stored is None or thread != get_ident() or {*names} - {*stored[1]}:
         return None
     codes, values = {}, {}
-    for i, name in enumerate(known[1]):
-        places, values[name] = encode(groups[f"c{i}"].combine_chunks())
-        codes[name] = narrow(places, len(values[name]))
+    for i, name in enumerate(stored[1]):
+        group_codes, values[name] = encode(groups[f"c{i}"].combine_chunks())
+        codes[name] = narrow(group_codes, len(values[name]))
     rows = CodedRows(values, codes, np.zeros(groups.num_rows, dtype=np.int64), 1)
     return rows, groups["aegis_n"].to_numpy()
 
@@ -465,13 +465,13 @@ def counted_by(source: Source, table: ir.Table, keys: Mapping[str, ir.Value]) ->
 
     The parameters are those of `count_by`.
     """
-    thread, known, groups = _STORED.get(source) or (0, None, None)
+    thread, stored, groups = _STORED.get(source) or (0, None, None)
     prepared = _columns(table, keys)
-    if groups is not None and known is not None and prepared and thread == get_ident():
+    if groups is not None and stored is not None and prepared and thread == get_ident():
         base, expressions, _ = prepared
         names = [key.name for key in expressions.values() if isinstance(key, ops.Field)]
-        if base.equals(source.table) and len(names) == len(keys) and set(names) <= set(known[1]):
-            columns = [groups[f"c{known[1].index(name)}"] for name in names]
+        if base.equals(source.table) and len(names) == len(keys) and set(names) <= set(stored[1]):
+            columns = [groups[f"c{stored[1].index(name)}"] for name in names]
             table_of_keys = pa.table([*columns, groups["aegis_n"]], names=[*keys, "n"])
             counted = table_of_keys.group_by(list(keys)).aggregate([("n", "sum")])
             return counted.select([*keys, "n_sum"]).rename_columns([*keys, "n"])
@@ -502,10 +502,10 @@ def count_by(source: Source, table: ir.Table, keys: Mapping[str, ir.Value]) -> i
     if once is None:
         return counted
     groups, names = once
-    places = {
+    replacements = {
         ops.Field(base.op(), name): ops.Field(groups.op(), f"c{i}") for i, name in enumerate(names)
     }
-    moved = {name: node.replace(places).to_expr() for name, node in expressions.items()}
+    moved = {name: node.replace(replacements).to_expr() for name, node in expressions.items()}
     return groups.group_by(**moved).aggregate(n=groups["aegis_n"].sum().cast("int64"))
 
 
@@ -519,19 +519,19 @@ def _once(
     If the groups are stored, or if the table is stored as Parquet and can be read as codes, no
     trial query is needed.
     """
-    thread, known, _ = _STORED.get(source) or (0, None, None)
+    thread, stored_groups, _ = _STORED.get(source) or (0, None, None)
     usable = thread == get_ident() and base.equals(source.table)
-    if known is not None and usable and set(columns) <= set(known[1]):
-        return known
+    if stored_groups is not None and usable and set(columns) <= set(stored_groups[1]):
+        return stored_groups
     if all(isinstance(key, ops.Field) for key in keys.values()):
         return None
-    whole = base.equals(source.table) or (
+    all_rows = base.equals(source.table) or (
         source.numbered is not None and base.equals(source.numbered)
     )
-    stored = whole and source.is_parquet and source.rows >= TRIAL_ROWS
-    coded = (stored_rows(source, columns) or read_rows(source, columns)) if stored else None
-    if coded is not None:
-        cells = coded.cells(columns)
+    stored = all_rows and source.is_parquet and source.rows >= TRIAL_ROWS
+    coded_rows = (stored_rows(source, columns) or read_rows(source, columns)) if stored else None
+    if coded_rows is not None:
+        cells = coded_rows.cells(columns)
         if source.rows < _LEAST_REPEATS * cells.num_rows:
             return None
         names = [f"c{i}" for i in range(len(columns))]

@@ -1,15 +1,11 @@
 """Prepare the columns of a table for counting: checks, integer codes, and the fold of each row.
 
-Encode values as integers, with a fixed order; null and NaN are one value each.
+Values are encoded in a fixed order; null and NaN are one value each.
 
-Assign rows to folds by a hash of their content, so that scores do not depend on the order of
-rows.
-
-The hash of a row is computed from its atoms and its label, as two sums modulo the prime P = 2^31 -
-1. Equal rows are numbered, and the hash includes the number, so that equal rows get different
-random folds. All integers are below 2^62, so every engine computes the same folds.
-
-Check whether a table can be summarised, and cut numeric labels into bins.
+Rows are assigned to folds by a hash of their content, so that scores do not depend on the order of
+rows. The hash of a row is computed from its atoms and its label, as two sums modulo the prime P =
+2^31 - 1. Equal rows are numbered, and the hash includes the number, so that equal rows get
+different random folds. All integers are below 2^62, so every engine computes the same folds.
 """
 
 from __future__ import annotations
@@ -103,12 +99,12 @@ def code_values(column: pa.Array, values: pa.Array) -> Ints:
     InternalError
         An entry is not among the values, because the table changed while it was read.
     """
-    places = pc.index_in(settle(column), value_set=values)
-    if places.null_count:
+    positions = pc.index_in(settle(column), value_set=values)
+    if positions.null_count:
         raise InternalError(
             "The table has a value that it did not have when Aegis counted its values."
         )
-    codes: Ints = places.to_numpy(zero_copy_only=False).astype(np.int64)
+    codes: Ints = positions.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
 
 
@@ -218,10 +214,10 @@ class Dealer:
         """
         if self.folds == 1:
             return np.zeros(len(label), dtype=np.int64)
-        known = self.content(codes) if content is None else content
+        sums = self.content(codes) if content is None else content
         first, second = (
-            self._with(modulo(own + _sum([(self._label, label)], place)), number, weight, place)
-            for place, own in enumerate(known)
+            self._with(modulo(total + _sum([(self._label, label)], index)), number, weight, index)
+            for index, total in enumerate(sums)
         )
         return np.asarray(self.fold(first, second, self._numbers.number(first * PRIME + second)))
 
@@ -268,18 +264,18 @@ class Dealer:
         terms = list(zip((*self._columns, self._label), (*codes, label), strict=True))
         first, second = (
             self._with(
-                sum(code * factors[place] % PRIME for factors, code in terms) % PRIME,
+                sum(code * factors[index] % PRIME for factors, code in terms) % PRIME,
                 number,
                 weight,
-                place,
+                index,
             )
-            for place in (0, 1)
+            for index in (0, 1)
         )
         return first, second
 
-    def _with(self, total: Any, number: Any, weight: Any, place: int) -> Any:
+    def _with(self, total: Any, number: Any, weight: Any, index: int) -> Any:
         """Add the numeric label (`number`, may be negative) and the `weight` of each row to the
-        first (`place` 0) or the second (`place` 1) of the two sums from which the row's fold is
+        first (`index` 0) or the second (`index` 1) of the two sums from which the row's fold is
         computed.
 
         `total` has this sum so far, without label and weight; either may be None. Because the
@@ -288,10 +284,10 @@ class Dealer:
         """
         if number is not None:
             positive = (number % PRIME + PRIME) % PRIME  # engines differ in the sign of a remainder
-            total = modulo(total + modulo(positive * self._number[place]))
+            total = modulo(total + modulo(positive * self._number[index]))
         if weight is not None:
             more = (weight % PRIME * self._quotient + (PRIME - 1)) % PRIME  # 0 of the lowest weight
-            total = (total + more * self._weight[place] % PRIME) % PRIME
+            total = (total + more * self._weight[index] % PRIME) % PRIME
         return total
 
     def fold(self, first: Any, second: Any, turn: Any) -> Any:
@@ -305,17 +301,17 @@ class Dealer:
         return modulo(mixed * mixed) % self.folds
 
 
-def modulo(whole: Any) -> Any:
+def modulo(numbers: Any) -> Any:
     """Return whole numbers modulo the prime P = 2^31 - 1: an array, an expression of an engine, or
     a number.
 
     Arrays must have numbers from 0 to 2^63 - 1. Because 2^31 = 1 modulo P, their upper bits are
     added to the lower 31 bits, which takes a third of the time of a division.
     """
-    if not isinstance(whole, np.ndarray):
-        return whole % PRIME
-    rest = whole & PRIME
-    rest += whole >> 31
+    if not isinstance(numbers, np.ndarray):
+        return numbers % PRIME
+    rest = numbers & PRIME
+    rest += numbers >> 31
     upper = rest >> 31
     rest &= PRIME
     rest += upper
@@ -323,16 +319,16 @@ def modulo(whole: Any) -> Any:
     return rest
 
 
-def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Ints:
+def _sum(terms: Iterable[tuple[tuple[int, int], Any]], index: int) -> Ints:
     """Return, for each row, the sum over columns of a factor times the number of the row's atom
     (set of values), modulo the prime P. `terms` has two factors and the atom numbers of the rows
-    for each column; `place` (0 or 1) says which factor to use.
+    for each column; `index` (0 or 1) says which factor to use.
 
     Atom 0 adds nothing, so that a column with a single value changes no fold.
     """
     total: Any = 0
     for factors, code in terms:
-        products = np.arange(int(code.max(initial=0)) + 1, dtype=np.int64) * factors[place]
+        products = np.arange(int(code.max(initial=0)) + 1, dtype=np.int64) * factors[index]
         total = total + (products % PRIME)[code]
     return np.asarray(modulo(total), dtype=np.int64)
 
@@ -381,14 +377,16 @@ class _RowNumbers:
         if not self._chunks:
             return np.zeros(len(keys), dtype=np.int64)
         if len(self._chunks) > 1:
-            known, place = np.unique(
-                np.concatenate([own for own, _ in self._chunks]), return_inverse=True
+            earlier, position = np.unique(
+                np.concatenate([distinct for distinct, _ in self._chunks]), return_inverse=True
             )
-            counts = np.concatenate([own for _, own in self._chunks])
-            self._chunks = [(known, np.bincount(place, weights=counts).astype(np.int64))]
-        known, counts = self._chunks[0]
-        place = np.minimum(np.searchsorted(known, keys), max(len(known) - 1, 0))
-        return np.where(known[place] == keys, counts[place], 0) if len(known) else 0 * keys
+            counts = np.concatenate([numbers for _, numbers in self._chunks])
+            self._chunks = [(earlier, np.bincount(position, weights=counts).astype(np.int64))]
+        earlier, counts = self._chunks[0]
+        if not len(earlier):
+            return np.zeros(len(keys), dtype=np.int64)
+        position = np.minimum(np.searchsorted(earlier, keys), len(earlier) - 1)
+        return np.where(earlier[position] == keys, counts[position], 0)
 
 
 def _factors(kind: str, name: str, seed: int) -> tuple[int, int]:
@@ -489,9 +487,9 @@ def check_hierarchy(attribute: Attribute, data: ValueCounts) -> None:
         return
     missing = attribute.hierarchy.uncovered_values(data.values)
     if missing:
-        shown = ", ".join(repr(v) for v in missing[:5])
+        examples = ", ".join(repr(v) for v in missing[:5])
         raise DataError(
-            f"The hierarchy of {attribute.name!r} does not cover {len(missing)} of its values: {shown}"
+            f"The hierarchy of {attribute.name!r} does not cover {len(missing)} of its values: {examples}"
             + (", ..." if len(missing) > 5 else "."),
             hint="Add a row for each of them to the hierarchy.",
         )

@@ -1,9 +1,7 @@
-"""Count how often values of two attributes occur together, by class (G_y in theory.md, section 2).
+"""Count how often values of two attributes occur together, by class (G_y in theory.md, section 2),
+and add up the counts of the parts of a table.
 
 An atom is a set of values that no candidate mask distinguishes.
-
-Add up the pair counts of parts of a table, after renumbering their atoms and classes as in the
-whole table.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from aegis.summary.codes import Dealer
 from aegis.summary.responses import ResponseCounter, ResponseSums, exact_sums
 from aegis.summary.weights import WeightSums
 
-Tally = tuple[Ints, Ints]
+KeyCounts = tuple[Ints, Ints]
 """The distinct keys in ascending order, and the count of each key."""
 Matrix = Any
 """The co-occurrence of the atoms or levels of all attributes, shape (D, D): a float64 array or a
@@ -78,7 +76,7 @@ class FoldCounts:
         Number of folds F.
     rows
         Number of labelled rows per fold, shape (F,).
-    joints
+    atom_counts
         For each attribute i, the number of rows per fold, for its A_i atoms and C classes, shape
         (F, A_i, C).
     cell, fold, count
@@ -88,7 +86,7 @@ class FoldCounts:
 
     size: int
     rows: Array
-    joints: tuple[Array, ...]
+    atom_counts: tuple[Array, ...]
     cell: Mapping[tuple[int, int], Int32s]
     fold: Mapping[tuple[int, int], npt.NDArray[np.int8]]
     count: Mapping[tuple[int, int], Array]
@@ -100,7 +98,7 @@ class FoldCounts:
         return replace(
             self,
             rows=weights.in_rows(self.rows),
-            joints=tuple(map(weights.in_rows, self.joints)),
+            atom_counts=tuple(map(weights.in_rows, self.atom_counts)),
             count=_scaled(self.count, weights),
         )
 
@@ -120,7 +118,7 @@ class PairCounts:
         Number of classes C.
     rows
         Number of labelled rows that were counted: all rows of the table, or a sample.
-    joints
+    atom_counts
         For each attribute i, the number of rows for its A_i atoms and the classes, shape (A_i, C).
     index, count
         For each pair (i, j) with i < j, two arrays for its non-empty cells: the flat indices in
@@ -142,7 +140,7 @@ class PairCounts:
     sizes: tuple[int, ...]
     classes: int
     rows: int
-    joints: tuple[Array, ...]
+    atom_counts: tuple[Array, ...]
     index: Mapping[tuple[int, int], Ints]
     count: Mapping[tuple[int, int], Array]
     folds: FoldCounts | None = None
@@ -180,12 +178,12 @@ class PairCounts:
         folds, responses = self.folds, self.responses
         if responses is not None:
             rows = np.array([self.counted]) if folds is None else folds.rows
-            joints = [joint.T for joint in self.joints]
+            atom_weights = [joint.T for joint in self.atom_counts]
             if folds is not None:
-                joints = [joint[:, :, 0] for joint in folds.joints]
-            responses = responses.in_rows(joints, rows, weights.step / weights.divisor)
+                atom_weights = [joint[:, :, 0] for joint in folds.atom_counts]
+            responses = responses.in_rows(atom_weights, rows, weights.step / weights.divisor)
         return {
-            "joints": tuple(map(weights.in_rows, self.joints)),
+            "atom_counts": tuple(map(weights.in_rows, self.atom_counts)),
             "count": _scaled(self.count, weights),
             "folds": None if folds is None else folds.in_rows(weights),
             "responses": responses,
@@ -204,7 +202,7 @@ class PairCounts:
         """The number of rows with each of the D atoms (sets of values) of all attributes and each
         of the C classes, shape (D, C).
         """
-        return np.concatenate(self.joints).astype(np.float64)
+        return np.concatenate(self.atom_counts).astype(np.float64)
 
     @cached_property
     def total(self) -> Matrix:
@@ -224,10 +222,10 @@ class PairCounts:
         entries = size + 2 * sum(map(len, self.index.values()))
         if size * size > max(_DENSE_CELLS, _SPARSE_FACTOR * entries):
             none = np.zeros(0, dtype=np.int64)
-            places = [self.places(pair, index) for pair, index in self.index.items()]
+            positions = [self.positions(pair, index) for pair, index in self.index.items()]
             counts = [self.count[pair] for pair in self.index]
             return symmetric(
-                size, np.concatenate([none, *places]), np.concatenate([none, *counts]), diagonal
+                size, np.concatenate([none, *positions]), np.concatenate([none, *counts]), diagonal
             )
         matrix = np.diag(diagonal)
         for (i, j), index in self.index.items():
@@ -251,15 +249,15 @@ class PairCounts:
         """
         raise InternalError(f"The pair {i}, {j} has no dense counts.")
 
-    def places(self, pair: tuple[int, int], index: Ints) -> Ints:
+    def positions(self, pair: tuple[int, int], index: Ints) -> Ints:
         """Return the positions of the cells of a pair of attributes in the matrix `total`, shape
         (D, D), of all D atoms (sets of values): row * D + column. `index` has the flat indices of
         the cells within the pair (see `PairCounts.index`).
         """
         i, j = pair
         a, b = np.divmod(index // self.classes, self.sizes[j])
-        places: Ints = (a + self.offsets[i]) * self.offsets[-1] + b + self.offsets[j]
-        return places
+        positions: Ints = (a + self.offsets[i]) * self.offsets[-1] + b + self.offsets[j]
+        return positions
 
     def cells(self, i: int, j: int) -> tuple[Ints, Ints, Ints, Ints]:
         """Return the non-empty cells of a pair as four arrays: the atom (set of values) of
@@ -289,15 +287,15 @@ def is_sparse(matrix: Matrix) -> bool:
     return not isinstance(matrix, np.ndarray)
 
 
-def symmetric(size: int, places: Ints, counts: Array, diagonal: Floats) -> Matrix:
+def symmetric(size: int, positions: Ints, counts: Array, diagonal: Floats) -> Matrix:
     """Build a sparse symmetric matrix, shape (size, size), from its diagonal and the entries above
     the diagonal.
 
-    `places` are flat indices above the diagonal. Counts with the same index are added.
+    `positions` are flat indices above the diagonal. Counts with the same index are added.
     """
     from scipy import sparse  # taking long to load, and of wide tables alone
 
-    rows, columns = np.divmod(places, size)
+    rows, columns = np.divmod(positions, size)
     upper = sparse.coo_array((counts.astype(np.float64), (rows, columns)), shape=(size, size))
     half = upper.tocsr()
     return (half + half.T + sparse.diags_array(diagonal)).tocsr()
@@ -330,7 +328,7 @@ def count_pairs(
         the chunks are then numbers of equal rows.
     """
     width, columns = len(names), classes * folds
-    joints = [np.zeros((size, columns), dtype=np.int64) for size in sizes]
+    atom_counts = [np.zeros((size, columns), dtype=np.int64) for size in sizes]
     cells: dict[tuple[int, int], tuple[Ints, Ints]] = {}
     per_fold = np.zeros(folds, dtype=np.int64)
     weighted = divisor is not None
@@ -350,18 +348,18 @@ def count_pairs(
             counter.add(codes, fold, response, weights)
         key = np.empty(len(label), dtype=np.int64)
         for j in range(width):
-            own = np.multiply(codes[j], columns, dtype=np.int64)
-            own += column  # what the keys of all pairs with j end in
-            joints[j] += count_keys(own, weights, sizes[j] * columns).reshape(-1, columns)
+            tail = np.multiply(codes[j], columns, dtype=np.int64)
+            tail += column  # what the keys of all pairs with j end in
+            atom_counts[j] += count_keys(tail, weights, sizes[j] * columns).reshape(-1, columns)
             for i in range(j):
                 np.multiply(codes[i], sizes[j] * columns, out=key, dtype=np.int64)
-                key += own
+                key += tail
                 space = sizes[i] * sizes[j] * columns
-                cells[i, j] = _with(cells.get((i, j)), tally(key, weights, space), space)
+                cells[i, j] = _with(cells.get((i, j)), counts_by_key(key, weights, space), space)
     none = np.zeros(0, dtype=np.int64)
     ordered = {pair: cells.get(pair, (none, none)) for pair in combinations(range(width), 2)}
     responses = None if counter is None else counter.sums()
-    counts = with_folds(names, sizes, classes, joints, ordered, per_fold, responses)
+    counts = with_folds(names, sizes, classes, atom_counts, ordered, per_fold, responses)
     return replace(counts, rows=rows, weights=sums) if weighted else counts
 
 
@@ -369,7 +367,7 @@ def with_folds(
     names: tuple[str, ...],
     sizes: tuple[int, ...],
     classes: int,
-    joints: Sequence[Ints],
+    atom_counts: Sequence[Ints],
     cells: Mapping[tuple[int, int], tuple[Ints, Ints]],
     rows: Ints,
     responses: ResponseSums | None = None,
@@ -381,7 +379,7 @@ def with_folds(
     ----------
     names, sizes, classes
         The attributes, the number of atoms (sets of values) of each, and the number of classes.
-    joints
+    atom_counts
         For each attribute i, the number of rows for its A_i atoms, and for C classes and F folds
         together, shape (A_i, C F).
     cells
@@ -394,28 +392,28 @@ def with_folds(
         Sums of a numeric label by fold.
     """
     folds = len(rows)
-    by_fold = [joint.reshape(len(joint), classes, folds) for joint in joints]
-    whole = tuple(joint.sum(axis=2) for joint in by_fold)
+    by_fold = [joint.reshape(len(joint), classes, folds) for joint in atom_counts]
+    totals = tuple(joint.sum(axis=2) for joint in by_fold)
     if folds == 1:
-        index = {pair: known[0] for pair, known in cells.items()}
-        count = {pair: known[1] for pair, known in cells.items()}
+        index = {pair: keys for pair, (keys, _) in cells.items()}
+        count = {pair: rows_of for pair, (_, rows_of) in cells.items()}
         return PairCounts(
-            names, sizes, classes, int(rows.sum()), whole, index, count, None, responses
+            names, sizes, classes, int(rows.sum()), totals, index, count, None, responses
         )
     index, count, cell, fold, entries = {}, {}, {}, {}, {}
     for pair, (keys, rows_of) in cells.items():
-        index[pair], count[pair], cell[pair], fold[pair], entries[pair] = apart(
+        index[pair], count[pair], cell[pair], fold[pair], entries[pair] = split_folds(
             keys, rows_of, folds
         )
     by_fold_counts = FoldCounts(
         folds, rows, tuple(np.moveaxis(j, 2, 0).copy() for j in by_fold), cell, fold, entries
     )
     return PairCounts(
-        names, sizes, classes, int(rows.sum()), whole, index, count, by_fold_counts, responses
+        names, sizes, classes, int(rows.sum()), totals, index, count, by_fold_counts, responses
     )
 
 
-def apart(
+def split_folds(
     keys: Ints, rows: Ints, folds: int
 ) -> tuple[Ints, Ints, Int32s, npt.NDArray[np.int8], Array]:
     """Split the counts of a pair of attributes into counts over all folds together and counts by
@@ -432,13 +430,13 @@ def apart(
     folds
         Number of folds F.
     """
-    places, of_fold = np.divmod(keys, folds)
-    first = np.flatnonzero(np.diff(places, prepend=-1))
-    whole = np.add.reduceat(rows, first) if len(first) else rows
+    cell_keys, of_fold = np.divmod(keys, folds)
+    first = np.flatnonzero(np.diff(cell_keys, prepend=-1))
+    totals = np.add.reduceat(rows, first) if len(first) else rows
     starts = np.zeros(len(keys), dtype=np.int32)
     starts[first] = 1
     cell = (np.cumsum(starts) - 1).astype(np.int32)
-    return places[first], whole, cell, of_fold.astype(np.int8), as_entries(rows)
+    return cell_keys[first], totals, cell, of_fold.astype(np.int8), as_entries(rows)
 
 
 def as_entries(counts: Ints) -> Array:
@@ -453,7 +451,7 @@ def count_keys(key: Integers, weights: Ints | None, size: int) -> Ints:
     return np.bincount(key, minlength=size)
 
 
-def tally(key: Ints, weights: Ints | None, space: int) -> Tally:
+def counts_by_key(key: Ints, weights: Ints | None, space: int) -> KeyCounts:
     """Return the distinct keys in ascending order, and how often each occurs (or the sum of its
     weights). Keys are from 0 to `space` - 1.
     """
@@ -469,14 +467,14 @@ def tally(key: Ints, weights: Ints | None, space: int) -> Tally:
     return index[counts > 0].astype(np.int64, copy=False), counts[counts > 0]
 
 
-def _with(known: Tally | None, more: Tally, space: int) -> Tally:
+def _with(earlier: KeyCounts | None, more: KeyCounts, space: int) -> KeyCounts:
     """Add up two tallies (distinct keys, and how often each occurs) of the same pair of attributes.
-    `known` may be None; keys are from 0 to `space` - 1.
+    `earlier` may be None; keys are from 0 to `space` - 1.
     """
-    if known is None:
+    if earlier is None:
         return more
-    keys, counts = map(np.concatenate, zip(known, more, strict=True))
-    return tally(keys, counts, space)
+    keys, counts = map(np.concatenate, zip(earlier, more, strict=True))
+    return counts_by_key(keys, counts, space)
 
 
 class PartOfPairs(NamedTuple):
@@ -515,15 +513,15 @@ def added_pairs(
     factor
         Number by which every count is multiplied.
     """
-    numbers = {1 if own.pairs.folds is None else own.pairs.folds.size for own in parts}
+    numbers = {1 if p.pairs.folds is None else p.pairs.folds.size for p in parts}
     folds = numbers.pop() if len(numbers) == 1 else 1
     rows = np.zeros(folds, dtype=np.int64)
-    joints = [np.zeros((size, classes, folds), dtype=np.int64) for size in sizes]
+    atom_counts = [np.zeros((size, classes, folds), dtype=np.int64) for size in sizes]
     for pairs, atoms, to_class in parts:
         per_fold, by_fold = _by_fold(pairs, folds)
         rows += factor * per_fold
-        for joint, own, places in zip(joints, by_fold, atoms, strict=True):
-            np.add.at(joint, np.ix_(places, to_class, np.arange(folds)), factor * own)
+        for joint, part_counts, new_atoms in zip(atom_counts, by_fold, atoms, strict=True):
+            np.add.at(joint, np.ix_(new_atoms, to_class, np.arange(folds)), factor * part_counts)
     cells = {}
     for i, j in combinations(range(len(sizes)), 2):
         keys, counts = [], []
@@ -533,14 +531,14 @@ def added_pairs(
             keys.append((cell * classes + to_class[y]) * folds + fold)
             counts.append(factor * n)
         space = sizes[i] * sizes[j] * classes * folds
-        cells[i, j] = tally(np.concatenate(keys), np.concatenate(counts), space)
-    flat = [joint.reshape(len(joint), -1) for joint in joints]
+        cells[i, j] = counts_by_key(np.concatenate(keys), np.concatenate(counts), space)
+    flat = [joint.reshape(len(joint), -1) for joint in atom_counts]
     responses = _responses(parts, sizes, folds, factor)
-    whole = with_folds(parts[0].pairs.names, sizes, classes, flat, cells, rows, responses)
-    sums = [own.pairs.weights for own in parts if own.pairs.weights is not None]
+    merged = with_folds(parts[0].pairs.names, sizes, classes, flat, cells, rows, responses)
+    sums = [part.pairs.weights for part in parts if part.pairs.weights is not None]
     return replace(
-        whole,
-        rows=sum(own.pairs.rows for own in parts),
+        merged,
+        rows=sum(part.pairs.rows for part in parts),
         weights=reduce(WeightSums.plus, sums).scaled(factor) if sums else None,
     )
 
@@ -550,8 +548,8 @@ def _by_fold(pairs: PairCounts, folds: int) -> tuple[Ints, list[Ints]]:
     fold. Without folds, all rows are in one fold.
     """
     if folds == 1 or pairs.folds is None:
-        return np.array([pairs.counted]), [joint[:, :, None] for joint in pairs.joints]
-    return pairs.folds.rows, [np.moveaxis(joint, 0, 2) for joint in pairs.folds.joints]
+        return np.array([pairs.counted]), [joint[:, :, None] for joint in pairs.atom_counts]
+    return pairs.folds.rows, [np.moveaxis(joint, 0, 2) for joint in pairs.folds.atom_counts]
 
 
 def _entries(pairs: PairCounts, i: int, j: int, folds: int) -> tuple[Ints, ...]:

@@ -40,7 +40,7 @@ def count_cells(
     *,
     person: str | None = None,
     max_cells: int = MAX_CELLS,
-    coded: CodedRows | None = None,
+    coded_rows: CodedRows | None = None,
 ) -> FrequencyTable | None:
     """Count rows by combination of quasi-identifiers, sensitive attributes and label.
 
@@ -59,11 +59,11 @@ def count_cells(
         Column that identifies persons; then the frequency table also counts persons.
     max_cells
         If there are more cells than this, or more pairs of cell and person, the result is None.
-    coded
+    coded_rows
         The rows, if they have been read. Then only a count of persons needs a query.
     """
-    if coded is not None and person is None:
-        table, _ = coded.frequency(quasi, sensitive, attributes, label)
+    if coded_rows is not None and person is None:
+        table, _ = coded_rows.frequency(quasi, sensitive, attributes, label)
         return table if table.cells <= max_cells else None
     named = dict.fromkeys((*quasi, *sensitive))
     finest = {n: _finest_mask(attributes.get(n)) for n in named if n != label}
@@ -86,8 +86,7 @@ def count_cells(
     joined = read[0]
     # The code after the last class represents null and is there only where a label is missing.
     representatives[label] = np.arange(int(joined[label].max(initial=0)) + 1, dtype=np.int32)
-    names = (quasi, sensitive, label)
-    return _in_order(names, read, representatives)
+    return _in_order((quasi, sensitive, label), read, representatives)
 
 
 def _in_order(

@@ -28,10 +28,10 @@ def share_within(ranges: Int32s, rows: Floats, numbers: Floats) -> float:
     0.1
     """
     away = numbers - rows @ numbers / max(float(rows.sum()), 1e-300)
-    held = np.maximum(np.bincount(ranges, rows), 1e-300)
-    left = away - (np.bincount(ranges, rows * away) / held)[ranges]
-    whole = float(rows @ away**2)
-    return float(rows @ left**2) / whole if whole > 0 else 0.0
+    range_rows = np.maximum(np.bincount(ranges, rows), 1e-300)
+    residuals = away - (np.bincount(ranges, rows * away) / range_rows)[ranges]
+    total = float(rows @ away**2)
+    return float(rows @ residuals**2) / total if total > 0 else 0.0
 
 
 def cut_further(ranges: Int32s, rows: Floats, numbers: Floats, most: int) -> Int32s:
@@ -64,13 +64,13 @@ def cut_further(ranges: Int32s, rows: Floats, numbers: Floats, most: int) -> Int
     starts = np.flatnonzero(np.diff(ranges, prepend=-1)).tolist()
     cuts = [_best_cut(rows, numbers, *ends) for ends in pairwise([*starts, len(rows)])]
     while 0 < len(starts) < most:
-        place = max(range(len(cuts)), key=lambda at: cuts[at][0])
-        gain, middle = cuts[place]
+        best = max(range(len(cuts)), key=lambda at: cuts[at][0])
+        gain, middle = cuts[best]
         if gain <= 0:
             break
-        starts.insert(place + 1, middle)
-        start, _, stop = (*starts, len(rows))[place : place + 3]
-        cuts[place : place + 1] = [
+        starts.insert(best + 1, middle)
+        start, _, stop = (*starts, len(rows))[best : best + 3]
+        cuts[best : best + 1] = [
             _best_cut(rows, numbers, start, middle),
             _best_cut(rows, numbers, middle, stop),
         ]
@@ -85,14 +85,14 @@ def _best_cut(rows: Floats, numbers: Floats, start: int, stop: int) -> tuple[flo
 
     `rows` has the number of rows of each of V groups, and `numbers` its number, shape (V,) both.
     """
-    own = rows[start:stop]
-    sums = np.cumsum(own * (numbers[start:stop] - numbers[start]))
-    left = np.cumsum(own)
-    whole = float(left[-1])
-    both = left[:-1] * (whole - left[:-1])
+    group_rows = rows[start:stop]
+    sums = np.cumsum(group_rows * (numbers[start:stop] - numbers[start]))
+    cumulated = np.cumsum(group_rows)
+    total = float(cumulated[-1])
+    both = cumulated[:-1] * (total - cumulated[:-1])
     # The difference of the means on both sides of the cut, times the rows on both sides.
-    apart = sums[:-1] * whole - sums[-1] * left[:-1]
-    gains = np.divide(apart**2, both * whole, out=np.zeros_like(both), where=both > 0)
+    difference = sums[:-1] * total - sums[-1] * cumulated[:-1]
+    gains = np.divide(difference**2, both * total, out=np.zeros_like(both), where=both > 0)
     if not len(gains):
         return 0.0, start
     best = int(gains.argmax())

@@ -1,7 +1,5 @@
-"""Count the equivalence classes of any configuration, from a frequency table of the
-quasi-identifiers.
-
-Store the persons of each cell of the frequency table, so that plans count persons exactly.
+"""Count the equivalence classes of any configuration, and their persons, from a frequency table of
+the quasi-identifiers.
 
 If classes merge, their numbers of persons cannot be added, because a person in several of these
 classes counts once. So a plan needs the persons of each cell. Most persons have all their rows in
@@ -85,7 +83,7 @@ class PersonCells:
         """
         unique, index = number(ids)
         classes, persons, sizes = self._distinct(index, len(unique))
-        known = KnownPersons(
+        class_persons = KnownPersons(
             np.bincount(index, weights=rows, minlength=len(unique)).astype(np.int64),
             np.bincount(index, weights=self.alone, minlength=len(unique)).astype(np.int64),
             classes,
@@ -95,10 +93,12 @@ class PersonCells:
         tables = {}
         for name, (codes, labels) in sensitive.items():
             width = max(len(labels), 1)
-            keys, place = number(index * width + np.asarray(codes, dtype=np.int64))
-            counts = self._distinct(place, len(keys))[2]
+            keys, key_index = number(index * width + np.asarray(codes, dtype=np.int64))
+            counts = self._distinct(key_index, len(keys))[2]
             tables[name] = (keys // width, keys % width, counts, labels)
-        return ClassTable.from_persons(sizes, known, tables, ids=unique, hierarchies=hierarchies)
+        return ClassTable.from_persons(
+            sizes, class_persons, tables, ids=unique, hierarchies=hierarchies
+        )
 
     def _distinct(self, index: Ints, groups: int) -> tuple[Ints, Ints, Ints]:
         """Count persons by group of cells. For persons with rows in several cells, return the
@@ -272,16 +272,16 @@ def distinct_rows(columns: Sequence[Integers], rows: int) -> tuple[Ints, Integer
     parts, of_rows = [], []
     for start in range(0, rows, BLOCK):
         key = mixed((column[start : start + BLOCK] for column in columns), sizes)
-        first, own, counts = distinct_keys(key)
+        first, in_block, counts = distinct_keys(key)
         parts.append((key[first], first + start, counts))
-        of_rows.append(own.astype(np.uint32))
+        of_rows.append(in_block.astype(np.uint32))
     keys, firsts, of_parts = map(np.concatenate, zip(*parts, strict=True))
-    _, place, cell = np.unique(keys, return_index=True, return_inverse=True)
-    starts = np.cumsum([0, *(len(own) for own, _, _ in parts)])
+    _, first_entry, cell = np.unique(keys, return_index=True, return_inverse=True)
+    starts = np.cumsum([0, *(len(block_keys) for block_keys, _, _ in parts)])
     small = cell.astype(np.uint32)
-    joined = [small[start:][own] for start, own in zip(starts, of_rows, strict=False)]
+    joined = [small[start:][in_block] for start, in_block in zip(starts, of_rows, strict=False)]
     counted = np.bincount(cell, weights=of_parts).astype(np.int64)
-    return firsts[place], np.concatenate(joined), counted
+    return firsts[first_entry], np.concatenate(joined), counted
 
 
 def mixed(columns: Iterable[Integers], sizes: Sequence[int]) -> Ints:
@@ -306,12 +306,12 @@ def distinct_keys(key: Ints) -> tuple[Ints, Ints, Ints]:
     rows.
     """
     encoded = pa.array(key).dictionary_encode()
-    seen, keys = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
+    codes, keys = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
     order = np.argsort(keys)
     first = np.empty(len(order), dtype=np.int64)
     # If an element is set twice, the last value stays.
-    first[seen[::-1]] = np.arange(len(seen) - 1, -1, -1)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    counts = np.bincount(seen, minlength=len(order)).astype(np.int64)
-    return first[order], rank[seen], counts[order]
+    counts = np.bincount(codes, minlength=len(order)).astype(np.int64)
+    return first[order], rank[codes], counts[order]

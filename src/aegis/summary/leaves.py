@@ -35,7 +35,9 @@ def leaf_counts(attribute: AttributeSummary, candidate: Candidate) -> Floats:
     """
     if candidate not in _LEAVES:  # a search asks thousands of times
         null, hierarchy = attribute.values.null_count > 0, _hierarchy_of(attribute)
-        counts = _per_group(candidate.mask, hierarchy, candidate.groups, candidate.shown, null)
+        counts = _per_group(
+            candidate.mask, hierarchy, candidate.groups, candidate.masked_values, null
+        )
         _LEAVES[candidate] = counts[candidate.groups]
     return _LEAVES[candidate]
 
@@ -53,7 +55,7 @@ def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | N
     span = _all_leaves(mask.hierarchy, null) - 1
     if span <= 0 or not mask.level:
         return np.zeros(len(candidate.groups))
-    shares: Floats = (_of_level(mask.hierarchy, mask.level, candidate.shown) - 1) / span
+    shares: Floats = (_of_level(mask.hierarchy, mask.level, candidate.masked_values) - 1) / span
     return shares[candidate.groups]
 
 
@@ -107,12 +109,12 @@ class ShownLeaves:
     bits
         For each quasi-identifier, by the text of each masked value, log2 of the number of leaves
         (original values) that the masked value may represent.
-    whole
+    total_bits
         The sum over all quasi-identifiers of log2 of the number of leaves.
     """
 
     bits: tuple[Mapping[str, float], ...]
-    whole: float
+    total_bits: float
 
     def hidden(self, classes: pa.Table) -> Floats:
         """Return, for each class, which share of the information (in bits) of the quasi-identifiers
@@ -127,7 +129,7 @@ class ShownLeaves:
         for column, bits in zip(classes.columns, self.bits, strict=False):
             codes, values = encode(column.combine_chunks())
             hidden += np.array([bits[show(v)] for v in values.to_pylist()] or [0.0])[codes]
-        return hidden / self.whole
+        return hidden / self.total_bits
 
 
 def shown_leaves(source: Source, policy: Policy, masks: Mapping[str, Mask | None]) -> ShownLeaves:
@@ -161,8 +163,8 @@ def shown_leaves(source: Source, policy: Policy, masks: Mapping[str, Mask | None
             )
         (grouping,) = evaluate([mask], values, source.table[attribute.name].type())
         counts = _per_group(mask, hierarchy, grouping.codes, grouping.masked_values, null)
-        shown = [show(v) for v in grouping.masked_values.to_pylist()]
-        bits.append(dict(zip(shown, np.log2(counts).tolist(), strict=True)))
+        texts = [show(v) for v in grouping.masked_values.to_pylist()]
+        bits.append(dict(zip(texts, np.log2(counts).tolist(), strict=True)))
     return ShownLeaves(tuple(bits), whole_bits(domains))
 
 
@@ -194,9 +196,9 @@ def leaves_by_hierarchy(
         A quasi-identifier has no hierarchy, or no single level has all its values.
     """
     bits, domains = [], []
-    for place, name in enumerate(quasi):
-        known = policy.attributes.get(name)
-        hierarchy = None if known is None else _first_hierarchy(known.masks)
+    for index, name in enumerate(quasi):
+        attribute = policy.attributes.get(name)
+        hierarchy = None if attribute is None else _first_hierarchy(attribute.masks)
         if hierarchy is None:
             raise PolicyError(
                 f"The rule depends on how many values each value of {name!r} may represent, and {name!r} has "
@@ -204,13 +206,13 @@ def leaves_by_hierarchy(
                 hint="To audit a table that is already masked, give this column a hierarchy. `aegis apply` "
                 "checks the rule while it makes a release.",
             )
-        shown = [show(v) for v in encode(classes[f"k{place}"].combine_chunks())[1].to_pylist()]
-        null = "null" in shown and None not in hierarchy.values
+        texts = [show(v) for v in encode(classes[f"k{index}"].combine_chunks())[1].to_pylist()]
+        null = "null" in texts and None not in hierarchy.values
         made_by = (masks or {}).get(name)
         levels = range(hierarchy.height + 1)
         if isinstance(made_by, Level):
             levels = range(made_by.level, made_by.level + 1)
-        bits.append(_by_level(name, hierarchy, shown, levels, null))
+        bits.append(_by_level(name, hierarchy, texts, levels, null))
         domains.append(_all_leaves(hierarchy, null))
     return ShownLeaves(tuple(bits), whole_bits(domains))
 
@@ -219,20 +221,22 @@ def without_hierarchy(policy: Policy, quasi: Sequence[str]) -> list[str]:
     """Return those quasi-identifiers that have no hierarchy, so that a masked table cannot show how
     many original values a masked value represents.
     """
-    known = policy.attributes
-    return [n for n in quasi if n not in known or _first_hierarchy(known[n].masks) is None]
+    attributes = policy.attributes
+    return [
+        n for n in quasi if n not in attributes or _first_hierarchy(attributes[n].masks) is None
+    ]
 
 
 def _by_level(
-    name: str, hierarchy: Hierarchy, shown: list[str], levels: range, null: bool
+    name: str, hierarchy: Hierarchy, texts: list[str], levels: range, null: bool
 ) -> dict[str, float]:
     for level in levels:
         members = hierarchy.groups(level)
         sizes = {show(group): len(leaves) for group, leaves in members.items()}
         if null:
             sizes.setdefault("null", 1)
-        if all(value in sizes for value in shown):
-            return {value: math.log2(sizes[value]) for value in shown}
+        if all(value in sizes for value in texts):
+            return {value: math.log2(sizes[value]) for value in texts}
     raise PolicyError(
         f"No level of the hierarchy of {name!r} has all values that the table shows.",
         hint="Audit the table that was made under this hierarchy, all rows at one level.",
@@ -240,25 +244,25 @@ def _by_level(
 
 
 def _per_group(
-    mask: Mask, hierarchy: Hierarchy | None, groups: Integers, shown: pa.Array, null: bool
+    mask: Mask, hierarchy: Hierarchy | None, groups: Integers, masked_values: pa.Array, null: bool
 ) -> Floats:
     """Return the number of leaves (original values) of each group of a mask, shape (groups,).
-    `groups` has the group of each value, `shown` the masked value of each group, and `null` says
-    whether null occurs.
+    `groups` has the group of each value, `masked_values` the masked value of each group, and `null`
+    says whether null occurs.
     """
     if hierarchy is None or not isinstance(mask, Level) or mask.hierarchy != hierarchy:
-        return np.bincount(groups, minlength=len(shown)).astype(np.float64)
+        return np.bincount(groups, minlength=len(masked_values)).astype(np.float64)
     if not mask.level or _all_leaves(hierarchy, null) <= 1:
-        return np.ones(len(shown))
-    return _of_level(hierarchy, mask.level, shown)
+        return np.ones(len(masked_values))
+    return _of_level(hierarchy, mask.level, masked_values)
 
 
-def _of_level(hierarchy: Hierarchy, level: int, shown: pa.Array) -> Floats:
-    """Return how many original values of the hierarchy each masked value in `shown` stands for,
+def _of_level(hierarchy: Hierarchy, level: int, masked_values: pa.Array) -> Floats:
+    """Return how many original values of the hierarchy each of the `masked_values` stands for,
     shape (groups,). Masked values are the groups on the level `level`.
     """
     groups = hierarchy.groups(level)
-    names = [None if value is None else str(value) for value in shown.to_pylist()]
+    names = [None if value is None else str(value) for value in masked_values.to_pylist()]
     return np.array([len(groups.get(name, (None,))) for name in names], dtype=np.float64)
 
 

@@ -5,8 +5,7 @@ summary of the whole table. If a part pools groups, the result equals the summar
 with `like` set to this part, so that levels and ranges are the same. If the parts do not have
 enough information for this, Aegis raises an error; it does not approximate anything.
 
-Convert the summaries of parts of a table with weights to one unit, so that their sums can be
-added. Find one order of label classes for several parts.
+The weights of all parts are converted to one unit first, so that their sums can be added.
 """
 
 from __future__ import annotations
@@ -71,15 +70,15 @@ def in_one_unit(summaries: Sequence[Summary]) -> list[Summary]:
     weights = [summary.weights for summary in summaries if summary.weights is not None]
     if not weights:
         return list(summaries)
-    unit = max((own.unit for own in weights), key=lambda unit: unit.exponent)
-    if len({own.unit.base for own in weights}) > 1:
+    unit = max((part.unit for part in weights), key=lambda unit: unit.exponent)
+    if len({part.unit.base for part in weights}) > 1:
         raise DataError(
             f"The weights {weights[0].column!r} of the parts are kept in units that do not fit together.",
             hint="Summarise the part with most decimals first, and the others like it "
             "(`--like FIRST.aegis`).",
         )
-    factors = [int(own.unit.exact / unit.exact) for own in weights]
-    total = sum(own.sums.total * factor for own, factor in zip(weights, factors, strict=True))
+    factors = [int(part.unit.exact / unit.exact) for part in weights]
+    total = sum(part.sums.total * factor for part, factor in zip(weights, factors, strict=True))
     if total >= 2**_SUM_BITS:
         raise DataError(
             f"The weights {weights[0].column!r} add up to {total * unit.exact:g}, in units of "
@@ -91,7 +90,7 @@ def in_one_unit(summaries: Sequence[Summary]) -> list[Summary]:
 
 def _times(summary: Summary, factor: int) -> Summary:
     """Convert a summary to a unit of weight that is `factor` times smaller."""
-    weights, own, totals = summary.weights, summary.label_attribute, summary.label.totals
+    weights, label, totals = summary.weights, summary.label_attribute, summary.label.totals
     if factor == 1 or weights is None or totals is None:
         return summary
     unit = replace(
@@ -105,7 +104,7 @@ def _times(summary: Summary, factor: int) -> Summary:
     return replace(
         summary,
         attributes={n: replace(a, joint=a.joint * factor) for n, a in summary.attributes.items()},
-        label_attribute=None if own is None else replace(own, joint=own.joint * factor),
+        label_attribute=None if label is None else replace(label, joint=label.joint * factor),
         label=replace(summary.label, totals=totals * factor),
         pairs=added_pairs([same], summary.pairs.sizes, summary.pairs.classes, factor),
         weights=replace(
@@ -176,10 +175,8 @@ def merge(*summaries: Summary) -> Summary:
     if first.several is None:
         return merged
     tasks = [
-        replace(
-            task, summary=merge(*(s.several.tasks[place].summary for s in summaries if s.several))
-        )
-        for place, task in enumerate(first.several.tasks)
+        replace(task, summary=merge(*(s.several.tasks[i].summary for s in summaries if s.several)))
+        for i, task in enumerate(first.several.tasks)
     ]
     return replace(merged, several=replace(first.several, tasks=tuple(tasks)))
 
@@ -248,11 +245,11 @@ def _terms(summaries: Sequence[Summary]) -> Terms | None:
     """Return the policy of the merged summary. If the policy of any part is locked (weaker rules
     are refused) or binding (a different rule must be confirmed), so is this policy.
     """
-    said = [s.terms for s in summaries if s.terms is not None]
-    if not said:
+    terms = [s.terms for s in summaries if s.terms is not None]
+    if not terms:
         return None
-    locked, binding = any(t.locked for t in said), any(t.binding for t in said)
-    return replace(said[0], locked=locked, binding=binding)
+    locked, binding = any(t.locked for t in terms), any(t.binding for t in terms)
+    return replace(terms[0], locked=locked, binding=binding)
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,9 +272,10 @@ class _Merger:
         self.summaries = summaries
         self.first = summaries[0]
         self.classes = merge_classes([s.label.classes for s in summaries])
-        place = {name: i for i, name in enumerate(self.classes)}
+        code_of_class = {name: i for i, name in enumerate(self.classes)}
         self.class_codes = [
-            np.array([place[name] for name in s.label.classes], dtype=np.int64) for s in summaries
+            np.array([code_of_class[name] for name in s.label.classes], dtype=np.int64)
+            for s in summaries
         ]
         self.parts: dict[str, list[_PartCodes]] = {}
 
@@ -287,18 +285,18 @@ class _Merger:
             name: self._attribute([s.attributes[name] for s in self.summaries])
             for name in self.first.attributes
         }
-        own = [s.label_attribute for s in self.summaries if s.label_attribute is not None]
-        label_attribute = self._attribute(own, label) if own else None
-        known = dict(attributes)
+        label_parts = [s.label_attribute for s in self.summaries if s.label_attribute is not None]
+        label_attribute = self._attribute(label_parts, label) if label_parts else None
+        all_attributes = dict(attributes)
         if label_attribute is not None:
-            known[label.column] = label_attribute
+            all_attributes[label.column] = label_attribute
         return Summary(
             rows=sum(s.rows for s in self.summaries),
             label=label,
             attributes=attributes,
             label_attribute=label_attribute,
             pairs=self._pairs(attributes),
-            frequency=self._frequency(known),
+            frequency=self._frequency(all_attributes),
             max_levels=self.first.max_levels,
             unnamed=tuple(dict.fromkeys(name for s in self.summaries for name in s.unnamed)),
             digests={"policy": self.first.digests["policy"]},
@@ -355,8 +353,8 @@ class _Merger:
         codes, values = encode(pa.concat_arrays([part.values for part in parts]))
         ends = np.cumsum([len(part.values) for part in parts])
         translated = [
-            _PartCodes(part, place.astype(np.int32))
-            for part, place in zip(parts, np.split(codes, ends[:-1]), strict=True)
+            _PartCodes(part, part_codes.astype(np.int32))
+            for part, part_codes in zip(parts, np.split(codes, ends[:-1]), strict=True)
         ]
         self.parts[first.name] = translated
         counts = np.zeros(len(values), dtype=np.int64)
@@ -373,48 +371,48 @@ class _Merger:
         data = ValueCounts(first.kind, values, counts)
         pooled, ranges = [], []
         for i, grouping in enumerate(groupings):
-            own = [(*p.summary.candidates, p.summary.unmasked)[i] for p in translated]
-            pooled.append(self._levels(own, grouping, counts, translated))
-            ranges.append(self._ranges(own, grouping, data, translated))
+            candidates = [(*p.summary.candidates, p.summary.unmasked)[i] for p in translated]
+            pooled.append(self._levels(candidates, grouping, counts, translated))
+            ranges.append(self._ranges(candidates, grouping, data, translated))
         return assemble(
             first.name, first.role, first.weight, data, joint, masks, groupings, pooled, ranges
         )
 
     def _levels(
         self,
-        own: Sequence[Candidate],
+        candidates: Sequence[Candidate],
         grouping: Grouping,
         counts: Ints,
         parts: Sequence[_PartCodes],
     ) -> Int32s:
         """Return the level of each value under one candidate: its group, or the level that rare
-        groups share. `own` has the candidate in each part.
+        groups share. `candidates` has the candidate in each part.
 
         If no part pools groups, the levels follow from the counts of the merged summary. Otherwise
         they are taken from a part with the most separate levels or from the merged counts,
         whichever agree with every part. Raise `DataError` if none agree.
         """
-        own_level = [kept_groups(p.summary, c) for p, c in zip(parts, own, strict=True)]
-        models = [model for model in own_level if model is not None]
+        separate = (kept_groups(p.summary, c) for p, c in zip(parts, candidates, strict=True))
+        models = [model for model in separate if model is not None]
         # A part in which few groups occur keeps few: to follow it would pool what others keep.
         most = max(map(len, models), default=0)
         for model in (*(m for m in models if len(m) == most), None):
             levels = levels_of(grouping, counts, self.first.max_levels, model)
             if all(
                 refines(candidate.levels[part.summary.atoms], levels[part.values])
-                for part, candidate in zip(parts, own, strict=True)
+                for part, candidate in zip(parts, candidates, strict=True)
             ):
                 return levels
         name = parts[0].summary.name
         raise DataError(
-            f"Attribute {name!r} under {own[0].declared}: the parts pool different groups of its "
+            f"Attribute {name!r} under {candidates[0].declared}: the parts pool different groups of its "
             f"{grouping.size:,}, of which {self.first.max_levels} levels are kept.",
             hint=LIKE,
         )
 
     def _ranges(
         self,
-        own: Sequence[Candidate],
+        candidates: Sequence[Candidate],
         grouping: Grouping,
         data: ValueCounts,
         parts: Sequence[_PartCodes],
@@ -426,20 +424,22 @@ class _Merger:
         Parts that pool groups are tried first, those with the most separate levels before others,
         until ranges agree with every part. Raise `DataError` if none agree.
         """
-        if own[0].ranges is None:
+        if candidates[0].ranges is None:
             return None
-        own_level = [len(kept_groups(p.summary, c) or ()) for p, c in zip(parts, own, strict=True)]
-        order = sorted(range(len(parts)), key=lambda i: -own_level[i])
-        pooled = sum(map(bool, own_level))
+        separate_counts = [
+            len(kept_groups(p.summary, c) or ()) for p, c in zip(parts, candidates, strict=True)
+        ]
+        order = sorted(range(len(parts)), key=lambda i: -separate_counts[i])
+        pooled = sum(map(bool, separate_counts))
         for i in (*order[:pooled], None, *order[pooled:]):
             if i is None:
                 ranges = ranges_of(grouping.codes, data.counts, self.first.max_levels, data.values)
             else:
-                ranges = ranges_like(grouping, data.values, parts[i].summary, own[i])
+                ranges = ranges_like(grouping, data.values, parts[i].summary, candidates[i])
             if all(refines(part.summary.atoms, ranges[part.values]) for part in parts):
                 return ranges
         raise DataError(
-            f"Attribute {parts[0].summary.name!r} under {own[0].declared}: the parts cut its "
+            f"Attribute {parts[0].summary.name!r} under {candidates[0].declared}: the parts cut its "
             f"{grouping.size:,} groups into ranges at different places.",
             hint=LIKE,
         )
@@ -450,7 +450,7 @@ class _Merger:
         for number, (summary, to_class) in enumerate(
             zip(self.summaries, self.class_codes, strict=True)
         ):
-            atoms = [_atoms(self.parts[name][number], own) for name, own in attributes.items()]
+            atoms = [_atoms(self.parts[name][number], a) for name, a in attributes.items()]
             parts.append(PartOfPairs(self._in_unit(summary), atoms, to_class))
         return added_pairs(parts, sizes, len(self.classes))
 
@@ -458,25 +458,25 @@ class _Merger:
         """Return the counts of pairs of attributes of a part, with the sums of a numeric label
         converted to the unit that all parts share.
         """
-        sums, own, unit = summary.pairs.responses, summary.label.unit, self._unit()
-        if sums is None or own is None or unit is None:
+        sums, part_unit, unit = summary.pairs.responses, summary.label.unit, self._unit()
+        if sums is None or part_unit is None or unit is None:
             return summary.pairs
-        return replace(summary.pairs, responses=sums.scaled(int(own.exact / unit.exact)))
+        return replace(summary.pairs, responses=sums.scaled(int(part_unit.exact / unit.exact)))
 
-    def _frequency(self, known: Mapping[str, AttributeSummary]) -> FrequencyTable | None:
+    def _frequency(self, attributes: Mapping[str, AttributeSummary]) -> FrequencyTable | None:
         tables = [s.frequency for s in self.summaries if s.frequency is not None]
         if len(tables) < len(self.summaries) or sum(t.cells for t in tables) > MAX_CELLS:
             return None
         first = tables[0]
         columns, representatives = [], {}
         for name in first.codes:
-            if name in known:
-                codes, representatives[name] = self._keys(name, known[name], tables)
+            if name in attributes:
+                codes, representatives[name] = self._keys(name, attributes[name], tables)
             else:
                 codes, representatives[name] = self._label_keys(tables)
             columns.append(codes)
         counts = np.concatenate([table.counts for table in tables])
-        _, at, place = np.unique(
+        _, at, cell = np.unique(
             combine(columns, len(counts)), return_index=True, return_inverse=True
         )
         return FrequencyTable(
@@ -484,7 +484,7 @@ class _Merger:
             first.sensitive,
             first.label,
             {name: codes[at] for name, codes in zip(first.codes, columns, strict=True)},
-            np.bincount(place, weights=counts).astype(np.int64),
+            np.bincount(cell, weights=counts).astype(np.int64),
             representatives,
         )
 
@@ -542,14 +542,14 @@ def _check_parts(parts: Sequence[AttributeSummary]) -> None:
                 )
 
 
-def _atoms(part: _PartCodes, whole: AttributeSummary) -> Ints:
+def _atoms(part: _PartCodes, merged: AttributeSummary) -> Ints:
     """Return where the A atoms of one part of a table are in the merged table, shape (A,): the
     index of the atom of the same attribute after the merge. An atom is a set of values that no mask
     distinguishes.
     """
-    places = np.empty(part.summary.n_atoms, dtype=np.int64)
-    places[part.summary.atoms] = whole.atoms[part.values]
-    return places
+    new_atoms = np.empty(part.summary.n_atoms, dtype=np.int64)
+    new_atoms[part.summary.atoms] = merged.atoms[part.values]
+    return new_atoms
 
 
 def merge_classes(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:

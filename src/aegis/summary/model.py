@@ -85,7 +85,7 @@ class Candidate:
         The mask as the policy wrote it.
     groups
         The group of each of the V distinct values, shape (V,).
-    shown
+    masked_values
         The masked value of each group, shape (size,).
     levels
         The level of each of the A atoms (sets of values that no candidate distinguishes), shape
@@ -100,19 +100,20 @@ class Candidate:
     mask: Mask
     declared: Mask
     groups: Int32s
-    shown: pa.Array
+    masked_values: pa.Array
     levels: Int32s
     ranges: Int32s | None = None
 
     @property
     def size(self) -> int:
         """The number of groups into which the mask divides the values."""
-        return len(self.shown)
+        return len(self.masked_values)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """The masked value of each group as text."""
-        return tuple("null" if v is None else str(text_of(v)) for v in self.shown.to_pylist())
+        values = self.masked_values.to_pylist()
+        return tuple("null" if v is None else str(text_of(v)) for v in values)
 
     @cached_property
     def noise(self) -> NoiseMask | None:
@@ -192,8 +193,7 @@ class AttributeSummary:
         """Which counts of the attribute's values the summary contains."""
         if self.domain is None:
             return Information.RAW
-        known = self.domain.counts is not None
-        return Information.HISTOGRAM if known else Information.NOTHING
+        return Information.NOTHING if self.domain.counts is None else Information.HISTOGRAM
 
     @property
     def all_values(self) -> pa.Array:
@@ -213,7 +213,7 @@ class AttributeSummary:
         return len(self.unmasked.levels)
 
     @property
-    def aside(self) -> bool:
+    def excluded(self) -> bool:
         """Whether measures of whole configurations leave out this attribute, because the table has
         too many levels (`set_aside` reduced it to one level).
         """
@@ -238,14 +238,14 @@ class AttributeSummary:
         """
         rows, atoms = self.joint.sum(axis=1), self.atoms
         if self.domain is not None:
-            known = self.domain.counts
-            rows = np.ones(len(self.all_values)) if known is None else known
+            value_counts = self.domain.counts
+            rows = np.ones(len(self.all_values)) if value_counts is None else value_counts
             atoms = atoms[self.domain.cells]
         numbers = numbers_of(self.all_values)
-        shown = np.isfinite(numbers) & (rows > 0)
+        counted = np.isfinite(numbers) & (rows > 0)
         count, total = (
-            np.bincount(atoms, own, self.n_atoms).astype(np.float64)
-            for own in (shown, np.where(shown, numbers, 0.0))
+            np.bincount(atoms, weights, self.n_atoms).astype(np.float64)
+            for weights in (counted, np.where(counted, numbers, 0.0))
         )
         return count, total
 
@@ -269,9 +269,9 @@ class AttributeSummary:
     @cached_property
     def untouched(self) -> Candidate:
         """The candidate that shows every value unmasked. If no candidate does, it is `unmasked`."""
-        own = self.unmasked
-        alike = (c for c in self.candidates if c.mask == own.mask)
-        return next((c for c in alike if np.array_equal(c.levels, own.levels)), own)
+        unmasked = self.unmasked
+        alike = (c for c in self.candidates if c.mask == unmasked.mask)
+        return next((c for c in alike if np.array_equal(c.levels, unmasked.levels)), unmasked)
 
     @cached_property
     def finest_key(self) -> Candidate | None:
@@ -293,7 +293,7 @@ class AttributeSummary:
             every = np.arange(len(self.values), dtype=np.int32)
             return every, every, self.values
         first = np.unique(finest.groups, return_index=True)[1].astype(np.int32)
-        return finest.groups, first, finest.shown
+        return finest.groups, first, finest.masked_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -439,8 +439,8 @@ class Summary:
 
         `Information.RAW` has the most counts, `Information.NOTHING` the fewest.
         """
-        known = {attribute.information for attribute in self.attributes.values()}
-        return next((i for i in reversed(Information) if i in known), Information.RAW)
+        contained = {attribute.information for attribute in self.attributes.values()}
+        return next((i for i in reversed(Information) if i in contained), Information.RAW)
 
     @property
     def label_columns(self) -> tuple[str, ...]:
@@ -472,19 +472,19 @@ class Summary:
     @cached_property
     def _in_rows(self) -> Summary:
         assert self.weights is not None
-        in_rows, own = self.weights.labelled.in_rows, self.label_attribute
-        known = replace(
+        in_rows, label = self.weights.labelled.in_rows, self.label_attribute
+        converted = replace(
             self,
             attributes={
                 name: replace(attribute, joint=in_rows(attribute.joint))
                 for name, attribute in self.attributes.items()
             },
-            label_attribute=None if own is None else replace(own, joint=in_rows(own.joint)),
+            label_attribute=None if label is None else replace(label, joint=in_rows(label.joint)),
             label=replace(self.label, totals=in_rows(self.label.weighted)),
             pairs=self.pairs.in_effective_rows(),
         )
-        known.__dict__["number"] = self.number
-        return known
+        converted.__dict__["number"] = self.number
+        return converted
 
     @cached_property
     def number(self) -> dict[str, float] | None:
@@ -541,8 +541,8 @@ class Summary:
     @property
     def all_attributes(self) -> tuple[AttributeSummary, ...]:
         """The attributes that are scored, and the label if it has candidate masks."""
-        own = (self.label_attribute,) if self.label_attribute is not None else ()
-        return (*self.attributes.values(), *own)
+        labels = (self.label_attribute,) if self.label_attribute is not None else ()
+        return (*self.attributes.values(), *labels)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures that a report shows, as plain JSON values.

@@ -129,13 +129,13 @@ class Outside:
         others = {name: n for name, n in self.near_keys.items() if name != self.label}
         if len(others) <= MOST_NAMED:
             return tuple(self._near_key(name, n) for name, n in self.near_keys.items())
-        own = [
+        label_sentences = [
             self._near_key(name, self.near_keys[name]) for name in self.near_keys.keys() - others
         ]
         most = sorted(others, key=lambda name: -others[name])
         named = joined((f"{name} with {others[name]:,} values" for name in most), MOST_NAMED)
         return (
-            *own,
+            *label_sentences,
             f"{len(others):,} columns are nearly keys ({named}): somebody who knows such a value finds the "
             "row. Mask these columns, make them quasi-identifiers, or leave them out (--leave-out)",
         )
@@ -190,8 +190,8 @@ def _counted(
     server, which compares texts slowly, the column `c` numbers the combinations of values in the
     covered columns.
     """
-    named = {f"v{place}": table[name] for place, name in enumerate(columns)}
-    keys = [f"v{place}" for place, name in enumerate(columns) if name in covered]
+    named = {f"v{index}": table[name] for index, name in enumerate(columns)}
+    keys = [f"v{index}" for index, name in enumerate(columns) if name in covered]
     if person is not None:
         yield table.select(**named, **{PERSON: table[person]}), keys
         return
@@ -225,7 +225,7 @@ def outside_of(
     *,
     table: ir.Table | None = None,
     person: str | None = None,
-    coded: CodedRows | None = None,
+    coded_rows: CodedRows | None = None,
     label: str | None = None,
 ) -> Outside | None:
     """Find the risks in a table from which the privacy rule does not protect; return None if it has
@@ -242,7 +242,7 @@ def outside_of(
     person
         Column with the identifier of the person; the column itself is not compared. Rows count as
         unique if all rows with the same values belong to one person.
-    coded
+    coded_rows
         Columns as codes, if they have already been read and rows are counted. If a compared column
         is missing, the engine compares the rows.
     label
@@ -252,9 +252,9 @@ def outside_of(
         return None
     table = source.table if table is None else table
     columns = comparable(table, person)
-    if coded is not None and all(name in coded.values for name in columns):
-        values = {n: len(coded.values[n]) - coded.values[n].null_count for n in columns}
-        return outside_of_codes(coded.codes, values, quasi, label)
+    if coded_rows is not None and all(name in coded_rows.values for name in columns):
+        values = {n: len(coded_rows.values[n]) - coded_rows.values[n].null_count for n in columns}
+        return outside_of_codes(coded_rows.codes, values, quasi, label)
     if not columns:
         rows = int(source.collect(table.aggregate(n=table.count()))["n"][0].as_py())
         return Outside(rows=rows, unique_rows=int(rows == 1), label=label)
@@ -273,10 +273,10 @@ def _outside_in(
     """Find the risks that the rule does not cover, in the rows that `_counted` yields. `keys` are
     the columns of `table` that represent the quasi-identifiers.
     """
-    named = {name: f"v{place}" for place, name in enumerate(columns)}
+    named = {name: f"v{index}" for index, name in enumerate(columns)}
 
     def count(sets: Sequence[Sequence[str]]) -> list[tuple[int, int, int]]:
-        sizes = [_sizes(table, names).mutate(place=place) for place, names in enumerate(sets)]
+        sizes = [_sizes(table, names).mutate(place=index) for index, names in enumerate(sets)]
         counted = source.collect(ibis.union(*sizes).order_by("place"))
         return [
             (int(row["rows"] or 0), int(row["alone"] or 0), int(row["groups"]))
@@ -284,7 +284,7 @@ def _outside_in(
         ]
 
     def more(sets: Sequence[tuple[str, ...]]) -> list[RowCounts]:
-        return [n[1:] for n in count([[*keys, *(named[name] for name in own)] for own in sets])]
+        return [n[1:] for n in count([[*keys, *(named[name] for name in names)] for names in sets])]
 
     rows, alone, groups = count([list(named.values())])[0]
     if not alone and groups < NEAR_KEY * rows:
@@ -393,7 +393,7 @@ class Population:
         DataError
             A class has more rows than people in the population.
         """
-        own = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
+        ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
         counted = {name: self._counted(name, choice[name]) for name in frequency.quasi}
         columns = (
             np.concatenate(
@@ -410,9 +410,9 @@ class Population:
         people: Array = np.bincount(
             both[frequency.cells :], weights=self.counts, minlength=int(both.max(initial=0)) + 1
         ).astype(self.counts.dtype, copy=False)
-        places = np.arange(len(table)) if table.ids is None else np.searchsorted(table.ids, own)
+        index = np.arange(len(table)) if table.ids is None else np.searchsorted(table.ids, ids)
         sizes = np.zeros(len(table), dtype=people.dtype)
-        sizes[places] = people[both[: frequency.cells]]
+        sizes[index] = people[both[: frequency.cells]]
         absent = round(float(self.counts.sum() - sizes.sum()))
         return replace(table, population=sizes, absent=absent)
 
@@ -432,12 +432,14 @@ class Population:
         key = (name, candidate.mask)
         if key not in self._groups:
             (grouping,) = evaluate([candidate.mask], self.values[name])
-            shown = settle(cast_population(grouping.masked_values, candidate.shown.type, name))
-            places = pc.index_in(shown, value_set=settle(candidate.shown))
-            known = places.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-            new = known < 0
-            known[new] = candidate.size + np.arange(int(new.sum()))
-            self._groups[key] = known[grouping.codes]
+            masked = settle(
+                cast_population(grouping.masked_values, candidate.masked_values.type, name)
+            )
+            positions = pc.index_in(masked, value_set=settle(candidate.masked_values))
+            group = positions.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+            new = group < 0
+            group[new] = candidate.size + np.arange(int(new.sum()))
+            self._groups[key] = group[grouping.codes]
         return self._groups[key]
 
 
@@ -508,11 +510,11 @@ def population_of(policy: Policy, summary: Summary, source: Source | None) -> Po
             hint="Leave out `population` or `person`.",
         )
     people = people_of(policy, source)
-    own = summary.weights
+    weights = summary.weights
     lone = source is None and policy.privacy.by_crowd and policy.population is None
-    if lone and own is not None and _people_are_counted(policy, own.population, summary.rows):
+    if lone and weights and _people_are_counted(policy, weights.population, summary.rows):
         raise DataError(
-            f"The rule counts people by the weights {own.column!r}, and a summary does not hold their sums "
+            f"The rule counts people by the weights {weights.column!r}, and a summary does not hold their sums "
             "by class.",
             hint="Give the table itself.",
         )

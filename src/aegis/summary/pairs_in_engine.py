@@ -24,7 +24,7 @@ from aegis.files import Step
 from aegis.masks.categories import mapped, text_of
 from aegis.sources import Source
 from aegis.summary.codes import Dealer, narrow
-from aegis.summary.cooccurrence import Chunk, PairCounts, tally, with_folds
+from aegis.summary.cooccurrence import Chunk, PairCounts, counts_by_key, with_folds
 from aegis.summary.model import AttributeSummary
 from aegis.summary.responses import ResponseSums
 from aegis.summary.weights import WeightSums
@@ -90,8 +90,8 @@ def count_pairs_in_engine(
     """
     names, folds = tuple(attributes), dealer.folds
     sizes = tuple(a.n_atoms for a in attributes.values())
-    own = {"aegis_y": label, "aegis_r": response, "aegis_w": weight}
-    columns = {name: value(rows) for name, value in own.items() if value is not None}
+    expressions = {"aegis_y": label, "aegis_r": response, "aegis_w": weight}
+    columns = {name: value(rows) for name, value in expressions.items() if value is not None}
     if person is not None:
         columns["aegis_u"] = ibis.dense_rank().over(order_by=rows[person])
     labelled = rows.mutate(**columns)
@@ -107,14 +107,14 @@ def count_pairs_in_engine(
                 tallies |= {pair: joint.of(pair) for pair in joint.pairs if pair not in tallies}
             step.advance(source.rows * len(chunk) / len(together))
         responses = None if response is None else _responses(source, small_table, sizes, folds)
-        added = None if weight is None else _weights(source, small_table)
-    joints = [_joint(*tallies[i, i], size, width) for i, size in enumerate(sizes)]
-    per_fold = joints[0].reshape(-1, folds).sum(axis=0)
+        totals = None if weight is None else _weights(source, small_table)
+    atom_counts = [_joint(*tallies[i, i], size, width) for i, size in enumerate(sizes)]
+    per_fold = atom_counts[0].reshape(-1, folds).sum(axis=0)
     pairs = {pair: cells for pair, cells in tallies.items() if pair[0] < pair[1]}
-    counts = with_folds(names, sizes, len(classes), joints, pairs, per_fold, responses)
-    if added is None:
+    counts = with_folds(names, sizes, len(classes), atom_counts, pairs, per_fold, responses)
+    if totals is None:
         return counts
-    return replace(counts, rows=added[0], weights=replace(added[1], divisor=dealer.divisor))
+    return replace(counts, rows=totals[0], weights=replace(totals[1], divisor=dealer.divisor))
 
 
 def read_combinations(
@@ -147,14 +147,14 @@ def read_combinations(
             space = size
         blocks[-1].append(i)
     keys = {
-        f"k{place}": _key(small, [names[i] for i in block], [sizes[i] for i in block])
-        for place, block in enumerate(blocks)
+        f"k{index}": _key(small, [names[i] for i in block], [sizes[i] for i in block])
+        for index, block in enumerate(blocks)
     }
     counted = source.collect(small.group_by(**keys).aggregate(n=small.count()))
     times = counted["n"].to_numpy()
     codes = []
-    for place, block in enumerate(blocks):
-        key = counted[f"k{place}"].to_numpy()
+    for index, block in enumerate(blocks):
+        key = counted[f"k{index}"].to_numpy()
         digits = np.unravel_index(key, [sizes[i] for i in block])
         codes += [np.repeat(narrow(d, sizes[i]), times) for i, d in zip(block, digits, strict=True)]
     return Chunk(codes[:-1], codes[-1].astype(np.int64))
@@ -198,13 +198,13 @@ def _atoms(
     has the row's unit (`u`), numeric label (`r`) and weight (`w`), if `labelled` has them as
     `aegis_u`, `aegis_r` and `aegis_w`.
     """
-    coded: dict[str, tuple[str, pa.Array, Array]] = {
+    encodings: dict[str, tuple[str, pa.Array, Array]] = {
         f"a{i}": (a.name, a.values, a.atoms) for i, a in enumerate(attributes.values())
     }
-    coded["y"] = ("aegis_y", classes, np.arange(len(classes)))
+    encodings["y"] = ("aegis_y", classes, np.arange(len(classes)))
     joined, codes = labelled, {}
-    for code, of_column in coded.items():
-        joined, codes[code] = _coded(source, joined, code, *of_column)
+    for code, of_column in encodings.items():
+        joined, codes[code] = _with_codes(source, joined, code, *of_column)
     more = [name for name in ("u", "r", "w") if f"aegis_{name}" in labelled.columns]
     columns = {name: joined[f"aegis_{name}"] for name in more}
     table = joined.select(**columns, **{code: value(joined) for code, value in codes.items()})
@@ -240,7 +240,7 @@ def _wide(rank: ir.IntegerValue) -> ir.IntegerValue:
     return rank.cast("int32").cast("int64")
 
 
-def _coded(
+def _with_codes(
     source: Source, table: ir.Table, code: str, column: str, values: pa.Array, codes: Array
 ) -> tuple[ir.Table, Callable[[ir.Table], ir.Value]]:
     """Replace the values of `column` by codes. Return a table, and a function that computes each
@@ -258,17 +258,19 @@ def _coded(
     written = dtype.is_string() or dtype.is_integer() or dtype.is_boolean()
     if written and len(values) <= _LONGEST_CASE:
         targets = {
-            str(text_of(value)): int(place)
-            for value, place in zip(values.to_pylist(), codes.tolist(), strict=True)
+            str(text_of(value)): int(atom)
+            for value, atom in zip(values.to_pylist(), codes.tolist(), strict=True)
         }
         nowhere = ibis.literal(_NOWHERE, type="int32")
         return table, lambda t: mapped(t[column], targets, nowhere).fill_null(null).cast(kind)
     # Engines do not agree on whether NaN equals itself, least of all in joins.
     nan = [isinstance(value, float) and isnan(value) for value in values.to_pylist()]
-    known = pa.array([not is_nan for is_nan in nan])
-    places = pa.array(codes.tolist(), pa.int32())
+    valid = pa.array([not is_nan for is_nan in nan])
+    arrow_codes = pa.array(codes.tolist(), pa.int32())
     lookup = source.upload(
-        pa.table({f"aegis_v_{code}": values.filter(known), f"aegis_c_{code}": places.filter(known)})
+        pa.table(
+            {f"aegis_v_{code}": values.filter(valid), f"aegis_c_{code}": arrow_codes.filter(valid)}
+        )
     )
 
     def of(joined: ir.Table) -> ir.Value:
@@ -297,13 +299,13 @@ def _responses(
         result = source.collect(grouped.aggregate(s=total))
         fold, atom = (result[name].to_numpy().astype(np.int64) for name in "fa")
         by_fold = np.zeros((folds, size), dtype=object if weighted else np.int64)
-        by_fold[fold, atom] = [int(own) for own in result["s"].to_pylist()]
+        by_fold[fold, atom] = [int(number) for number in result["s"].to_pylist()]
         sums.append(by_fold)
     grouped = small_table.group_by(r=small_table["r"], f=small_table["f"])
     result = source.collect(grouped.aggregate(n=_counted(small_table)))
     squares = [0] * folds
-    for value, place, count in zip(*(result[name].to_pylist() for name in "rfn"), strict=True):
-        squares[place] += int(value) ** 2 * int(count)
+    for value, in_fold, count in zip(*(result[name].to_pylist() for name in "rfn"), strict=True):
+        squares[in_fold] += int(value) ** 2 * int(count)
     return ResponseSums(tuple(sums), sums[0].sum(axis=1), tuple(squares))
 
 
@@ -337,20 +339,20 @@ def joint_sets(
         product of `sizes`.
     """
     size, counted = np.asarray(sizes, dtype=np.float64), np.asarray(spread, dtype=np.float64)
-    uncovered = np.ones((len(size), len(size)), dtype=bool)
+    missing_pairs = np.ones((len(size), len(size)), dtype=bool)
     sets = []
-    while uncovered.any():
-        first = int(np.argmax(np.where(uncovered, np.multiply.outer(counted, counted), 0)))
+    while missing_pairs.any():
+        first = int(np.argmax(np.where(missing_pairs, np.multiply.outer(counted, counted), 0)))
         members = sorted(set(divmod(first, len(size))))
         while True:
             room = counted * counted[members].prod() <= most
             room &= size * size[members].prod() <= largest
             room[members] = False
-            gain = np.where(room, uncovered[members].sum(axis=0) / np.log1p(counted), 0)
+            gain = np.where(room, missing_pairs[members].sum(axis=0) / np.log1p(counted), 0)
             if not gain.max():
                 break
             members.append(int(np.argmax(gain)))
-        uncovered[np.ix_(members, members)] = False
+        missing_pairs[np.ix_(members, members)] = False
         sets.append(tuple(sorted(members)))
     return sets
 
@@ -391,7 +393,7 @@ class _JointCounts:
         digits = np.unravel_index(cell, self.sizes)
         a, b = (self.members.index(attribute) for attribute in pair)
         index = (digits[a] * self.sizes[b] + digits[b]) * self.width + last
-        return tally(index, self.count, self.sizes[a] * self.sizes[b] * self.width)
+        return counts_by_key(index, self.count, self.sizes[a] * self.sizes[b] * self.width)
 
 
 def _count(
@@ -409,13 +411,13 @@ def _count(
     # A key of one number: PostgreSQL takes longer to group by four columns.
     last = small_table["y"].cast("int64") * folds + small_table["f"]
     queries = []
-    for place, members in enumerate(together):
+    for index, members in enumerate(together):
         key = _key(small_table, [f"a{i}" for i in members], [sizes[i] for i in members])
         grouped = small_table.group_by(k=key * width + last).aggregate(n=_counted(small_table))
-        queries.append(grouped.select(p=ibis.literal(place, type="int32"), k="k", n="n"))
+        queries.append(grouped.select(p=ibis.literal(index, type="int32"), k="k", n="n"))
     result = source.collect(ibis.union(*queries) if len(queries) > 1 else queries[0])
     columns = {name: result[name].to_numpy().astype(np.int64) for name in result.column_names}
-    for place, members in enumerate(together):
-        own = (columns["p"] == place) & (columns["n"] > 0)  # weights of 0 make no cell
+    for index, members in enumerate(together):
+        in_set = (columns["p"] == index) & (columns["n"] > 0)  # weights of 0 make no cell
         counted = tuple(sizes[i] for i in members)
-        yield _JointCounts(members, counted, width, columns["k"][own], columns["n"][own])
+        yield _JointCounts(members, counted, width, columns["k"][in_set], columns["n"][in_set])

@@ -95,7 +95,7 @@ class NumberUnit:
                 return cls(10, decimals)
         return cls(2, bits - int(np.frexp(largest)[1]))
 
-    def whole(self, numbers: Floats) -> Ints:
+    def in_units(self, numbers: Floats) -> Ints:
         """Convert numbers to whole numbers of units by rounding."""
         scaled = numbers * float(self.base) ** self.exponent
         return np.floor(scaled + 0.5).astype(np.int64)
@@ -116,9 +116,9 @@ class NumberUnit:
         """
         numbers = np.nan_to_num(numbers_of(values), nan=0.0)
         if np.abs(numbers).max(initial=0.0) < self.size * 2.0 ** (most_bits + 1):
-            whole = self.whole(numbers)
-            if self.base == 2 or np.array_equal(whole / 10.0**self.exponent, numbers):
-                return whole
+            units = self.in_units(numbers)
+            if self.base == 2 or np.array_equal(units / 10.0**self.exponent, numbers):
+                return units
         raise DataError(
             f"The other summary stores the {what} in units of {self.size:g}. These units cannot hold "
             "the values of this part.",
@@ -163,14 +163,14 @@ def check_number(column: ir.Column, values: pa.Array, masked: str = "") -> Float
             f"The label {name!r} has infinite values, so it has no mean.",
             hint="Replace them by null, or leave these rows out.",
         )
-    known = numbers[~np.isnan(numbers)]
-    if not len(known):
+    valid = numbers[~np.isnan(numbers)]
+    if not len(valid):
         raise DataError(
             f"The label {name!r} is null in every row.", hint="Choose a label with values."
         )
-    if known.min() == known.max():
+    if valid.min() == valid.max():
         raise DataError(
-            f"The label {name!r} is {known[0]:g} in every row{masked}.",
+            f"The label {name!r} is {valid[0]:g} in every row{masked}.",
             hint="Advice needs a number that differs between rows."
             + (" Give the label a finer mask." if masked else ""),
         )
@@ -225,8 +225,8 @@ class ResponseSums:
 
     def deviation(self, rows: int) -> float:
         """Return the standard deviation of the label over `rows` rows, in units."""
-        whole, square = int(self.total.sum()), int(sum(self.squares))
-        return math.sqrt(Fraction(square * rows - whole**2, rows**2))
+        total, square = int(self.total.sum()), int(sum(self.squares))
+        return math.sqrt(Fraction(square * rows - total**2, rows**2))
 
     def regrouped(self, moved: Sequence[Integers], sizes: Sequence[int]) -> ResponseSums:
         """Return the sums by coarser atoms. An atom is a set of values that is summed together;
@@ -236,8 +236,8 @@ class ResponseSums:
         atoms.
         """
         sums = [np.zeros((self.folds, size), dtype=self.total.dtype) for size in sizes]
-        for own, whole, atoms in zip(self.sums, sums, moved, strict=True):
-            for fold, of_fold in zip(whole, own, strict=True):
+        for old, new, atoms in zip(self.sums, sums, moved, strict=True):
+            for fold, of_fold in zip(new, old, strict=True):
                 np.add.at(fold, atoms, of_fold)
         return ResponseSums(tuple(sums), self.total, self.squares)
 
@@ -254,12 +254,12 @@ class ResponseSums:
     def together(self) -> ResponseSums:
         """Return the sums over the rows of all folds together."""
         return ResponseSums(
-            tuple(own.sum(axis=0, keepdims=True) for own in self.sums),
+            tuple(by_fold.sum(axis=0, keepdims=True) for by_fold in self.sums),
             self.total.sum(keepdims=True),
             (sum(self.squares),),
         )
 
-    def in_rows(self, joints: Sequence[Array], rows: Array, scale: float) -> ResponseSums:
+    def in_rows(self, atom_weights: Sequence[Array], rows: Array, scale: float) -> ResponseSums:
         """Return the sums of the label minus its mean, as floats, with each row counted by its
         number of effective rows (its weight times `scale`).
 
@@ -267,7 +267,7 @@ class ResponseSums:
 
         Parameters
         ----------
-        joints
+        atom_weights
             For each attribute i, the weights by fold (F folds) and by its A_i atoms (sets of
             values), in units, shape (F, A_i).
         rows
@@ -275,19 +275,20 @@ class ResponseSums:
         scale
             Number of effective rows per unit of weight.
         """
-        whole = [int(own) for own in rows]
-        centre = self.centre(sum(whole))
-        total = [int(own) - centre * n for own, n in zip(self.total, whole, strict=True)]
+        weights = [int(weight) for weight in rows]
+        centre = self.centre(sum(weights))
+        total = [int(summed) - centre * n for summed, n in zip(self.total, weights, strict=True)]
         squares = [
-            square - 2 * centre * int(own) + centre**2 * n
-            for square, own, n in zip(self.squares, self.total, whole, strict=True)
+            square - 2 * centre * int(summed) + centre**2 * n
+            for square, summed, n in zip(self.squares, self.total, weights, strict=True)
         ]
         sums = [
-            (own - centre * joint.astype(object)).astype(np.float64) * scale
-            for own, joint in zip(self.sums, joints, strict=True)
+            (atom_sums - centre * joint.astype(object)).astype(np.float64) * scale
+            for atom_sums, joint in zip(self.sums, atom_weights, strict=True)
         ]
-        of_fold = np.array([float(own) * scale for own in total])
-        return ResponseSums(tuple(sums), of_fold, tuple(float(own) * scale for own in squares))
+        of_fold = np.array([float(summed) * scale for summed in total])
+        scaled = tuple(float(square) * scale for square in squares)
+        return ResponseSums(tuple(sums), of_fold, scaled)
 
     def scaled(self, factor: int) -> ResponseSums:
         """Return the sums in a unit that is `factor` times smaller.
@@ -299,7 +300,7 @@ class ResponseSums:
         """
         if factor == 1:
             return self
-        largest = max(int(np.abs(own).max(initial=0)) for own in (*self.sums, self.total))
+        largest = max(int(np.abs(array).max(initial=0)) for array in (*self.sums, self.total))
         if self.total.dtype != object and largest * factor >= 2**_SUM_BITS:
             raise DataError(
                 "The numbers to predict of the parts have so different decimals that their sums would "
@@ -311,7 +312,7 @@ class ResponseSums:
     def times(self, factor: int) -> ResponseSums:
         """Return the sums that result if each row is counted `factor` times."""
         return ResponseSums(
-            tuple(own * factor for own in self.sums),
+            tuple(array * factor for array in self.sums),
             self.total * factor,
             tuple(square * factor for square in self.squares),
         )
@@ -344,16 +345,16 @@ class ResponseCounter:
         fold, the label in units, and the weight of each row.
         """
         of_rows = response if weights is None else response * weights
-        for own, code, size in zip(self._sums, codes, self._sizes, strict=True):
+        for sums, code, size in zip(self._sums, codes, self._sizes, strict=True):
             key = fold * size + code
-            own += self._summed(key, of_rows, self._folds * size).reshape(own.shape)
+            sums += self._summed(key, of_rows, self._folds * size).reshape(sums.shape)
         self._total += self._summed(fold, of_rows, self._folds)
-        for place in range(self._folds):
-            here = fold == place
+        for number in range(self._folds):
+            here = fold == number
             if weights is None:
-                self._squares[place] += exact_squares(response[here])
+                self._squares[number] += exact_squares(response[here])
             else:
-                self._squares[place] += int((of_rows[here].astype(object) * response[here]).sum())
+                self._squares[number] += int((of_rows[here].astype(object) * response[here]).sum())
 
     def _summed(self, key: Ints, values: Ints, size: int) -> Array:
         """Sum `values` by `key`, from 0 to `size` - 1, shape (size,). If rows have weights, the
@@ -412,8 +413,8 @@ def halves(values: Array) -> tuple[Array, Array]:
 
 def joined_halves(high: Ints, low: Ints) -> Array:
     """Join the higher and lower bits from `halves` into Python's integers."""
-    whole: Array = (high.astype(object) << _LOW) + low.astype(object)
-    return whole
+    joined: Array = (high.astype(object) << _LOW) + low.astype(object)
+    return joined
 
 
 def exact_squares(values: Ints) -> int:

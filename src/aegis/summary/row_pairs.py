@@ -35,9 +35,9 @@ from aegis.summary.cooccurrence import (
     FoldCounts,
     Matrix,
     PairCounts,
-    apart,
     count_keys,
-    tally,
+    counts_by_key,
+    split_folds,
 )
 from aegis.summary.responses import ResponseCounter
 from aegis.summary.weights import WeightSums
@@ -52,12 +52,12 @@ _CELLS_PER_ROW = 2.0
 """Two sets of attributes are counted as one only if they have at most so many cells per row."""
 _MOST_CELLS = 1 << 26
 """Up to so many cells the matrix of all atoms is dense, and is counted from the rows."""
-_REMEMBERED = 1 << 27
+_CACHE_BYTES = 1 << 27
 """Bytes of counts by pair that are remembered."""
 
 Pair = tuple[int, int]
-Tally = tuple[Ints, Ints, Int32s, npt.NDArray[np.int8], Array]
-"""The index, count, cell, fold and count by fold of a pair, as `apart` returns them."""
+PairArrays = tuple[Ints, Ints, Int32s, npt.NDArray[np.int8], Array]
+"""The index, count, cell, fold and count by fold of a pair, as `split_folds` returns them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class AtomRows:
         summed = np.bincount(key, weights=of_rows, minlength=size).astype(np.float64, copy=False)
         return summed if self.in_rows is None else self.in_rows.in_rows(summed)
 
-    def pair(self, i: int, j: int) -> Tally:
+    def pair(self, i: int, j: int) -> PairArrays:
         """Count the rows by the atoms (sets of values) of the attributes i and j, by class and by
         fold; return the flat indices of the non-empty cells, and their numbers of rows.
         """
@@ -119,14 +119,14 @@ class AtomRows:
         if self.is_dense(i, j):
             counts = self.of_parts(i, j).reshape(-1)
             cells = np.flatnonzero(counts > 0)
-            return apart(cells, counts[cells].astype(np.int64), self.folds)
+            return split_folds(cells, counts[cells].astype(np.int64), self.folds)
         # Numbers of 32 bits are computed in half the time of those of 64.
         key: Any = self.codes[i].astype(np.int32 if space < 2**31 else np.int64)
         key *= self.sizes[j]
         key += self.codes[j]
         key *= columns
         key += self._column
-        return apart(*tally(key, self.weights, space), self.folds)
+        return split_folds(*counts_by_key(key, self.weights, space), self.folds)
 
     def is_dense(self, i: int, j: int) -> bool:
         """Return whether the parts of two attributes have at most as many combinations, with
@@ -145,9 +145,9 @@ class AtomRows:
             return self.of_parts(j, i).swapaxes(0, 1)
         first, second = self._parts[p], self._parts[q]
         if p == q:
-            counted = self._known.get((p, q), lambda: self._joint(first))
+            counted = self._part_counts.get((p, q), lambda: self._joint(first))
             return first.of_members(i, j, counted.reshape(first.size, -1))
-        counted = self._known.get((p, q), lambda: self._by_atoms(first, second))
+        counted = self._part_counts.get((p, q), lambda: self._by_atoms(first, second))
         return counted[first.rows(i), second.rows(j)]
 
     def _by_atoms(self, first: _Part, second: _Part) -> Array:
@@ -155,7 +155,7 @@ class AtomRows:
         together, shape (A, B, C F), for A atoms of the first and B atoms of the second part.
         """
         counted = self._joint(first, second).reshape(first.size, -1)
-        atoms = second.added(first.added(counted).reshape(-1, second.size, self._columns))
+        atoms = second.by_atom(first.by_atom(counted).reshape(-1, second.size, self._columns))
         return narrow(atoms, int(atoms.max(initial=0)) + 1)  # many, and they stay
 
     def _joint(self, first: _Part, second: _Part | None = None) -> Array:
@@ -163,12 +163,12 @@ class AtomRows:
         together, shape (combinations * C * F,).
         """
         key, size = self._with_column(first), first.size
-        joined = first.shown is not None
+        joined = first.incidence is not None
         if second is not None:
             key = first.code.astype(np.int32)
             key *= second.size * self._columns
             key += self._with_column(second)
-            size, joined = size * second.size, joined or second.shown is not None
+            size, joined = size * second.size, joined or second.incidence is not None
         counted = count_keys(key, self.weights, size * self._columns)
         # Numbers of rows are multiplied faster as floats.
         return counted.astype(np.float64) if joined and self.weights is None else counted
@@ -182,9 +182,9 @@ class AtomRows:
         return key
 
     @cached_property
-    def _known(self) -> BoundedCache[Pair, Array]:
+    def _part_counts(self) -> BoundedCache[Pair, Array]:
         """The counts of pairs of parts that were used last."""
-        return BoundedCache(_REMEMBERED // 2, lambda counted: counted.nbytes)
+        return BoundedCache(_CACHE_BYTES // 2, lambda counted: counted.nbytes)
 
     @cached_property
     def _parts(self) -> list[_Part]:
@@ -193,12 +193,13 @@ class AtomRows:
         """
         cells = _CELLS_PER_ROW * len(self.label) / (self.classes * self.folds)
         most = isqrt(int(cells / 4))
-        return [_Part.of(self, own, None) for own in _joined(self.sizes, min(most, _TOGETHER))]
+        sets = _joined(self.sizes, min(most, _TOGETHER))
+        return [_Part.of(self, members, None) for members in sets]
 
     @cached_property
     def _part_of(self) -> dict[int, int]:
         """For each attribute, the index of its part in `_parts`."""
-        return {i: place for place, part in enumerate(self._parts) for i in part.members}
+        return {i: index for index, part in enumerate(self._parts) for i in part.members}
 
     @property
     def _columns(self) -> int:
@@ -214,8 +215,8 @@ class AtomRows:
         folds, shape (A_i, C F).
         """
         columns = self.classes * self.folds
-        own = self.codes[i].astype(np.int64) * columns + self._column
-        counted = np.bincount(own, weights=self.weights, minlength=self.sizes[i] * columns)
+        key = self.codes[i].astype(np.int64) * columns + self._column
+        counted = np.bincount(key, weights=self.weights, minlength=self.sizes[i] * columns)
         return counted.astype(np.int64).reshape(-1, columns)
 
     def gram(self, rows: npt.NDArray[np.intp] | None = None) -> Floats:
@@ -229,22 +230,22 @@ class AtomRows:
         order = [i for part in parts for i in part.members]
         bounds = np.cumsum([0, *(sum(self.sizes[i] for i in part.members) for part in parts)])
         total = np.empty((int(bounds[-1]), int(bounds[-1])))
-        for own, part in enumerate(parts):
-            across = slice(bounds[own], bounds[own + 1])
-            for other, second in enumerate(parts[own:], own):
+        for index, part in enumerate(parts):
+            across = slice(bounds[index], bounds[index + 1])
+            for other, second in enumerate(parts[index:], index):
                 key = part.code.astype(np.int64)
                 key *= second.size
                 key += second.code
                 counted = np.bincount(key, weights=weights, minlength=part.size * second.size)
                 counted = counted.astype(np.float64, copy=False)
-                block = part.added(second.added(counted.reshape(part.size, second.size).T).T)
+                block = part.by_atom(second.by_atom(counted.reshape(part.size, second.size).T).T)
                 along = slice(bounds[other], bounds[other + 1])
                 total[across, along] = block
                 total[along, across] = block.T
         offsets = np.cumsum([0, *self.sizes])
         stacked = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in order])
-        place = np.argsort(stacked)
-        as_given: Floats = total[place[:, None], place]
+        position = np.argsort(stacked)
+        as_given: Floats = total[position[:, None], position]
         return as_given if self.in_rows is None else self.in_rows.in_rows(as_given)
 
 
@@ -263,7 +264,7 @@ class _Part:
         The combination of atoms in each of N rows, shape (N,), in the smallest integer type.
     size
         Number of combinations.
-    shown
+    incidence
         1 if a combination contains an atom, else 0, shape (atoms, size); None for a single
         attribute.
     """
@@ -272,7 +273,7 @@ class _Part:
     sizes: Sequence[int]
     code: Integers
     size: int
-    shown: Floats | None
+    incidence: Floats | None
 
     @classmethod
     def of(
@@ -280,39 +281,39 @@ class _Part:
     ) -> _Part:
         sizes = [rows.sizes[i] for i in members]
         codes = [rows.codes[i] if which is None else rows.codes[i][which] for i in members]
-        whole = int(np.prod(sizes))
-        code = codes[0].astype(np.min_scalar_type(whole))
-        for own, size in zip(codes[1:], sizes[1:], strict=True):
+        combined = int(np.prod(sizes))
+        code = codes[0].astype(np.min_scalar_type(combined))
+        for column, size in zip(codes[1:], sizes[1:], strict=True):
             if size > 1:
                 code *= size
-                code += own
+                code += column
         if len(members) == 1:
-            return cls(members, sizes, code, whole, None)
-        left, shown = np.arange(whole), []
+            return cls(members, sizes, code, combined, None)
+        rest, incidence = np.arange(combined), []
         for size in reversed(sizes):
-            left, atom = np.divmod(left, size)
-            shown.append(np.arange(size)[:, None] == atom)
-        shown.reverse()
-        return cls(members, sizes, code, whole, np.concatenate(shown).astype(np.float64))
+            rest, atom = np.divmod(rest, size)
+            incidence.append(np.arange(size)[:, None] == atom)
+        incidence.reverse()
+        return cls(members, sizes, code, combined, np.concatenate(incidence).astype(np.float64))
 
-    def added(self, counted: Array) -> Array:
+    def by_atom(self, counted: Array) -> Array:
         """Return the number of rows with each atom (set of values) of the attributes, from
         `counted`, the number of rows with each combination of atoms.
         """
-        return counted if self.shown is None else self.shown.astype(counted.dtype) @ counted
+        return counted if self.incidence is None else self.incidence.astype(counted.dtype) @ counted
 
     def rows(self, attribute: int) -> slice:
         """Return which rows of `shown` are the atoms of an attribute."""
-        place = self.members.index(attribute)
-        start = sum(self.sizes[:place])
-        return slice(start, start + self.sizes[place])
+        position = self.members.index(attribute)
+        start = sum(self.sizes[:position])
+        return slice(start, start + self.sizes[position])
 
     def of_members(self, i: int, j: int, counted: Array) -> Array:
         """Return the number of rows with each pair of atoms of two of the attributes, from
         `counted`, the number of rows with each combination of atoms, shape (combinations, C).
         """
-        assert self.shown is not None
-        first, second = self.shown[self.rows(i)], self.shown[self.rows(j)]
+        assert self.incidence is not None
+        first, second = self.incidence[self.rows(i)], self.incidence[self.rows(j)]
         pairs = (first[:, None] * second).astype(counted.dtype)
         return np.asarray(pairs @ counted)
 
@@ -323,13 +324,13 @@ def _joined(sizes: Sequence[int], most: int) -> list[list[int]]:
     """
     parts: list[list[int]] = []
     combined = 1
-    for place in sorted(range(len(sizes)), key=lambda i: sizes[i]):
-        if parts and combined * sizes[place] <= most:
-            parts[-1].append(place)
-            combined *= sizes[place]
+    for attribute in sorted(range(len(sizes)), key=lambda i: sizes[i]):
+        if parts and combined * sizes[attribute] <= most:
+            parts[-1].append(attribute)
+            combined *= sizes[attribute]
         else:
-            parts.append([place])
-            combined = sizes[place]
+            parts.append([attribute])
+            combined = sizes[attribute]
     return parts
 
 
@@ -339,14 +340,14 @@ class RowPairCounts(PairCounts):
 
     Attributes
     ----------
-    coded
+    atom_rows
         The rows.
     """
 
-    coded: AtomRows = field(kw_only=True)
+    atom_rows: AtomRows = field(kw_only=True)
 
     def _weighted(self, weights: WeightSums) -> dict[str, Any]:
-        return super()._weighted(weights) | {"coded": replace(self.coded, in_rows=weights)}
+        return super()._weighted(weights) | {"atom_rows": replace(self.atom_rows, in_rows=weights)}
 
     def is_dense(self, i: int, j: int, folds: int) -> bool:
         """Return whether the atoms (sets of values) of two attributes have so few combinations that
@@ -364,7 +365,7 @@ class RowPairCounts(PairCounts):
     @cached_method
     def _dealt(self, folds: int) -> AtomRows:
         """The rows in K folds (`folds`) instead of all: fold f of the rows belongs to fold f % K."""
-        return replace(self.coded, fold=self.coded.fold % folds, folds=folds)
+        return replace(self.atom_rows, fold=self.atom_rows.fold % folds, folds=folds)
 
     @property
     def dense(self) -> bool:
@@ -380,25 +381,25 @@ class RowPairCounts(PairCounts):
         """
         if not self.dense:
             return self.total_of_pairs()
-        return self.coded.gram()
+        return self.atom_rows.gram()
 
     def total_in(self, fold: int) -> Floats:
         """Count the rows of one fold that have both atoms (sets of values) of each pair of the D
         atoms of all attributes, in all classes together, shape (D, D).
         """
-        return self.coded.gram(np.flatnonzero(self.coded.fold == fold))
+        return self.atom_rows.gram(np.flatnonzero(self.atom_rows.fold == fold))
 
 
-def _tallies(rows: AtomRows, attributes: int) -> list[Mapping[Pair, Any]]:
+def _counts_by_pair(rows: AtomRows, attributes: int) -> list[Mapping[Pair, Any]]:
     """Return five mappings by pair of attributes, one for each array of counts: `index` and `count`
     of `PairCounts`; `cell`, `fold` and `count` of `FoldCounts`. The pairs used last are cached.
     """
-    known: BoundedCache[Pair, Tally] = BoundedCache(
-        _REMEMBERED, lambda tally: sum(part.nbytes for part in tally)
+    cache: BoundedCache[Pair, PairArrays] = BoundedCache(
+        _CACHE_BYTES, lambda arrays: sum(array.nbytes for array in arrays)
     )
 
     def get(part: int, pair: Pair) -> Any:
-        return known.get(pair, lambda: rows.pair(*pair))[part]
+        return cache.get(pair, lambda: rows.pair(*pair))[part]
 
     pairs = list(combinations(range(attributes), 2))
     return [OnDemand(pairs, partial(get, part)) for part in range(5)]
@@ -438,11 +439,11 @@ def count_row_pairs(
     rows = AtomRows(small, sizes, label, fold, classes, folds, weights, response=response)
     per_fold = np.bincount(fold, weights=weights, minlength=folds).astype(np.int64)
     by_fold = [rows.joint(i).reshape(sizes[i], classes, folds) for i in range(len(names))]
-    index, count, cell, of_fold, entries = _tallies(rows, len(names))
+    index, count, cell, of_fold, entries = _counts_by_pair(rows, len(names))
     counts = None
     if folds > 1:
-        joints = tuple(np.moveaxis(joint, 2, 0).copy() for joint in by_fold)
-        counts = FoldCounts(folds, per_fold, joints, cell, of_fold, entries)
+        atom_counts = tuple(np.moveaxis(joint, 2, 0).copy() for joint in by_fold)
+        counts = FoldCounts(folds, per_fold, atom_counts, cell, of_fold, entries)
     return RowPairCounts(
         names,
         sizes,
@@ -454,5 +455,5 @@ def count_row_pairs(
         counts,
         ResponseCounter.of(sizes, folds, small, fold, response, weights),
         None if weights is None else WeightSums.of(weights, dealer.divisor),
-        coded=rows,
+        atom_rows=rows,
     )

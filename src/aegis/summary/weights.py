@@ -200,19 +200,18 @@ class RowWeights:
         if unit is None:
             bits = min(MOST_BITS, max(_TOTAL_BITS - rows.bit_length(), 1))
             unit = NumberUnit.of(numbers, rows, bits)
-        whole = unit.of_values(values, "weight", MOST_BITS)
-        known = [int(own) for own in whole]
-        pairs = list(zip(known, counts.tolist(), strict=True))
-        total = sum(own * n for own, n in pairs)
+        weights = [int(weight) for weight in unit.of_values(values, "weight", MOST_BITS)]
+        pairs = list(zip(weights, counts.tolist(), strict=True))
+        total = sum(weight * n for weight, n in pairs)
         if total >= 2**_SUM_BITS:
             raise DataError(
                 f"The weights {column.get_name()!r} add up to {total * unit.exact:g}, in units of "
                 f"{unit.size:g}: too much to be kept exactly.",
                 hint="Round the weights to fewer decimals.",
             )
-        squares = sum(own**2 * n for own, n in pairs)
+        squares = sum(weight**2 * n for weight, n in pairs)
         zeros = int(counts[numbers == 0].sum())
-        sums = WeightSums(total, squares, math.gcd(*known))
+        sums = WeightSums(total, squares, math.gcd(*weights))
         return cls(column.get_name(), values, unit, sums, zeros)
 
     def of(self, column: pa.Array) -> Ints:

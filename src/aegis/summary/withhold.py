@@ -98,9 +98,9 @@ def _coarse(
     first = np.unique(cells, return_index=True)[1]
     size = len(first)
     counts = exact_sums(cells, attribute.counts, size)
-    told = [c.levels for c in attribute.candidates]
-    told += [c.ranges for c in attribute.candidates if c.ranges is not None]
-    atoms = common_refinement(told)
+    partitions = [c.levels for c in attribute.candidates]
+    partitions += [c.ranges for c in attribute.candidates if c.ranges is not None]
+    atoms = common_refinement(partitions)
     of_cell = atoms[attribute.atoms][first]
     first_of_atom = np.unique(atoms, return_index=True)[1]
     candidates = tuple(
@@ -112,11 +112,11 @@ def _coarse(
         )
         for c in attribute.candidates
     )
-    known = attribute.joint.sum(axis=1) if information is Information.HISTOGRAM else None
-    own = attribute.unmasked
+    value_counts = attribute.joint.sum(axis=1) if information is Information.HISTOGRAM else None
+    unmasked = attribute.unmasked
     baseline = Candidate(
-        own.mask,
-        own.declared,
+        unmasked.mask,
+        unmasked.declared,
         np.arange(size, dtype=np.int32),
         attribute.values.take(first),
         pool(
@@ -134,7 +134,7 @@ def _coarse(
         atoms=of_cell,
         candidates=candidates,
         unmasked=baseline,
-        domain=Domain(attribute.values, cells, known),
+        domain=Domain(attribute.values, cells, value_counts),
     )
     return coarse, atoms
 
@@ -169,19 +169,19 @@ def _counted(
     if frequency is None:
         return None
     codes, representatives = {}, {}
-    for name, own in frequency.codes.items():
-        told = frequency.representatives[name]
+    for name, cell_codes in frequency.codes.items():
+        values = frequency.representatives[name]
         if name in cells:
-            reached, place = np.unique(cells[name][told], return_inverse=True)
-            codes[name] = place[own].astype(np.int32)
+            reached, position = np.unique(cells[name][values], return_inverse=True)
+            codes[name] = position[cell_codes].astype(np.int32)
             representatives[name] = reached.astype(np.int32)
         else:
-            codes[name], representatives[name] = own, told
+            codes[name], representatives[name] = cell_codes, values
     key = combine(codes.values(), frequency.cells)
-    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    _, first, position = np.unique(key, return_index=True, return_inverse=True)
     return replace(
         frequency,
-        codes={name: own[first] for name, own in codes.items()},
-        counts=exact_sums(place, frequency.counts, len(first)),
+        codes={name: column[first] for name, column in codes.items()},
+        counts=exact_sums(position, frequency.counts, len(first)),
         representatives=representatives,
     )

@@ -66,7 +66,7 @@ def test_the_rows_of_a_person_fall_into_one_fold() -> None:
     counted = Counter(
         (int(f), wards.index(r["ward"]), int(r["y"])) for f, r in zip(fold, rows, strict=True)
     )
-    joint = folds.joints[summary.pairs.names.index("ward")]
+    joint = folds.atom_counts[summary.pairs.names.index("ward")]
     assert {at: n for at, n in np.ndenumerate(joint) if n} == dict(counted)
     alone = summarize(table, policy(person=None), seed=4).pairs.folds
     assert alone is not None

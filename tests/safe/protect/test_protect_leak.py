@@ -182,7 +182,7 @@ def test_the_audit_of_rows_in_memory_counts_each_pair_once(monkeypatch):
         return count(self, i, j)
 
     monkeypatch.setattr(builder, "WIDE", 2)
-    monkeypatch.setattr(row_pairs, "_REMEMBERED", 1)  # bytes: only the last pair is remembered
+    monkeypatch.setattr(row_pairs, "_CACHE_BYTES", 1)  # bytes: only the last pair is remembered
     monkeypatch.setattr(row_pairs.AtomRows, "pair", counting)
     random = np.random.default_rng(3)
     names = [f"c{place}" for place in range(6)]

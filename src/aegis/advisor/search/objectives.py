@@ -689,7 +689,7 @@ class EveryColumn(OfMeasure):
         values), and `place` is the index of the candidate.
         """
         pairs, candidate = self._problem.summary.pairs, variable.candidates[place]
-        atoms = pairs.joints[pairs.names.index(variable.attribute.name)].sum(axis=1)
+        atoms = pairs.atom_counts[pairs.names.index(variable.attribute.name)].sum(axis=1)
         counted = np.bincount(level, weights=atoms)
         there = np.flatnonzero(counted)
         rows: Floats = counted[there].astype(np.float64)

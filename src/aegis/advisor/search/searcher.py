@@ -159,7 +159,7 @@ def _counts(problem: Problem) -> list[str]:
     """
     summary = problem.summary
     pairs, frequency = summary.pairs, summary.frequency
-    arrays = list(pairs.joints if pairs.folds is None else pairs.folds.joints)
+    arrays = list(pairs.atom_counts if pairs.folds is None else pairs.folds.atom_counts)
     if frequency is not None:
         arrays += [frequency.counts, *(frequency.codes[name] for name in sorted(frequency.codes))]
     masks = [repr((v.name, [str(c.mask) for c in v.candidates])) for v in problem.variables]

@@ -232,7 +232,7 @@ def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
     if summary.frequency is not None:
         yield part_of("frequency table", [summary.frequency.counts], threshold)
     if folds is not None:
-        yield part_of("folds", [*by_fold, *folds.joints], threshold)
+        yield part_of("folds", [*by_fold, *folds.atom_counts], threshold)
     if summary.pairs.responses is not None:
         yield part_of("sums of the label", _summed_rows(summary), threshold)
 
@@ -242,7 +242,7 @@ def _summed_rows(summary: Summary) -> list[Array]:
     has: by attribute and group of values, in total and for each fold (part of the rows).
     """
     folds = summary.pairs.folds
-    return [*summary.pairs.joints, *(() if folds is None else folds.joints)]
+    return [*summary.pairs.atom_counts, *(() if folds is None else folds.atom_counts)]
 
 
 def part_of(name: str, counts: Sequence[Array], threshold: int) -> PartLeak:

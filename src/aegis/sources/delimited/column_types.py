@@ -89,8 +89,8 @@ class CsvColumn:
         """
         value = self.value
         if self.guard:
-            known = f"{_trimmed(self.name)} IS NULL OR ({self.guard})"
-            value = f"CASE WHEN {known} THEN {value} ELSE error({literal(OTHER_SPELLING)}) END"
+            valid = f"{_trimmed(self.name)} IS NULL OR ({self.guard})"
+            value = f"CASE WHEN {valid} THEN {value} ELSE error({literal(OTHER_SPELLING)}) END"
         return f"{value} AS {quoted(self.name)}"
 
 
@@ -152,14 +152,14 @@ def types_of(
         Columns that are read as text, and columns that are read as numbers, whatever they contain.
     """
     characters = set(text)
-    made = {name: _forms(name, values, dialect) for name, values in first.items()}
+    types = {name: _forms(name, values, dialect) for name, values in first.items()}
     turns = {
-        name: _in_turn(forms) for name, forms in made.items() if forms and name not in characters
+        name: _in_turn(forms) for name, forms in types.items() if forms and name not in characters
     }
     likely, empty = _first_met(turns, ask, first_rows=True)
     columns = {name: CsvColumn.text(name) for name in first}
     # Of columns that are empty at first all forms are asked at once.
-    waiting = {name: [made[name]] for name in empty}
+    waiting = {name: [types[name]] for name in empty}
     for name, (turn, forms) in likely.items():
         if guarded and not _open(forms):
             columns[name] = replace(_settled(name, forms[:1], dialect), guard=forms[0].meets)
@@ -201,12 +201,12 @@ def _first_met(
     by_column: dict[str, tuple[int, list[_Form]]] = {}
     without: set[str] = set()
     turn = 0
-    while asked := {
+    while tests := {
         name: turns[turn]
         for name, turns in waiting.items()
         if name not in by_column and name not in without and turn < len(turns)
     }:
-        met, empty = _meeting(asked, ask, first_rows)
+        met, empty = _meeting(tests, ask, first_rows)
         without |= empty
         by_column |= {n: (turn, forms) for n, forms in met.items() if forms and n not in empty}
         turn += 1
@@ -215,8 +215,8 @@ def _first_met(
 
 def batched(items: Sequence[T], number: int) -> Iterator[Sequence[T]]:
     """Yield the items in lists of `number` items each; the last list may have fewer."""
-    for place in range(0, len(items), number):
-        yield items[place : place + number]
+    for start in range(0, len(items), number):
+        yield items[start : start + number]
 
 
 def _trimmed(name: str) -> str:
@@ -232,8 +232,8 @@ def _meeting(
     if not forms:
         return {}, set()
     listed = [(name, form) for name in forms for form in forms[name]]
-    asked = [f"count({_trimmed(name)})" for name in forms]
-    answers = ask([*asked, *(f"count_if({form.meets})" for _, form in listed)], first_rows)
+    aggregates = [f"count({_trimmed(name)})" for name in forms]
+    answers = ask([*aggregates, *(f"count_if({form.meets})" for _, form in listed)], first_rows)
     values = dict(zip(forms, answers, strict=False))
     met: dict[str, list[_Form]] = {name: [] for name in forms}
     for (name, form), number in zip(listed, answers[len(forms) :], strict=True):
@@ -264,8 +264,8 @@ def _forms(name: str, first: Sequence[str | None], dialect: TextDialect) -> list
     if all(map(_TIMELY.fullmatch, values)):
         forms += _times(text)
         for order, formats in _ORDERS.items():
-            seen = [day for day in formats if not values or day[2] in values[0]]
-            forms += [form for day in seen for form in _dates(text, order, day)]
+            fitting = [day for day in formats if not values or day[2] in values[0]]
+            forms += [form for day in fitting for form in _dates(text, order, day)]
     if values and all(map(_WITH_NAMES.fullmatch, values)):
         written = [form for form in DATES_WITH_MONTHS if _is_written(values[0], form)]
         forms += [named for form in written for named in _named_dates(text, form)]
@@ -291,8 +291,8 @@ def _named_dates(text: str, form: str) -> Iterator[_Form]:
     parsed = f"try_strptime({text}, {literal(form)})"
     for spelling in dict.fromkeys((form, form.replace("%d", "%-d"))):
         written = f"strftime({parsed}, {literal(spelling)})"
-        for shown in (written, f"upper({written})"):
-            meets = f"{parsed} IS NOT NULL AND {text} = {shown}"
+        for spelled in (written, f"upper({written})"):
+            meets = f"{parsed} IS NOT NULL AND {text} = {spelled}"
             yield _Form("DATE", f"CAST({parsed} AS DATE)", meets)
 
 
@@ -328,7 +328,7 @@ def _numbers(plain: str, first: Sequence[str]) -> list[_Form]:
     One spelling is the shortest, with .0 after all integers or after none, or a fixed number of
     decimals. `plain` is the SQL of the texts, and `first` has the texts of the first rows.
     """
-    number, whole = f"TRY_CAST({plain} AS DOUBLE)", f"TRY_CAST({plain} AS BIGINT)"
+    number, integer = f"TRY_CAST({plain} AS DOUBLE)", f"TRY_CAST({plain} AS BIGINT)"
     shortest = f"CAST({number} AS VARCHAR)"
     decimals = max(
         (len(value) - value.rfind(".") - 1 for value in first if "." in value), default=0
@@ -339,7 +339,7 @@ def _numbers(plain: str, first: Sequence[str]) -> list[_Form]:
         f"AND NOT regexp_full_match({plain}, '{_CODE}') OR lower({plain}) = 'nan'"
     )
     forms = [
-        _Form("BIGINT", whole, f"CAST({whole} AS VARCHAR) = {plain}"),
+        _Form("BIGINT", integer, f"CAST({integer} AS VARCHAR) = {plain}"),
         _Form("DOUBLE", number, f"{shortest} = {plain}"),
         _Form(
             "DOUBLE", number, f"{shortest} IN ({plain}, {plain} || '.0') AND {plain} NOT LIKE '%.0'"
@@ -371,14 +371,14 @@ def _dates(text: str, order: str, day: str) -> list[_Form]:
     """Return the types, with the SQL that reads them, for dates written as `day` (such as
     %d.%m.%Y), with and without times.
     """
-    made = []
+    forms = []
     for time in _TIMES:
         parsed = f"try_strptime({text}, '{day}{time}')"
         kind = "TIMESTAMP" if time else "DATE"
         # Without the years of two or five digits that the engine takes, too.
         meets = f"{parsed} IS NOT NULL AND year({parsed}) BETWEEN 1000 AND 9999"
-        made.append(_Form(kind, f"CAST({parsed} AS {kind})", meets, order))
-    return made
+        forms.append(_Form(kind, f"CAST({parsed} AS {kind})", meets, order))
+    return forms
 
 
 def _plain_number(text: str, dialect: TextDialect) -> str:
@@ -436,15 +436,15 @@ def _merging(forms: Mapping[str, _Form], dialect: TextDialect, ask: Ask) -> list
     """Return the columns in which two texts would become the same number if they are read as the
     types `forms`; the sign of zero does not count, nor does a zero before the point (.2 is 0.2).
     """
-    asked = []
+    aggregates = []
     for name, form in forms.items():
         plain = _plain_number(_trimmed(name), dialect)
         text = f"regexp_replace({plain}, '^([+-]?)\\.', '\\10.')"
         signless = f"CASE WHEN {form.value} = 0 THEN ltrim({text}, '-') ELSE {text} END"
-        known = f"FILTER (NOT isnan({form.value}))"
-        asked += [
-            f"count(DISTINCT {signless}) {known}",
-            f"count(DISTINCT {form.value} + 0) {known}",
+        not_nan = f"FILTER (NOT isnan({form.value}))"
+        aggregates += [
+            f"count(DISTINCT {signless}) {not_nan}",
+            f"count(DISTINCT {form.value} + 0) {not_nan}",
         ]
-    answers = ask(asked, False) if asked else []
+    answers = ask(aggregates, False) if aggregates else []
     return [name for i, name in enumerate(forms) if answers[2 * i] > answers[2 * i + 1]]

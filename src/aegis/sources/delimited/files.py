@@ -1,8 +1,6 @@
 """Read text files without changing values, and compare the number of rows with a separate count.
 
-Read the column names of a text file from its header, or invent names if it has none.
-
-Read CSV with a second reader, which is slower but can name the line that does not match the
+If the two differ, a second reader of CSV, which is slower, names the line that does not match the
 dialect.
 """
 
@@ -44,7 +42,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def names_of(
-    start: bytes, whole: bool, dialect: TextDialect, reading: Reading, name: str
+    start: bytes, complete: bool, dialect: TextDialect, reading: Reading, name: str
 ) -> tuple[list[str], list[str]]:
     """Return the names of a text file's columns, and messages to the user about these names.
 
@@ -52,7 +50,7 @@ def names_of(
     ----------
     start
         The first bytes of the file.
-    whole
+    complete
         Whether these bytes are the whole file.
     dialect
         The dialect of the file.
@@ -74,12 +72,12 @@ def names_of(
     first = records[0]
     if not dialect.header:
         return [f"c{i}" for i in range(1, len(first) + 1)], []
-    if _numbers_rows(first, records[1:] if whole else records[1:-1]):
+    if _numbers_rows(first, records[1:] if complete else records[1:-1]):
         first = ["", *first]
     # What is cut off, or of another length, is not a sample of the columns.
     rows = [record for record in records[1:] if len(record) == len(first)]
     if reading.header is None:
-        refuse_rows_as_names(first, rows if whole else rows[:-1], name)
+        refuse_rows_as_names(first, rows if complete else rows[:-1], name)
     return with_names(first, name)
 
 
@@ -119,9 +117,9 @@ def refuse_rows_as_names(first: Sequence[str], rows: Sequence[Sequence[str]], na
     not the names of columns.
     """
     if _is_row(first, rows):
-        shown = ", ".join(first[:4]) + (", ..." if len(first) > 4 else "")
+        texts = ", ".join(first[:4]) + (", ..." if len(first) > 4 else "")
         raise DataError(
-            f"The first line of {name} looks like data, not like names of columns: {shown}",
+            f"The first line of {name} looks like data, not like names of columns: {texts}",
             hint="Give --no-header, and the columns are called c1, c2, ...; or --header, if these "
             "are their names.",
         )
@@ -134,20 +132,20 @@ def with_names(header: Sequence[str], name: str) -> tuple[list[str], list[str]]:
     A column without a name gets a name from its position. If a name occurs again (ignoring case),
     as in exports of joined tables, a number is added: the second `age` becomes `age_2`.
     """
-    taken = {text.lower() for text in header}
+    used = {text.lower() for text in header}
     names, unnamed, again = [], [], []
-    places: dict[str, int] = {}
-    for place, text in enumerate(header, start=1):
-        made = text
+    first_positions: dict[str, int] = {}
+    for position, text in enumerate(header, start=1):
+        unique = text
         if not text:
-            made = _free((f"column{place}" + "_" * i for i in count()), taken)
-            unnamed.append((place, made))
-        elif text.lower() in places:
-            made = _free((f"{text}_{i}" for i in count(2)), taken)
-            again.append((text, place, places[text.lower()], made))
-        places.setdefault(text.lower(), place)
-        taken.add(made.lower())
-        names.append(made)
+            unique = _free((f"column{position}" + "_" * i for i in count()), used)
+            unnamed.append((position, unique))
+        elif text.lower() in first_positions:
+            unique = _free((f"{text}_{i}" for i in count(2)), used)
+            again.append((text, position, first_positions[text.lower()], unique))
+        first_positions.setdefault(text.lower(), position)
+        used.add(unique.lower())
+        names.append(unique)
     notes = (_said_unnamed(unnamed, name), _said_again(again, name))
     return names, [note for note in notes if note]
 
@@ -159,10 +157,10 @@ def _said_unnamed(unnamed: Sequence[tuple[int, str]], name: str) -> str:
     if not unnamed:
         return ""
     if len(unnamed) == 1:
-        place, made = unnamed[0]
-        return f"{name}: column {place} has no name in the header, and is called {made}."
-    made = joined((made for _, made in unnamed), 3)
-    return f"{name}: {len(unnamed):,} columns have no name in the header, and are called {made}."
+        position, new_name = unnamed[0]
+        return f"{name}: column {position} has no name in the header, and is called {new_name}."
+    names = joined((new_name for _, new_name in unnamed), 3)
+    return f"{name}: {len(unnamed):,} columns have no name in the header, and are called {names}."
 
 
 def _said_again(again: Sequence[tuple[str, int, int, str]], name: str) -> str:
@@ -172,17 +170,17 @@ def _said_again(again: Sequence[tuple[str, int, int, str]], name: str) -> str:
     if not again:
         return ""
     if len(again) == 1:
-        text, place, first, made = again[0]
-        return f"{name}: column {place} is named {cut(text)!r} as column {first} is, and is called {cut(made)}."
-    made = joined((cut(made) for *_, made in again), 3)
+        text, position, first, new_name = again[0]
+        return f"{name}: column {position} is named {cut(text)!r} as column {first} is, and is called {cut(new_name)}."
+    names = joined((cut(new_name) for *_, new_name in again), 3)
     return (
-        f"{name}: {len(again):,} columns are named as columns before them, and are called {made}."
+        f"{name}: {len(again):,} columns are named as columns before them, and are called {names}."
     )
 
 
-def _free(names: Iterable[str], taken: Collection[str]) -> str:
-    """Return the first of `names` that no column has; `taken` are the names of the columns."""
-    return next(name for name in names if name.lower() not in taken)
+def _free(names: Iterable[str], used: Collection[str]) -> str:
+    """Return the first of `names` that no column has; `used` are the names of the columns."""
+    return next(name for name in names if name.lower() not in used)
 
 
 def _is_row(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
@@ -318,12 +316,12 @@ class _CsvPart:
     returns: int
 
 
-def read_delimited(given: str, files: tuple[Path, ...], reading: Reading) -> Source:
+def read_delimited(location: str, files: tuple[Path, ...], reading: Reading) -> Source:
     """Read the text files of one table into the embedded engine.
 
     Parameters
     ----------
-    given
+    location
         The argument of the user, for messages.
     files
         The files, plain or compressed with gzip.
@@ -338,13 +336,12 @@ def read_delimited(given: str, files: tuple[Path, ...], reading: Reading) -> Sou
     """
     with opened(files[0]) as file:
         start = file.read(_START)
-    whole = len(start) < _START
-    dialect = decide(start, whole, reading, str(files[0]))
-    names, notes = names_of(start, whole, dialect, reading, str(files[0]))
-    _require(reading, names, given)
+    complete = len(start) < _START
+    dialect = decide(start, complete, reading, str(files[0]))
+    names, notes = names_of(start, complete, dialect, reading, str(files[0]))
+    _require(reading, names, location)
     _check_alike(files, dialect, names)
-    place = limits().folder.parent
-    with temporary_folder("read", place) as folder:
+    with temporary_folder("read", limits().folder.parent) as folder:
         parts = [
             _prepared(file, dialect, folder / str(i), len(names)) for i, file in enumerate(files)
         ]
@@ -354,18 +351,18 @@ def read_delimited(given: str, files: tuple[Path, ...], reading: Reading) -> Sou
             _count_lines(parts, dialect, len(names))  # names the line that is wrong
             _refuse_mixed(parts)
             raise
-    told: dict[str, list[str]] = {}
+    columns_by_note: dict[str, list[str]] = {}
     for column in columns:
-        told.setdefault(column.note, []).append(column.name)
-    told.pop("", None)
+        columns_by_note.setdefault(column.note, []).append(column.name)
+    columns_by_note.pop("", None)
     by_context = tuple(column.name for column in columns if column.by_context)
     return Source(
         table,
-        given,
+        location,
         files,
         dialect=dialect,
-        notes=(*notes, *(f"{joined(those, 4)}: {note}" for note, those in told.items())),
-        reading=reading.stated(),
+        notes=(*notes, *(f"{joined(those, 4)}: {note}" for note, those in columns_by_note.items())),
+        reading=reading.or_none(),
         by_context=by_context,
     )
 
@@ -379,7 +376,7 @@ def _read(
     with _first_rows(scan, len(names), counted) as (sample, rows, limit):
         # Of a short file the first rows are all, and the file is read but once.
         complete = rows == counted and rows < limit
-        whole = sample if complete else scan
+        all_rows = sample if complete else scan
 
         def ask(aggregates: Sequence[str], first_rows: bool) -> list[Any]:
             if first_rows or complete:
@@ -388,17 +385,17 @@ def _read(
 
         values = _texts(sample, names)
         # Without rows all columns are text: of twenty thousand none need be asked about.
-        said = {"text": reading.text if rows else names, "numbers": reading.numbers}
-        columns = types_of(values, dialect, ask, guarded=True, **said)
+        overrides = {"text": reading.text if rows else names, "numbers": reading.numbers}
+        columns = types_of(values, dialect, ask, guarded=True, **overrides)
         if complete:
             columns = [replace(column, guard="") for column in columns]
         try:
-            table = _typed(whole, columns)
+            table = _typed(all_rows, columns)
         except duckdb.InvalidInputException as error:
             if OTHER_SPELLING not in str(error):
                 raise
-            columns = types_of(values, dialect, ask, guarded=False, **said)
-            table = _typed(whole, columns)
+            columns = types_of(values, dialect, ask, guarded=False, **overrides)
+            table = _typed(all_rows, columns)
     read = _rows(table)
     if read != counted:  # or quotes are within fields that are not quoted
         counted = _count_lines(parts, dialect, len(names))
@@ -436,8 +433,8 @@ def answers(aggregates: Sequence[str], rows: str, at_once: int) -> list[Any]:
     """
     computed: list[Any] = []
     with embedded().con.cursor() as cursor:
-        for asked in batched(aggregates, at_once):
-            answer = cursor.execute(f"SELECT {', '.join(asked)} FROM {rows}").fetchone()
+        for batch in batched(aggregates, at_once):
+            answer = cursor.execute(f"SELECT {', '.join(batch)} FROM {rows}").fetchone()
             computed += answer or ()
     return computed
 
@@ -471,8 +468,8 @@ def _scan(parts: Sequence[_CsvPart], names: Sequence[str], dialect: TextDialect)
     if ends == {"\n"}:  # or the engine takes the first that it sees, within quotes as well
         options["new_line"] = "'\\n'"
     listed = ", ".join(literal(str(part.path)) for part in parts)
-    given = ", ".join(f"{name} = {value}" for name, value in options.items())
-    return f"read_csv([{listed}], {given})"
+    arguments = ", ".join(f"{name} = {value}" for name, value in options.items())
+    return f"read_csv([{listed}], {arguments})"
 
 
 def _typed(scan: str, columns: Sequence[CsvColumn]) -> ir.Table:
@@ -545,7 +542,7 @@ def _check_alike(files: Sequence[Path], dialect: TextDialect, names: Sequence[st
             )
 
 
-def _require(reading: Reading, names: Sequence[str], given: str) -> None:
+def _require(reading: Reading, names: Sequence[str], location: str) -> None:
     for name in (*reading.text, *reading.numbers):
         if name not in names:
-            raise DataError.unknown_column(name, names, where=f"{given}, to be read as it says")
+            raise DataError.unknown_column(name, names, where=f"{location}, to be read as it says")

@@ -1,16 +1,14 @@
-"""Write and read the container of a bundle: a ZIP file with a manifest of sizes and digests.
+"""Write and read the container of a bundle: a ZIP file with a manifest of sizes and digests, whose
+members store arrays.
 
 A bundle may come from anybody, so Aegis does not trust it and executes nothing in it. Aegis
 decompresses no more bytes than the manifest and the ZIP directory both declare, and checks the
 SHA-256 digest of everything that it reads. The digests reveal damage and careless edits. If the
 manifest is signed, the signature shows who wrote the bundle.
 
-Store arrays of different lengths and types in one Arrow IPC stream; equal arrays give equal
-bytes.
-
-A member of a bundle is a table of one row whose columns are lists. The position of a null is stored
-separately. Otherwise, equal arrays could become different bytes, because Arrow does not define the
-bytes at a null, nor the unused bits of a validity bitmap.
+A member is an Arrow IPC stream with a table of one row whose columns are lists, because the arrays
+have different lengths. Equal arrays give equal bytes. So the position of a null is stored
+separately: Arrow does not define the bytes at a null, nor the unused bits of a validity bitmap.
 """
 
 from __future__ import annotations
@@ -292,8 +290,8 @@ def free_memory() -> int | None:
     except OSError:
         return None
     sizes = dict(line.split(":", 1) for line in lines)
-    said = sizes.get("MemAvailable", "").split()
-    return int(said[0]) * 1024 if said else None
+    words = sizes.get("MemAvailable", "").split()
+    return int(words[0]) * 1024 if words else None
 
 
 def _check_signature(path: Path, manifest: Mapping[str, Any], key: PublicKey | None) -> None:
@@ -340,7 +338,8 @@ def _manifest(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> d
         raise damaged(path, "the digest of its manifest does not fit")
     members = manifest.get("members")
     if not isinstance(members, dict) or any(
-        not isinstance(said, dict) or said.keys() != {"size", "sha256"} for said in members.values()
+        not isinstance(facts, dict) or facts.keys() != {"size", "sha256"}
+        for facts in members.values()
     ):
         raise damaged(path, "its manifest does not say size and digest of every member")
     return manifest
@@ -454,18 +453,18 @@ def _one_row(array: pa.Array) -> pa.Array:
 def _with_null(array: pa.Array, position: pa.Array | None) -> pa.Array:
     if position is None:
         return array
-    place = position[0].as_py()
-    return pa.concat_arrays([array[:place], pa.nulls(1, array.type), array[place:]])
+    index = position[0].as_py()
+    return pa.concat_arrays([array[:index], pa.nulls(1, array.type), array[index:]])
 
 
 def numbers(array: pa.Array, dtype: type[np.integer[Any]]) -> Any:
     """Convert an Arrow array of integers of the type `dtype` to a NumPy array; raise `ValueError`
     if the array has another type.
     """
-    whole = array.to_numpy(zero_copy_only=False)
-    if whole.dtype != np.dtype(dtype):
-        raise ValueError(f"an array holds {whole.dtype} in place of {np.dtype(dtype)}")
-    return whole
+    integers = array.to_numpy(zero_copy_only=False)
+    if integers.dtype != np.dtype(dtype):
+        raise ValueError(f"an array holds {integers.dtype} in place of {np.dtype(dtype)}")
+    return integers
 
 
 def _compressed(metadata: pa.Buffer) -> bool:

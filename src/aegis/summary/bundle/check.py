@@ -46,9 +46,9 @@ def check_summary(summary: Summary) -> None:
         refuse(f"the label {summary.label.column!r} is also an attribute")
     for attribute in summary.attributes.values():
         _check_attribute(attribute, summary)
-    own = summary.label_attribute
-    if own is not None:
-        _check_label_attribute(own, summary)
+    label_attribute = summary.label_attribute
+    if label_attribute is not None:
+        _check_label_attribute(label_attribute, summary)
     _check_pairs(summary)
     if summary.frequency is not None:
         _check_frequency(summary.frequency, summary)
@@ -56,20 +56,20 @@ def check_summary(summary: Summary) -> None:
         _check_several(summary.several, summary)
 
 
-def _check_several(several: SeveralSummaries, whole: Summary) -> None:
+def _check_several(several: SeveralSummaries, summary: Summary) -> None:
     """Raise `ValueError` unless all labels belong to the same table and have the same candidate masks."""
     columns = [task.column for task in several.tasks]
     _require(all(columns) and len(set(columns)) == len(columns), "its labels are not each another")
-    _require(not whole.label.there, "it has one label and several")
+    _require(not summary.label.there, "it has one label and several")
     for task in several.tasks:
-        own = task.summary
-        check_summary(own)
-        _require(own.rows == whole.rows, f"the label {task.column!r} is of other rows")
-        for attribute in own.all_attributes:
-            known = whole.attributes.get(attribute.name)
+        task_summary = task.summary
+        check_summary(task_summary)
+        _require(task_summary.rows == summary.rows, f"the label {task.column!r} is of other rows")
+        for attribute in task_summary.all_attributes:
+            table_attribute = summary.attributes.get(attribute.name)
             _require(
-                known is not None
-                and [c.declared for c in known.candidates]
+                table_attribute is not None
+                and [c.declared for c in table_attribute.candidates]
                 == [c.declared for c in attribute.candidates],
                 f"{attribute.name!r} has other masks for the label {task.column!r}",
             )
@@ -115,7 +115,7 @@ def _same(first: Array, two: Array, what: str) -> None:
     _require(np.array_equal(first, two), what)
 
 
-def _added(size: int, length: int, entries: Callable[[slice], tuple[Array, Array]]) -> Ints:
+def _summed(size: int, length: int, entries: Callable[[slice], tuple[Array, Array]]) -> Ints:
     """Sum counts by key, in blocks, to shape (size,).
 
     Parameters
@@ -190,17 +190,19 @@ def _check_attribute(attribute: AttributeSummary, summary: Summary) -> None:
     _check_divisions(attribute, summary.max_levels, what)
 
 
-def _check_label_attribute(own: AttributeSummary, summary: Summary) -> None:
+def _check_label_attribute(attribute: AttributeSummary, summary: Summary) -> None:
     label = summary.label
-    _require(own.name == label.column, f"the label's own entry is called {own.name!r}")
+    _require(attribute.name == label.column, f"the label's own entry is called {attribute.name!r}")
     _require(label.mask is None, "a label in bins has masks of its own")
-    _require(own.domain is None, "the label's own entry withholds its values")
+    _require(attribute.domain is None, "the label's own entry withholds its values")
     rows = np.append(label.counts, label.unlabelled) if label.unlabelled else label.counts
-    _same(own.counts, rows, "the label's own entry has other rows than its classes")
-    named = tuple(show(value) for value in own.values.drop_null().to_pylist())
+    _same(attribute.counts, rows, "the label's own entry has other rows than its classes")
+    named = tuple(show(value) for value in attribute.values.drop_null().to_pylist())
     _require(named == label.classes, "the label's own entry has other values than its classes")
-    _require(all(c.mask.deterministic for c in own.candidates), "the label has masks of noise")
-    _check_attribute(own, summary)
+    _require(
+        all(c.mask.deterministic for c in attribute.candidates), "the label has masks of noise"
+    )
+    _check_attribute(attribute, summary)
 
 
 def _check_values(attribute: AttributeSummary, what: str) -> None:
@@ -243,7 +245,7 @@ def _check_domain(attribute: AttributeSummary, domain: Domain, of_cells: Ints, w
     _require(_equal(attribute.values, named), f"{what}: names of its cells")
     if domain.counts is not None:
         _total(domain.counts, int(of_cells.sum()), f"{what}, histogram")
-        sums = _added(size, len(domain.cells), lambda s: (domain.cells[s], domain.counts[s]))  # type: ignore[index]
+        sums = _summed(size, len(domain.cells), lambda s: (domain.cells[s], domain.counts[s]))  # type: ignore[index]
         _same(sums, of_cells, f"{what}: its histogram does not add up to its cells")
 
 
@@ -261,9 +263,9 @@ def _check_divisions(attribute: AttributeSummary, max_levels: int, what: str) ->
     atoms = attribute.n_atoms
     _all_used(attribute.atoms, atoms, f"{what}, atoms")
     for candidate in (*attribute.candidates, attribute.unmasked):
-        own = f"{what}, mask {candidate.declared}"
-        _require(len(candidate.levels) == atoms, f"{own}: {len(candidate.levels):,} atoms")
-        _check_candidate(candidate, attribute, max_levels, own)
+        named_mask = f"{what}, mask {candidate.declared}"
+        _require(len(candidate.levels) == atoms, f"{named_mask}: {len(candidate.levels):,} atoms")
+        _check_candidate(candidate, attribute, max_levels, named_mask)
     plain = attribute.unmasked
     _require(plain.noise is None, f"{what}: noise in place of the values")
     _require(plain.size == len(attribute.values), f"{what}: its values are not all different")
@@ -278,7 +280,7 @@ def _check_candidate(
     _require(type(mask) is type(declared), f"{what}: fitted as {mask}")
     _require(attribute.domain is None or mask.deterministic, f"{what}: noise without raw joints")
     _all_used(candidate.groups, candidate.size, f"{what}, groups")
-    distinct = len(pc.unique(candidate.shown))
+    distinct = len(pc.unique(candidate.masked_values))
     _require(distinct == candidate.size, f"{what}: two groups show the same")
     of_values = candidate.levels[attribute.atoms]
     if mask.deterministic:
@@ -321,16 +323,16 @@ def _check_pairs(summary: Summary) -> None:
         _require(weights.total <= most, "co-occurrences of more weight than the table has")
         _require(least <= weights.squares * pairs.rows, "squares of weights that are too small")
     by_class = None
-    for (name, attribute), joint in zip(summary.attributes.items(), pairs.joints, strict=True):
+    for (name, attribute), joint in zip(summary.attributes.items(), pairs.atom_counts, strict=True):
         what = f"co-occurrences of {name!r}"
         _require(
             _total(joint, pairs.counted, what) == pairs.counted,
             f"{what}: not of {pairs.counted:,} rows",
         )
-        whole = np.zeros_like(joint)
-        np.add.at(whole, attribute.atoms, attribute.joint)
+        expected = np.zeros_like(joint)
+        np.add.at(expected, attribute.atoms, attribute.joint)
         # A sample has no more rows of an atom than the table; all rows are the table's.
-        fits = (joint <= whole).all() if pairs.rows < labelled else (joint == whole).all()
+        fits = (joint <= expected).all() if pairs.rows < labelled else (joint == expected).all()
         _require(bool(fits), f"{what}: other rows than those of its values")
         by_class = joint.sum(axis=0) if by_class is None else by_class
         _same(joint.sum(axis=0), by_class, f"{what}: other rows by class than of the others")
@@ -352,7 +354,7 @@ def _check_responses(pairs: PairCounts, responses: ResponseSums) -> None:
     folds = pairs.folds
     rows = np.array([pairs.counted]) if folds is None else folds.rows
     for i, sums in enumerate(responses.sums):
-        of_rows = pairs.joints[i].T if folds is None else folds.joints[i][:, :, 0]
+        of_rows = pairs.atom_counts[i].T if folds is None else folds.atom_counts[i][:, :, 0]
         _require(not sums[of_rows == 0].any(), f"{what}: of an atom without rows")
         _same(sums.sum(axis=1), responses.total, f"{what}: atoms and folds differ")
     for total, square, n in zip(responses.total, responses.squares, rows, strict=True):
@@ -370,8 +372,8 @@ def _check_pair(pairs: PairCounts, pair: tuple[int, int]) -> None:
         _total(count, pairs.counted, what, least=1) == pairs.counted,
         f"{what}: not of {pairs.counted:,} rows",
     )
-    for joint, keys in ((pairs.joints[i], _left), (pairs.joints[j], _right)):
-        sums = _added(
+    for joint, keys in ((pairs.atom_counts[i], _left), (pairs.atom_counts[j], _right)):
+        sums = _summed(
             joint.size,
             len(index),
             lambda s, keys=keys: (keys(index[s], width, classes), count[s]),  # type: ignore[misc]
@@ -404,7 +406,7 @@ def _check_folds(pairs: PairCounts, folds: FoldCounts) -> None:
         _total(folds.rows, pairs.counted, what) == pairs.counted,
         f"{what}: not of {pairs.counted:,} rows",
     )
-    for by_fold, joint in zip(folds.joints, pairs.joints, strict=True):
+    for by_fold, joint in zip(folds.atom_counts, pairs.atom_counts, strict=True):
         _total(by_fold, pairs.counted, what)
         _same(by_fold.sum(axis=0), joint, f"{what}: they do not add up to the rows of the atoms")
         _same(by_fold.sum(axis=(1, 2)), folds.rows, f"{what}: atoms and folds differ in rows")
@@ -422,59 +424,61 @@ def _check_fold_cells(pairs: PairCounts, folds: FoldCounts, pair: tuple[int, int
     _total(count, pairs.counted, what, least=1)
     for part in _blocks(len(cell)):
         start = max(0, part.start - 1)
-        places = cell[start : part.stop].astype(np.int64) * size + fold[start : part.stop]
-        _ascending(places, f"{what}: their cells are not in ascending order")
-    sums = _added(len(index), len(cell), lambda s: (cell[s], count[s]))
+        cell_folds = cell[start : part.stop].astype(np.int64) * size + fold[start : part.stop]
+        _ascending(cell_folds, f"{what}: their cells are not in ascending order")
+    sums = _summed(len(index), len(cell), lambda s: (cell[s], count[s]))
     _same(sums, pairs.count[pair], f"{what}: they do not add up to the cells")
-    for by_fold, keys in ((folds.joints[i], _left), (folds.joints[j], _right)):
+    for by_fold, keys in ((folds.atom_counts[i], _left), (folds.atom_counts[j], _right)):
         block = by_fold[0].size
 
         def entries(
             some: slice, keys: Callable[..., Array] = keys, block: int = block
         ) -> tuple[Array, Array]:
-            own = keys(index[cell[some]], width, classes)
-            return fold[some].astype(np.int64) * block + own, count[some]
+            key = keys(index[cell[some]], width, classes)
+            return fold[some].astype(np.int64) * block + key, count[some]
 
-        sums = _added(by_fold.size, len(cell), entries)
+        sums = _summed(by_fold.size, len(cell), entries)
         _same(sums, by_fold.ravel(), f"{what}: they do not add up to the rows of each")
 
 
 def _check_frequency(frequency: FrequencyTable, summary: Summary) -> None:
-    known = {attribute.name: attribute for attribute in summary.all_attributes}
+    attributes = {attribute.name: attribute for attribute in summary.all_attributes}
     label = summary.label
     _require(frequency.label == label.column, "the frequency table has another label")
-    quasi = {a.name for a in known.values() if a.role is Role.QUASI_IDENTIFIER}
+    quasi = {a.name for a in attributes.values() if a.role is Role.QUASI_IDENTIFIER}
     _require(
         set(frequency.quasi) == quasi and len(quasi) == len(frequency.quasi),
         "the frequency table has other quasi-identifiers than the attributes",
     )
-    others = [name for name in frequency.sensitive if name not in known and name != label.column]
+    others = [
+        name for name in frequency.sensitive if name not in attributes and name != label.column
+    ]
     _require(not others, f"the frequency table has the unknown column {', '.join(others)!r}")
     what = "the frequency table"
     rows = _total(frequency.counts, summary.rows, what, least=1)
     _require(rows == summary.rows, f"{what} has {rows:,} rows of {summary.rows:,}")
-    classes = _label_codes(frequency, summary, known)
+    classes = _label_codes(frequency, summary, attributes)
     for name in frequency.codes:
-        _check_column(frequency, name, classes, summary, known)
+        _check_column(frequency, name, classes, summary, attributes)
     keys = combine(frequency.codes.values(), frequency.cells)
     _ascending(keys, f"{what}: its cells are not in ascending order")
 
 
 def _label_codes(
-    frequency: FrequencyTable, summary: Summary, known: Mapping[str, AttributeSummary]
+    frequency: FrequencyTable, summary: Summary, attributes: Mapping[str, AttributeSummary]
 ) -> Ints:
     """Return, for each code that the frequency table has for the label, the index of the class; for
-    null, the number of classes. `known` has the summaries of all attributes by name.
+    null, the number of classes. `attributes` has the summaries of all attributes by name.
     """
     name = frequency.label
-    told = frequency.representatives[name]
-    _below(frequency.codes[name], len(told), "codes of the label")
-    if name in known:
-        _below(told, len(known[name].values), "codes of the label")
+    values = frequency.representatives[name]
+    _below(frequency.codes[name], len(values), "codes of the label")
+    if name in attributes:
+        _below(values, len(attributes[name].values), "codes of the label")
     else:
-        _same(told, np.arange(len(told)), "the codes of the label are not its classes")
-        _require(len(told) <= len(summary.label.classes) + 1, "the label has too many codes")
-    return told.astype(np.int64)
+        _same(values, np.arange(len(values)), "the codes of the label are not its classes")
+        _require(len(values) <= len(summary.label.classes) + 1, "the label has too many codes")
+    return values.astype(np.int64)
 
 
 def _check_column(
@@ -482,67 +486,68 @@ def _check_column(
     name: str,
     classes: Ints,
     summary: Summary,
-    known: Mapping[str, AttributeSummary],
+    attributes: Mapping[str, AttributeSummary],
 ) -> None:
     """Raise `ValueError` unless the codes of the column `name` of the frequency table are valid,
     and the rows of its cells add up to the attribute's counts. `classes` has the class of each code
-    of the label, and `known` the summaries of all attributes by name.
+    of the label, and `attributes` the summaries of all attributes by name.
     """
     what = f"the frequency table's column {name!r}"
-    codes, told = frequency.codes[name], frequency.representatives[name]
+    codes, values = frequency.codes[name], frequency.representatives[name]
     label = frequency.codes[frequency.label]
     rows = np.append(summary.label.counts, summary.label.unlabelled)
     size = len(rows)
-    _below(codes, len(told), what)
-    if name in known:
-        attribute = known[name]
-        _below(told, len(attribute.values), what)
+    _below(codes, len(values), what)
+    if name in attributes:
+        attribute = attributes[name]
+        _below(values, len(attribute.values), what)
         by_class = [attribute.counts]
         if summary.weights is None:
             by_class = [attribute.joint, attribute.counts - attribute.joint.sum(axis=1)]
-        due = _by_code(attribute, told, np.column_stack(by_class), what)
+        due = _by_code(attribute, values, np.column_stack(by_class), what)
     else:
-        due = np.diag(rows)[: len(told)]
+        due = np.diag(rows)[: len(values)]
         _same(due.sum(axis=0), rows, f"{what}: a class is missing")
-    apart = name != frequency.label and not _coarse_label(frequency, known)
-    apart = apart and summary.weights is None  # else rows are not known by value and class
+    with_classes = name != frequency.label and not _coarse_label(frequency, attributes)
+    with_classes &= summary.weights is None  # else rows are not known by value and class
 
     def entries(some: slice) -> tuple[Array, Array]:
         keys = codes[some].astype(np.int64)
-        if apart:
+        if with_classes:
             keys = keys * size + classes[label[some]]
         return keys, frequency.counts[some]
 
-    due = due if apart else due.sum(axis=1)
-    sums = _added(due.size, len(codes), entries)
+    due = due if with_classes else due.sum(axis=1)
+    sums = _summed(due.size, len(codes), entries)
     _same(sums, due.ravel(), f"{what}: its cells do not add up to the rows of its values")
 
 
-def _coarse_label(frequency: FrequencyTable, known: Mapping[str, AttributeSummary]) -> bool:
+def _coarse_label(frequency: FrequencyTable, attributes: Mapping[str, AttributeSummary]) -> bool:
     """Return whether the frequency table counts the groups that the label's masks form, instead of
-    the label's classes. `known` has the summaries of all attributes by name.
+    the label's classes. `attributes` has the summaries of all attributes by name.
     """
-    name = frequency.label
-    return name in known and len(frequency.representatives[name]) < len(known[name].values)
+    attribute = attributes.get(frequency.label)
+    codes = frequency.representatives[frequency.label]
+    return attribute is not None and len(codes) < len(attribute.values)
 
 
-def _by_code(attribute: AttributeSummary, told: Array, rows: Ints, what: str) -> Ints:
-    """Return the number of rows by code of the frequency table and by class. `told` has the index
+def _by_code(attribute: AttributeSummary, values: Array, rows: Ints, what: str) -> Ints:
+    """Return the number of rows by code of the frequency table and by class. `values` has the index
     of one value for each code; the code represents all values that the masks treat like this value.
     `rows` has the rows by value and class.
     """
     size = len(attribute.values)
-    ordered = np.array_equal(told, np.arange(len(told)))
-    if ordered and (len(told) == size or not rows[len(told) :].any()):
-        return rows[: len(told)]  # value by value; the last classes of a label may have no rows
+    ordered = np.array_equal(values, np.arange(len(values)))
+    if ordered and (len(values) == size or not rows[len(values) :].any()):
+        return rows[: len(values)]  # value by value; the last classes of a label may have no rows
     listed = attribute.candidates or (attribute.unmasked,)
     parts = common_refinement([candidate.groups for candidate in listed])
     code = np.full(int(parts.max(initial=-1)) + 1, -1, dtype=np.int64)
-    code[parts[told]] = np.arange(len(told))
+    code[parts[values]] = np.arange(len(values))
     _require(
-        len(code) == len(told) <= size and bool((code >= 0).all()),
+        len(code) == len(values) <= size and bool((code >= 0).all()),
         f"{what}: its codes are not what the masks distinguish",
     )
-    due = np.zeros((len(told), rows.shape[1]), dtype=np.int64)
+    due = np.zeros((len(values), rows.shape[1]), dtype=np.int64)
     np.add.at(due, code[parts], rows)
     return due

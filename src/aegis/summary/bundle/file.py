@@ -1,6 +1,6 @@
-"""Save and load a summary as one file: a ZIP with a JSON manifest and Arrow arrays.
+"""Save, load and merge summaries as files, each a ZIP with a JSON manifest and Arrow arrays.
 
-Merge summaries from files. Each file may occur only once, and none may be a protected summary.
+To merge summaries, each file may be named only once, and none may be a protected summary.
 """
 
 from __future__ import annotations
@@ -169,15 +169,15 @@ def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None =
                 "together than each part alone.",
                 hint=f"Merge the exact summaries (.aegis), and make the {other} one of the whole.",
             )
-    seen: dict[str, str | Path] = {}
+    paths_by_digest: dict[str, str | Path] = {}
     for path in paths:
         file = Path(path)
         digest = sha256(file.read_bytes()).hexdigest() if file.is_file() else str(path)
-        if digest in seen:
+        if digest in paths_by_digest:
             raise PolicyError(
-                f"{path} and {seen[digest]} are the same summary.",
+                f"{path} and {paths_by_digest[digest]} are the same summary.",
                 hint="Name each part once: its rows would count twice, and classes look larger than "
                 "they are.",
             )
-        seen[digest] = path
+        paths_by_digest[digest] = path
     return merge(*(load_bundle(path, verify_key=verify_key) for path in paths))

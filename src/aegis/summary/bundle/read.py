@@ -1,10 +1,8 @@
 """Rebuild a summary from the manifest and members of a bundle, which are not trusted.
 
-This module checks the type and length of every array when it reads the array. The module `check`
-then compares the numbers with each other, and raises `ValueError` for a contradiction.
-
-Define the types and ranges of the entries in a bundle's manifest. They are checked before
-anything else is read.
+This module checks the entries of the manifest before it reads anything else, and the type and
+length of every array when it reads the array. The module `check` then compares the numbers with
+each other, and raises `ValueError` for a contradiction.
 """
 
 from __future__ import annotations
@@ -232,8 +230,8 @@ def read_shape(content: object) -> SummaryShape:
         return SummaryShape.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the summary"
-        raise ValueError(f"{place} of its manifest {wrong_value(first)}") from error
+        location = ".".join(map(str, first["loc"])) or "the summary"
+        raise ValueError(f"{location} of its manifest {wrong_value(first)}") from error
 
 
 MOST_HIERARCHY = 256 << 20
@@ -269,7 +267,7 @@ class Columns:
             )
         return array
 
-    def whole(self, name: str, dtype: type[np.integer[Any]], length: int | None = None) -> Any:
+    def integers(self, name: str, dtype: type[np.integer[Any]], length: int | None = None) -> Any:
         """Return the array `name` of integers of the type `dtype` as a NumPy array, and remove it
         from those that remain to be read. Raise `ValueError` if it is missing, or does not have
         `length` entries (None allows any number).
@@ -336,12 +334,12 @@ class Reader:
             if entry.name in attributes:
                 refuse(f"attribute {entry.name!r} is given twice")
             attributes[entry.name] = self._attribute(entry, classes)
-        own = content.label_attribute
+        label_entry = content.label_attribute
         return Summary(
             rows=content.rows,
             label=label,
             attributes=attributes,
-            label_attribute=None if own is None else self._attribute(own, classes),
+            label_attribute=None if label_entry is None else self._attribute(label_entry, classes),
             pairs=self._pairs(content.pairs, attributes, classes),
             frequency=None if content.frequency is None else self._frequency(content.frequency),
             max_levels=content.max_levels,
@@ -355,18 +353,18 @@ class Reader:
             weights=_weights_from(content),
         )
 
-    def _several(self, said: LabelsShape) -> SeveralSummaries:
+    def _several(self, entry: LabelsShape) -> SeveralSummaries:
         tasks = []
-        for index, task in enumerate(said.tasks):
+        for index, task in enumerate(entry.tasks):
             prefix = label_prefix(index)
-            own = {
+            members = {
                 name.removeprefix(prefix): self.members.pop(name)
                 for name in list(self.members)
                 if name.startswith(prefix)
             }
             measure = None if task.measure is None else MEASURES.get(task.measure).name
-            tasks.append(TaskSummary(Reader(own).summary(task.summary), task.weight, measure))
-        return SeveralSummaries(tuple(tasks), Serve(said.serve))
+            tasks.append(TaskSummary(Reader(members).summary(task.summary), task.weight, measure))
+        return SeveralSummaries(tuple(tasks), Serve(entry.serve))
 
     def _columns(self, member: str) -> Columns:
         return Columns(member, self.members.pop(member))
@@ -377,24 +375,25 @@ class Reader:
         values = columns.array("values")
         size = len(values)
         candidates = [
-            _candidate(i, said, columns, hierarchy, size) for i, said in enumerate(entry.candidates)
+            _candidate(i, candidate_entry, columns, hierarchy, size)
+            for i, candidate_entry in enumerate(entry.candidates)
         ]
-        made = AttributeSummary(
+        attribute = AttributeSummary(
             name=entry.name,
             role=Role(entry.role),
             kind=Kind(entry.kind),
             weight=float(entry.weight),
             values=values,
-            counts=columns.whole("counts", np.int64, size),
-            joint=columns.whole("joint", np.int64, size * classes).reshape(size, classes),
-            atoms=columns.whole("atoms", np.int32, size),
+            counts=columns.integers("counts", np.int64, size),
+            joint=columns.integers("joint", np.int64, size * classes).reshape(size, classes),
+            atoms=columns.integers("atoms", np.int32, size),
             candidates=tuple(candidates[:-1]),
             unmasked=candidates[-1],
             nulls=entry.nulls,
             domain=_domain_from(columns),
         )
         columns.finish()
-        return made
+        return attribute
 
     def _hierarchy(self, entry: AttributeShape) -> Hierarchy | None:
         if entry.hierarchy is None:
@@ -409,36 +408,36 @@ class Reader:
         while (name := f"text{len(levels)}") in columns:
             texts = columns.array(name, rows)
             rows = len(texts)
-            nulls = columns.whole(f"null{len(levels)}", np.int8, rows)
+            nulls = columns.integers(f"null{len(levels)}", np.int8, rows)
             levels.append(_texts(texts, nulls))
         columns.finish()
         return Hierarchy(tuple(zip(*levels, strict=True)), entry.hierarchy)
 
     def _pairs(
-        self, said: PairsShape, attributes: Mapping[str, AttributeSummary], classes: int
+        self, entry: PairsShape, attributes: Mapping[str, AttributeSummary], classes: int
     ) -> PairCounts:
         sizes = tuple(attribute.n_atoms for attribute in attributes.values())
-        if tuple(said.sizes) != sizes or said.classes != classes:
+        if tuple(entry.sizes) != sizes or entry.classes != classes:
             refuse("the co-occurrences have other atoms or classes than the attributes")
         columns = self._columns(PAIRS)
         pairs = list(combinations(range(len(sizes)), 2))
         shapes = [(size, classes) for size in sizes]
-        joints = _shaped(columns.whole("joint", np.int64), shapes)
-        cells = columns.whole("cells", np.int64, len(pairs))
-        index = _parted(columns.whole("index", np.int64), cells, pairs)
-        count = _parted(columns.whole("count", np.int64), cells, pairs)
-        weights = None if said.weights is None else _sums_from(said.weights)
+        atom_counts = _shaped(columns.integers("joint", np.int64), shapes)
+        cells = columns.integers("cells", np.int64, len(pairs))
+        index = _parted(columns.integers("index", np.int64), cells, pairs)
+        count = _parted(columns.integers("count", np.int64), cells, pairs)
+        weights = None if entry.weights is None else _sums_from(entry.weights)
         folds = None
-        if said.folds is not None:
-            folds = _folds_from(columns, said.folds, shapes, pairs, weighted=weights is not None)
-        responses = _responses_from(columns, said, sizes)
+        if entry.folds is not None:
+            folds = _folds_from(columns, entry.folds, shapes, pairs, weighted=weights is not None)
+        responses = _responses_from(columns, entry, sizes)
         columns.finish()
         return PairCounts(
             names=tuple(attributes),
             sizes=sizes,
             classes=classes,
-            rows=said.rows,
-            joints=joints,
+            rows=entry.rows,
+            atom_counts=atom_counts,
             index=index,
             count=count,
             folds=folds,
@@ -446,69 +445,69 @@ class Reader:
             weights=weights,
         )
 
-    def _frequency(self, said: FrequencyShape) -> FrequencyTable:
-        names = list(dict.fromkeys((*said.quasi, *said.sensitive, said.label)))
-        if said.columns != names:
+    def _frequency(self, entry: FrequencyShape) -> FrequencyTable:
+        names = list(dict.fromkeys((*entry.quasi, *entry.sensitive, entry.label)))
+        if entry.columns != names:
             refuse("the frequency table has other columns than its names")
         columns = self._columns(FREQUENCY)
-        counts = columns.whole("counts", np.int64)
+        counts = columns.integers("counts", np.int64)
         codes, representatives = {}, {}
         for i, name in enumerate(names):
-            codes[name] = columns.whole(f"codes{i}", np.int32, len(counts))
-            representatives[name] = columns.whole(f"representatives{i}", np.int32)
+            codes[name] = columns.integers(f"codes{i}", np.int32, len(counts))
+            representatives[name] = columns.integers(f"representatives{i}", np.int32)
         columns.finish()
         return FrequencyTable(
-            quasi=tuple(said.quasi),
-            sensitive=tuple(said.sensitive),
-            label=said.label,
+            quasi=tuple(entry.quasi),
+            sensitive=tuple(entry.sensitive),
+            label=entry.label,
             codes=codes,
             counts=counts,
             representatives=representatives,
         )
 
 
-def _dialect_from(said: DialectShape) -> TextDialect:
+def _dialect_from(entry: DialectShape) -> TextDialect:
     return TextDialect(
-        **{**said.model_dump(), "null": tuple(said.null), "units": tuple(said.units)}
+        **{**entry.model_dump(), "null": tuple(entry.null), "units": tuple(entry.units)}
     )
 
 
-def _terms_from(said: TermsShape, digests: Mapping[str, str]) -> Terms:
-    """Return the policy that a summary file's manifest states in `said`; raise `ValueError` if it
+def _terms_from(entry: TermsShape, digests: Mapping[str, str]) -> Terms:
+    """Return the policy that a summary file's manifest states in `entry`; raise `ValueError` if it
     does not match its digest.
     """
-    terms = Terms(said.policy, said.locked, binding=True)
+    terms = Terms(entry.policy, entry.locked, binding=True)
     if terms.digest != digests.get("policy"):
         refuse("its policy does not match its digest")
     terms.owner  # noqa: B018 - read now, so that a rule that cannot be is refused with the file
     return terms
 
 
-def _label_from(said: LabelShape) -> LabelSummary:
-    if len(said.counts) != len(said.classes):
+def _label_from(entry: LabelShape) -> LabelSummary:
+    if len(entry.counts) != len(entry.classes):
         refuse("classes and their counts differ")
-    mask = None if said.mask is None else parse_mask(said.mask)
-    counts = np.array(said.counts, dtype=np.int64)
-    unit = None if said.unit is None else NumberUnit(said.unit.base, said.unit.exponent)
-    totals = None if said.totals is None else np.array(said.totals, dtype=np.int64)
-    ends = None if said.ends is None else (said.ends[0], said.ends[1])
+    mask = None if entry.mask is None else parse_mask(entry.mask)
+    counts = np.array(entry.counts, dtype=np.int64)
+    unit = None if entry.unit is None else NumberUnit(entry.unit.base, entry.unit.exponent)
+    totals = None if entry.totals is None else np.array(entry.totals, dtype=np.int64)
+    ends = None if entry.ends is None else (entry.ends[0], entry.ends[1])
     return LabelSummary(
-        said.column, tuple(said.classes), counts, said.unlabelled, mask, unit, totals, ends
+        entry.column, tuple(entry.classes), counts, entry.unlabelled, mask, unit, totals, ends
     )
 
 
 def _candidate(
-    index: int, said: CandidateShape, columns: Columns, hierarchy: Hierarchy | None, size: int
+    index: int, entry: CandidateShape, columns: Columns, hierarchy: Hierarchy | None, size: int
 ) -> Candidate:
-    levels = columns.whole(f"levels{index}", np.int32)
+    levels = columns.integers(f"levels{index}", np.int32)
     ranges = f"ranges{index}"
     return Candidate(
-        mask=_mask(said.mask, hierarchy),
-        declared=_mask(said.declared, hierarchy),
-        groups=columns.whole(f"groups{index}", np.int32, size),
-        shown=columns.array(f"shown{index}"),
+        mask=_mask(entry.mask, hierarchy),
+        declared=_mask(entry.declared, hierarchy),
+        groups=columns.integers(f"groups{index}", np.int32, size),
+        masked_values=columns.array(f"shown{index}"),
         levels=levels,
-        ranges=columns.whole(ranges, np.int32, len(levels)) if ranges in columns else None,
+        ranges=columns.integers(ranges, np.int32, len(levels)) if ranges in columns else None,
     )
 
 
@@ -520,9 +519,9 @@ def _domain_from(columns: Columns) -> Domain | None:
     if "domain" not in columns:
         return None
     values = columns.array("domain")
-    cells = columns.whole("cells", np.int32, len(values))
-    known = "histogram" in columns
-    counts = columns.whole("histogram", np.int64, len(values)) if known else None
+    cells = columns.integers("cells", np.int32, len(values))
+    has_counts = "histogram" in columns
+    counts = columns.integers("histogram", np.int64, len(values)) if has_counts else None
     return Domain(values, cells, counts)
 
 
@@ -534,29 +533,29 @@ def _texts(texts: pa.Array, nulls: npt.NDArray[np.int8]) -> list[str | None]:
         refuse(f"a hierarchy holds {texts.type} in place of texts")
     encoded = texts.dictionary_encode()
     distinct = encoded.dictionary.to_pylist()
-    places = encoded.indices.to_numpy(zero_copy_only=False)
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
     return [
-        None if null else distinct[place]
-        for place, null in zip(places.tolist(), nulls.tolist(), strict=True)
+        None if null else distinct[code]
+        for code, null in zip(codes.tolist(), nulls.tolist(), strict=True)
     ]
 
 
 def _weights_from(content: SummaryShape) -> TableWeights | None:
     """Return the weights of the rows; None if each row counts once."""
-    said = content.weights
-    there = {said is not None, content.label.totals is not None, content.pairs.weights is not None}
+    entry = content.weights
+    there = {entry is not None, content.label.totals is not None, content.pairs.weights is not None}
     if len(there) > 1:
         refuse("some counts have weights and others have none")
-    if said is None:
+    if entry is None:
         return None
-    unit = NumberUnit(said.unit.base, said.unit.exponent)
+    unit = NumberUnit(entry.unit.base, entry.unit.exponent)
     return TableWeights(
-        said.column, unit, _sums_from(said.sums), _sums_from(said.labelled), said.zeros
+        entry.column, unit, _sums_from(entry.sums), _sums_from(entry.labelled), entry.zeros
     )
 
 
-def _sums_from(said: WeightSumsShape) -> WeightSums:
-    sums = WeightSums(int(said.total), int(said.squares), int(said.divisor))
+def _sums_from(entry: WeightSumsShape) -> WeightSums:
+    sums = WeightSums(int(entry.total), int(entry.squares), int(entry.divisor))
     if not 0 < sums.total < 1 << 62 or sums.divisor < 1 or sums.squares < 1:
         refuse(f"weights add up to {sums.total:,}, their squares to {sums.squares:,}")
     return sums
@@ -570,45 +569,45 @@ def _folds_from(
     *,
     weighted: bool,
 ) -> FoldCounts:
-    entries = columns.whole("fold_cells", np.int64, len(pairs))
-    of_cells = columns.whole("fold_count", np.int64 if weighted else np.int32)
+    entries = columns.integers("fold_cells", np.int64, len(pairs))
+    of_cells = columns.integers("fold_count", np.int64 if weighted else np.int32)
     return FoldCounts(
         size=size,
-        rows=columns.whole("fold_rows", np.int64, size),
-        joints=_shaped(columns.whole("fold_joint", np.int64), [(size, *s) for s in shapes]),
-        cell=_parted(columns.whole("fold_cell", np.int32), entries, pairs),
-        fold=_parted(columns.whole("fold_of", np.int8), entries, pairs),
-        count={p: as_entries(own) for p, own in _parted(of_cells, entries, pairs).items()},
+        rows=columns.integers("fold_rows", np.int64, size),
+        atom_counts=_shaped(columns.integers("fold_joint", np.int64), [(size, *s) for s in shapes]),
+        cell=_parted(columns.integers("fold_cell", np.int32), entries, pairs),
+        fold=_parted(columns.integers("fold_of", np.int8), entries, pairs),
+        count={p: as_entries(counts) for p, counts in _parted(of_cells, entries, pairs).items()},
     )
 
 
 def _responses_from(
-    columns: Columns, said: PairsShape, sizes: tuple[int, ...]
+    columns: Columns, entry: PairsShape, sizes: tuple[int, ...]
 ) -> ResponseSums | None:
     """Return the sums of a numeric label by fold and atom (set of values); None if the label has
     classes. `sizes` has the number of atoms of each attribute.
     """
-    if said.response_squares is None:
+    if entry.response_squares is None:
         return None
-    folds = said.folds or 1
-    if len(said.response_squares) != folds:
+    folds = entry.folds or 1
+    if len(entry.response_squares) != folds:
         refuse("the squares of the label have other folds than the co-occurrences")
-    weighted = said.weights is not None
-    flat = _large(columns, "response") if weighted else columns.whole("response", np.int64)
+    weighted = entry.weights is not None
+    flat = _large(columns, "response") if weighted else columns.integers("response", np.int64)
     sums = _shaped(flat, [(folds, size) for size in sizes])
     if weighted:
         total = _large(columns, "response_total", folds)
     else:
-        total = columns.whole("response_total", np.int64, folds)
-    return ResponseSums(sums, total, tuple(map(int, said.response_squares)))
+        total = columns.integers("response_total", np.int64, folds)
+    return ResponseSums(sums, total, tuple(map(int, entry.response_squares)))
 
 
 def _large(columns: Columns, name: str, length: int | None = None) -> Array:
     """Return the array `name` of integers of more than 64 bits, which are stored as upper and lower
     bits; raise `ValueError` unless it has `length` entries (None: any number).
     """
-    high = columns.whole(name, np.int64, length)
-    return joined_halves(high, columns.whole(f"{name}_low", np.int64, len(high)))
+    high = columns.integers(name, np.int64, length)
+    return joined_halves(high, columns.integers(f"{name}_low", np.int64, len(high)))
 
 
 def _shaped(flat: Array, shapes: list[Any]) -> tuple[Array, ...]:
@@ -627,10 +626,10 @@ def _parted(flat: Array, lengths: Ints, pairs: list[tuple[int, int]]) -> dict[tu
     """Split a flat array into one array for each pair of attributes; `lengths` has the number of
     entries of each of the `pairs`.
     """
-    said = lengths.tolist()  # Python's own numbers, which cannot overflow
-    if any(length < 0 for length in said) or sum(said) != len(flat):
+    sizes = lengths.tolist()  # Python's own numbers, which cannot overflow
+    if any(length < 0 for length in sizes) or sum(sizes) != len(flat):
         refuse("the cells of the pairs are more or fewer than the manifest says")
-    ends = np.cumsum([0, *said])
+    ends = np.cumsum([0, *sizes])
     return {
         pair: flat[start:end] for pair, start, end in zip(pairs, ends[:-1], ends[1:], strict=True)
     }

@@ -52,7 +52,7 @@ def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
     of each other member by name.
     """
     members: dict[str, bytes] = {}
-    own = summary.label_attribute
+    label = summary.label_attribute
     content: dict[str, Any] = {
         "rows": summary.rows,
         "label": _label_to(summary.label),
@@ -60,7 +60,7 @@ def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
             _attribute_to(attribute, attribute_key(i), members)
             for i, attribute in enumerate(summary.attributes.values())
         ],
-        "label_attribute": None if own is None else _attribute_to(own, LABEL_KEY, members),
+        "label_attribute": None if label is None else _attribute_to(label, LABEL_KEY, members),
         "pairs": _pairs_to(summary.pairs, members),
         "frequency": _frequency_to(summary.frequency, members),
         "max_levels": summary.max_levels,
@@ -90,8 +90,8 @@ def _labels_to(several: SeveralSummaries, members: dict[str, bytes]) -> dict[str
     """
     tasks = []
     for index, task in enumerate(several.tasks):
-        content, own = pack_summary(task.summary)
-        members |= {f"{label_prefix(index)}{name}": data for name, data in own.items()}
+        content, task_members = pack_summary(task.summary)
+        members |= {f"{label_prefix(index)}{name}": data for name, data in task_members.items()}
         tasks.append({"weight": task.weight, "measure": task.measure, "summary": content})
     return {"serve": str(several.serve), "tasks": tasks}
 
@@ -113,14 +113,15 @@ def _weights_to(weights: TableWeights | None) -> dict[str, Any]:
     """Return the weights as an entry in a file's manifest; empty if each row counts once."""
     if weights is None:
         return {}
-    said = {
-        "column": weights.column,
-        **_unit_to(weights.unit),
-        "sums": _sums_to(weights.sums),
-        "labelled": _sums_to(weights.labelled),
-        "zeros": weights.zeros,
+    return {
+        "weights": {
+            "column": weights.column,
+            **_unit_to(weights.unit),
+            "sums": _sums_to(weights.sums),
+            "labelled": _sums_to(weights.labelled),
+            "zeros": weights.zeros,
+        }
     }
-    return {"weights": said}
 
 
 def _sums_to(sums: WeightSums) -> dict[str, str]:
@@ -145,7 +146,7 @@ def _attribute_to(
     }
     for i, candidate in enumerate(listed):
         columns[f"groups{i}"] = candidate.groups
-        columns[f"shown{i}"] = candidate.shown
+        columns[f"shown{i}"] = candidate.masked_values
         columns[f"levels{i}"] = candidate.levels
         if candidate.ranges is not None:
             columns[f"ranges{i}"] = candidate.ranges
@@ -195,36 +196,36 @@ def _pairs_to(pairs: PairCounts, members: dict[str, bytes]) -> dict[str, Any]:
     """
     order = sorted(pairs.index)
     columns: dict[str, Any] = {
-        "joint": _joined([joint.ravel() for joint in pairs.joints], np.int64),
+        "joint": _joined([joint.ravel() for joint in pairs.atom_counts], np.int64),
         "cells": np.array([len(pairs.index[pair]) for pair in order], dtype=np.int64),
         "index": _joined([pairs.index[pair] for pair in order], np.int64),
         "count": _joined([pairs.count[pair] for pair in order], np.int64),
     }
     if pairs.folds is not None:
         columns |= _folds_to(pairs.folds, order, weighted=pairs.weights is not None)
-    said: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "rows": pairs.rows,
         "classes": pairs.classes,
         "sizes": list(pairs.sizes),
         "folds": None if pairs.folds is None else pairs.folds.size,
     }
     if pairs.weights is not None:
-        said["weights"] = _sums_to(pairs.weights)
+        entry["weights"] = _sums_to(pairs.weights)
     if pairs.responses is not None:
         columns |= _responses_to(pairs.responses)
-        said["response_squares"] = [str(square) for square in pairs.responses.squares]
+        entry["response_squares"] = [str(square) for square in pairs.responses.squares]
     members[PAIRS] = pack(columns)
-    return said
+    return entry
 
 
 def _responses_to(responses: ResponseSums) -> dict[str, Any]:
     """Return sums of a numeric label as columns; sums of more than 64 bits as upper and lower bits."""
-    parts = [own.ravel() for own in responses.sums]
+    parts = [sums.ravel() for sums in responses.sums]
     if responses.total.dtype != object:
         return {"response": _joined(parts, np.int64), "response_total": responses.total}
     columns: dict[str, Any] = {}
-    for name, own in (("response", np.concatenate(parts)), ("response_total", responses.total)):
-        high, low = halves(own)
+    for name, numbers in (("response", np.concatenate(parts)), ("response_total", responses.total)):
+        high, low = halves(numbers)
         columns |= {name: high.astype(np.int64), f"{name}_low": low.astype(np.int64)}
     return columns
 
@@ -234,7 +235,7 @@ def _folds_to(
 ) -> dict[str, Any]:
     return {
         "fold_rows": folds.rows,
-        "fold_joint": _joined([joint.ravel() for joint in folds.joints], np.int64),
+        "fold_joint": _joined([joint.ravel() for joint in folds.atom_counts], np.int64),
         "fold_cells": np.array([len(folds.cell[pair]) for pair in order], dtype=np.int64),
         "fold_cell": _joined([folds.cell[pair] for pair in order], np.int32),
         "fold_of": _joined([folds.fold[pair] for pair in order], np.int8),
