@@ -231,9 +231,9 @@ def test_what_is_left_is_below_the_limit_and_refines_nothing_refused(
     listed = [tuple(row) for chosen, _ in parts for row in chosen.tolist()]
     assert sorted(listed) == expected
     assert left.least <= min([limit, *(sums[place] for place in expected)])
-    assert left.whole == (len(expected) <= largest)
+    assert left.complete == (len(expected) <= largest)
     drawn = sorted(tuple(row) for row in left.chosen.tolist())
-    assert drawn == expected if left.whole else set(drawn) <= set(expected)
+    assert drawn == expected if left.complete else set(drawn) <= set(expected)
 
 
 @given(

@@ -70,8 +70,8 @@ def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
     for group in np.flatnonzero(mask.joint.any(axis=1)):
         members = order[bounds[group] : bounds[group + 1]]
         likely = weights[members]
-        wanted = mask.joint[group].astype(np.int64)
-        table[members] = generator.multinomial(wanted, likely / likely.sum()).T
+        counts = mask.joint[group].astype(np.int64)
+        table[members] = generator.multinomial(counts, likely / likely.sum()).T
     return Reconstruction(
         table,
         "sampling",
