@@ -172,7 +172,7 @@ class CellSearch:
                 continue
             self.starred[np.ix_(rescued, np.array(pattern, dtype=np.int64))] = True
             self.pending = np.setdiff1d(self.pending, rescued, assume_unique=True)
-        return [patterns[place] for _, place in sorted(ranked)[:WIDTH]]
+        return [patterns[index] for _, index in sorted(ranked)[:WIDTH]]
 
     def _tried(self, pattern: Pattern) -> tuple[int, Ints]:
         """Try to suppress the attributes of `pattern` in all records that are in no acceptable

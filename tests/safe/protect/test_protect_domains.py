@@ -115,7 +115,7 @@ def test_declared_values_are_all_named_even_where_nobody_has_them():
     page = yaml.safe_load(POLICY)
     page["attributes"]["city"]["values"] = ["aa", "bb", "cc", "dd", "ee"]
     made = protect(make_table(600), load_policy(page), **NOISE)
-    assert set(made.attributes["city"].candidates[0].shown) == {
+    assert set(made.attributes["city"].candidates[0].labels) == {
         "aa",
         "bb",
         "cc",

@@ -98,7 +98,7 @@ def rank_protected(
     """
     began = time.perf_counter()
     request = RankRequest(configurations=configurations, generate_count=generate_count, seed=seed)
-    listed = configurations_to_rank(summary, policy, request, _stated(summary))
+    listed = configurations_to_rank(summary, policy, request, _stated_configurations(summary))
     named = [(configuration.name, summary.choose(configuration)) for configuration in listed]
     with progress.step("Scoring configurations", len(named)) as step:
         scorer = ProtectedScorer(summary)
@@ -164,7 +164,7 @@ def _fails(expected: ExpectedSmallClasses | None, choice: Choice) -> bool:
     return expected is not None and expected.under(choice) > expected.most
 
 
-def _stated(summary: ProtectedSummary) -> list[Configuration]:
+def _stated_configurations(summary: ProtectedSummary) -> list[Configuration]:
     """Return the configurations for which the owner states whether they meet the rule."""
     width = len(str(len(summary.verdicts)))
     return [
@@ -189,7 +189,7 @@ def _ranked(name: str, choice: Choice, scorer: ProtectedScorer) -> Ranked:
         suppressed_rows=None,
         violations=(),
         attributes={n: AttributeScore(alone[n], finest[n]) for n in alone},
-        declared={a.name: str(a.candidates[place].declared) for a, place in pairs},
+        declared={a.name: str(a.candidates[index].declared) for a, index in pairs},
         against_finest=True,
     )
 
@@ -206,20 +206,24 @@ def _advice(
     small classes. `search` has the figures of the search that found them, if there was one.
     """
     summary = scorer.summary
-    known = bool(scored) and scored[0][0].admissible is not False
-    others = _other_masks(summary, scored[0][1]) if known else []
+    has_admitted = bool(scored) and scored[0][0].admissible is not False
+    others = _other_masks(summary, scored[0][1]) if has_admitted else []
     first = [choice for _, choice in scored[:COMPARED]]
     compared = [*first, *(other for *_, other in others)]
     replicated = replicated_scores(summary, [*compared, scorer.finest] if compared else [])
-    errors, apart = errors_of(replicated[:, : len(compared)])
+    errors, difference_errors = errors_of(replicated[:, : len(compared)])
     ranking = [ranked for ranked, _ in scored]
     if ranking:
         classes = len(summary.classes)
-        drawn = [drawing_error(r.score, classes, summary.rows) for r in ranking[: len(first)]]
-        ranking = marked(ranking, np.hypot(errors[: len(first)], drawn), DIFFERENT * apart)
+        sampling_errors = [
+            drawing_error(r.score, classes, summary.rows) for r in ranking[: len(first)]
+        ]
+        ranking = marked(
+            ranking, np.hypot(errors[: len(first)], sampling_errors), DIFFERENT * difference_errors
+        )
     best = ranking[0].score if ranking else 0.0
-    changes = _changes(scorer, best, others, apart[len(first) :])
-    small = None if expected is None or not known else expected.under(first[0])
+    changes = _changes(scorer, best, others, difference_errors[len(first) :])
+    small = None if expected is None or not has_admitted else expected.under(first[0])
     return with_caveats(
         Advice(
             measure=MEASURE,
@@ -235,7 +239,7 @@ def _advice(
             estimated=EstimatedScores(
                 scorer.estimator,
                 changes,
-                share_error=_share_error(summary, replicated) if known else None,
+                share_error=_share_error(summary, replicated) if has_admitted else None,
                 small_class_rows=small,
             ),
         )
@@ -253,7 +257,7 @@ def _share_error(summary: ProtectedSummary, replicated: Floats) -> float | None:
     if the summary names no value of a column, because the share then says nothing of this column.
     """
     hidden = any(
-        len(a.table) < 2 and a.candidates[0].shown == (UNNAMED_SHOWN,)
+        len(a.table) < 2 and a.candidates[0].labels == (UNNAMED_SHOWN,)
         for a in summary.all_attributes
     )
     if hidden or (replicated[:, -1] <= 0).any():
@@ -297,10 +301,10 @@ def _other_masks(summary: ProtectedSummary, choice: Choice) -> list[tuple[str, M
     attribute and the other mask.
     """
     return [
-        (attribute.name, candidate.declared, (*choice[:i], place, *choice[i + 1 :]))
+        (attribute.name, candidate.declared, (*choice[:i], index, *choice[i + 1 :]))
         for i, attribute in enumerate(summary.all_attributes)
-        for place, candidate in enumerate(attribute.candidates)
-        if place != choice[i]
+        for index, candidate in enumerate(attribute.candidates)
+        if index != choice[i]
     ]
 
 
@@ -366,8 +370,8 @@ class FromTables(_Estimated):
         super().__init__(name, scorer, work)
         # For each candidate: the explained shares, and minus the degrees of freedom.
         self._parts = [
-            np.array([(m.believed * m.strength, -m.freedom) for m in own])
-            for own in scorer.candidates
+            np.array([(m.believed * m.strength, -m.freedom) for m in candidates])
+            for candidates in scorer.candidates
         ]
         self._best: dict[tuple[int, int], Floats] = {}
 
@@ -418,8 +422,8 @@ class RuleByVerdicts:
         # For each candidate, the admitted configurations that have it, as a bit mask.
         self._having = [[0] * len(a.candidates) for a in summary.all_attributes]
         for number, choice in enumerate(admitted):
-            for own, place in zip(self._having, choice, strict=True):
-                own[place] |= 1 << number
+            for bits, index in zip(self._having, choice, strict=True):
+                bits[index] |= 1 << number
 
     def narrow(self, box: Box) -> Box | None:
         """Return a box (a bit mask of candidate masks for each attribute) without the candidates
@@ -428,9 +432,9 @@ class RuleByVerdicts:
         """
         if not self._summary.verdicts:
             return box
-        pairs = [(own, members(domain)) for own, domain in zip(self._having, box, strict=True)]
-        inside = reduce(and_, (reduce(or_, (own[c] for c in chosen)) for own, chosen in pairs))
-        narrowed = tuple(sum(1 << c for c in chosen if own[c] & inside) for own, chosen in pairs)
+        pairs = [(bits, members(domain)) for bits, domain in zip(self._having, box, strict=True)]
+        inside = reduce(and_, (reduce(or_, (bits[c] for c in chosen)) for bits, chosen in pairs))
+        narrowed = tuple(sum(1 << c for c in chosen if bits[c] & inside) for bits, chosen in pairs)
         return narrowed if inside else None
 
     def admits(self, box: Box) -> bool:
@@ -550,13 +554,13 @@ def _under_verdicts(figures: SearchFigures, summary: ProtectedSummary) -> Search
     """Return the figures of a search. If the summary states only for some combinations whether they
     meet the rule, the figures claim no proof.
     """
-    stated = len(summary.verdicts)
+    verdict_count = len(summary.verdicts)
     refused = sum(verdict.admissible is False for verdict in summary.verdicts)
     if figures.best is None and figures.complete and refused < summary.combinations:
         figures = replace(figures, stopped="verdicts")
-    if stated in (0, summary.combinations):
+    if verdict_count in (0, summary.combinations):
         return figures
-    note = f"only the {stated:,} combinations with a verdict of the owner were searched"
+    note = f"only the {verdict_count:,} combinations with a verdict of the owner were searched"
     return replace(
         figures, optimal=False, exact=False, bound=None, gap=None, notes=(*figures.notes, note)
     )
@@ -645,7 +649,7 @@ def _point(
         score,
         scorer.utility_kept(score),
         summary.configuration(f"front-{number + 1}", choice),
-        {a.name: str(a.candidates[place].declared) for a, place in pairs},
+        {a.name: str(a.candidates[index].declared) for a, index in pairs},
     )
 
 
@@ -654,7 +658,7 @@ def _alike(summary: ProtectedSummary, chances: Sequence[Floats], choice: Choice)
     independent. `choice` has the index of each attribute's candidate mask. `chances` has, by
     attribute and candidate, the log probability that two rows agree.
     """
-    log = math.fsum(own[place] for own, place in zip(chances, choice, strict=True))
+    log = math.fsum(by_mask[index] for by_mask, index in zip(chances, choice, strict=True))
     return max(summary.rows * math.exp(log), 1.0)
 
 
@@ -671,10 +675,10 @@ def _log_chances(summary: ProtectedSummary, quasi_identifiers: Collection[str]) 
 
 def _log_chance(attribute: ProtectedAttribute, candidate: ProtectedCandidate) -> float:
     cells = np.maximum(attribute.table.sum(axis=1), 0).astype(np.float64)
-    shown = np.bincount(candidate.groups, weights=cells, minlength=candidate.size)
-    total = shown.sum()
+    group_rows = np.bincount(candidate.groups, weights=cells, minlength=candidate.size)
+    total = group_rows.sum()
     # Where noise leaves no rows at all, nothing distinguishes rows.
-    return 0.0 if total <= 0 else math.log(float(((shown / total) ** 2).sum()))
+    return 0.0 if total <= 0 else math.log(float(((group_rows / total) ** 2).sum()))
 
 
 def _improved(choice: Choice, scorer: ProtectedScorer, chances: Sequence[Floats]) -> Choice:
@@ -693,7 +697,7 @@ def _improved(choice: Choice, scorer: ProtectedScorer, chances: Sequence[Floats]
         enough = _alike(scorer.summary, chances, choice_of(box)) >= least
         return score(box) if enough else -math.inf
 
-    start = tuple(1 << place for place in choice)
+    start = tuple(1 << index for index in choice)
     local = LocalSearch(space_of(scorer.summary), score, value)
     return choice_of(local.improved(start, others, pairs=True))
 
@@ -706,12 +710,12 @@ def _spread(scorer: ProtectedScorer, chances: Sequence[Floats], count: int) -> l
     """
     private, useful = np.zeros(1), np.zeros(1)
     places = np.zeros((1, 0), dtype=np.int64)
-    for index, own in enumerate(chances):
-        strengths = np.array([scorer.alone(index, place) for place in range(len(own))])
-        private = (private[:, None] + own).ravel()
+    for index, by_mask in enumerate(chances):
+        strengths = np.array([scorer.alone(index, mask) for mask in range(len(by_mask))])
+        private = (private[:, None] + by_mask).ravel()
         useful = (useful[:, None] + strengths).ravel()
-        own_places = np.tile(np.arange(len(own)), len(places))[:, None]
-        places = np.hstack([np.repeat(places, len(own), axis=0), own_places])
+        own_places = np.tile(np.arange(len(by_mask)), len(places))[:, None]
+        places = np.hstack([np.repeat(places, len(by_mask), axis=0), own_places])
         staying = _thinned(private, useful, _WIDTH)
         private, useful, places = private[staying], useful[staying], places[staying]
     staying = _thinned(private, useful, count)
@@ -729,7 +733,7 @@ def _thinned(private: Floats, useful: Floats, most: int) -> Ints:
     if len(front) <= most:
         return front
     along = private[front]
-    wanted = np.linspace(along[0], along[-1], most)
-    # `along` falls: the nearest at or above each wanted one, first and last included.
-    nearest = np.searchsorted(-along, -wanted, side="right") - 1
+    targets = np.linspace(along[0], along[-1], most)
+    # `along` falls: the nearest at or above each target, first and last included.
+    nearest = np.searchsorted(-along, -targets, side="right") - 1
     return front[np.unique(np.clip(nearest, 0, len(front) - 1))]
