@@ -5,8 +5,6 @@ private: categorical values of the non-violating part are released exactly, the 
 the data, and the epsilons of several attributes add up. The release is not k-anonymous: the
 non-violating part is not grouped, and noisy numbers differ within a cluster. With `strict`, the
 release is k-anonymous, and this is verified.
-
-Build the values that the hybrid scheme releases, and compute their information loss.
 """
 
 from __future__ import annotations

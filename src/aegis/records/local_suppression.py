@@ -5,19 +5,16 @@ separate value, as in every audit of the release. In other tools (sdcMicro) a su
 matches any value, so these tools suppress fewer cells. But then only one record may match the
 values that an attacker knows, and the attacker identifies it.
 
-Find the cells to suppress so that every equivalence class is large enough, by a greedy search.
+The search for the cells is greedy. A *pattern* is a set of attributes whose cells are suppressed in
+a record. Records that are equal in all other attributes then form one class. First, the search sets
+aside the records that are safe without suppression. Then it tries the patterns of one cell: each
+step takes the pattern that makes most records safe, until no pattern makes any record safe. The
+patterns of two cells follow, and so on. Each remaining record joins the class that costs the fewest
+cells. The cells in which they differ are then suppressed in the record and in some records of a
+large class, or in all records of a small class.
 
-A *pattern* is a set of attributes whose cells are suppressed in a record. Records that are equal in
-all other attributes then form one class. First, the search sets aside the records that are safe
-without suppression. Then it tries the patterns of one cell: each step takes the pattern that makes
-most records safe, until no pattern makes any record safe. The patterns of two cells follow, and so
-on. Each remaining record joins the class that costs the fewest cells. The cells in which they
-differ are then suppressed in the record and in some records of a large class, or in all records of
-a small class.
-
-A suppressed cell counts as a separate value, which equals only other suppressed cells. Finding the
-smallest number of cells is NP-hard (Meyerson and Williams 2004). The tests compare the greedy
-solution with all solutions on small tables.
+Finding the smallest number of cells is NP-hard (Meyerson and Williams 2004). The tests compare the
+greedy solution with all solutions on small tables.
 """
 
 from __future__ import annotations

@@ -7,8 +7,6 @@ table. If fewer than k drawn records have the same masked values, they are left 
 epsilons of search and sample add up. The guarantee covers the quasi-identifiers, not other released
 columns.
 
-The differentially private search for the masks of quasi-identifiers, for the method `safe-pub`.
-
 Besides the rows, the search reads the candidates of the policy, in their order, and the leaves of
 hierarchies. For the guarantee, these must not depend on the rows.
 """

@@ -1,11 +1,10 @@
 """The losses that other tools minimise, listed as objectives of a search.
 
-The payout of a publisher for a release: the benefit of released data, minus losses from attacks.
-
-Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS ONE 10, 2015. If
-masks hide the share h of a row's bits (see `log-width`), the benefit from the row is benefit * (1 -
-h). An attack on a class of n rows pays if gain / n > cost; then the publisher's expected loss for
-each row is loss / n.
+The payout of a publisher is the benefit of released data, minus losses from attacks (Wan et al., A
+game theoretic framework for analyzing re-identification risk, PLoS ONE 10, 2015). If masks hide the
+share h of a row's bits (see `log-width`), the benefit from the row is benefit * (1 - h). An attack
+on a class of n rows pays if gain / n > cost; then the publisher's expected loss for each row is
+loss / n.
 """
 
 from __future__ import annotations

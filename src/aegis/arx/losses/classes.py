@@ -6,16 +6,13 @@ because splitting classes lowers each of these losses, and a suppressed row cost
 as a row in any class. If options make a suppressed row cost less, the bound takes that into
 account.
 
-The losses that depend on how many combinations of original values (leaves of hierarchies) a
-released row may represent.
+Some losses depend on the area of a released row: how many combinations of original values (leaves
+of hierarchies) it may represent. The area is a product over the attributes: each factor is the
+number of leaves of the masked value.
 
-This number, the area, is a product over the attributes: each factor is the number of leaves of the
-masked value.
-
-The classification metric for a label that is itself a quasi-identifier.
-
-All rows of a class then have the same masked label, so there is nothing to predict within classes.
-Rows are grouped by the other quasi-identifiers instead, and the masked label is counted.
+If the label is itself a quasi-identifier, all rows of a class have the same masked label, so there
+is nothing to predict within classes. The classification metric then groups rows by the other
+quasi-identifiers, and counts the masked label.
 """
 
 from __future__ import annotations

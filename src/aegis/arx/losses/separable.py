@@ -1,17 +1,14 @@
-"""Losses that are sums over attributes, with lower bounds if some rows are known to be suppressed.
+"""Losses that sum the effect of masks over attributes, and charge suppressed rows; with lower
+bounds if some rows are known to be suppressed.
 
 Let R be the rows that a configuration suppresses. If a rule is monotone under suppression, every
 finer configuration suppresses R, too. In each attribute, these rows have the cost of suppression.
 So if R is known, the loss of every finer configuration is at least a certain sum over attributes.
 Each term of this sum depends only on the mask of the attribute.
 
-The losses that sum the effect of masks over attributes, and charge suppressed rows.
-
 If suppressed rows were not charged, suppressing all rows would give the smallest loss. As in ARX, a
 suppressed row has the value "*" in every attribute (Prasser, Kohlmayer, Kuhn, A generic method for
 assessing the quality of de-identified health data, MIE 2016).
-
-The widths of the groups that a mask forms: in leaves of a hierarchy, as a range, or in levels.
 """
 
 from __future__ import annotations

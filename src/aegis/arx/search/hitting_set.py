@@ -15,8 +15,6 @@ covers most of the list, relative to the growth of the classes.
 This is the search for a smallest hitting set of the refused configurations (Moreno-Centeno and
 Karp, The implicit hitting set approach, Operations Research 61, 2013), with an explicit list
 instead of an integer programme.
-
-The search strategy of hitting sets, for sums of losses in a large search space.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""List the configurations of a large space whose loss, a sum over attributes, is below a limit.
-
-Refinements of refused configurations are left out.
-
-Find the rows in classes that are too small, for many configurations of a large search space.
+"""List the configurations of a large space whose loss, a sum over attributes, is below a limit,
+except refinements of refused ones. Find the rows in classes that are too small.
 """
 
 from __future__ import annotations

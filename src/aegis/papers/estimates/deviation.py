@@ -1,4 +1,5 @@
-"""Estimate the utility that a mask costs, without the raw joint counts.
+"""Estimate the utility that a mask costs, and the joint counts of one attribute and the label,
+without the raw joint counts.
 
 The joint counts of an attribute's masked values and the label are always known. The information
 settings of the AEGIS paper define which other counts are known: all counts (`raw`), the histogram
@@ -8,8 +9,6 @@ deviation (PUD; AEGIS, equation 1). The bounds of the estimate need no model. Ma
 information. So a monotone measure of the raw attribute is at least as high as the measure of the
 finest candidate. It is at most the largest value that is possible with this label or this
 histogram.
-
-Estimate the joint counts of one attribute and the label from masked values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Train models on every configuration, and compare the measures with the results.
+"""Train models on every configuration, and compare the measures with the results; or train small
+models on sampled rows of the best configurations, to check the estimates.
 
 Each configuration masks all rows. No row is suppressed, because the measures also score masks
 before suppression. Every split has the same rows for all configurations, and is stratified by
@@ -8,8 +9,6 @@ ordered attribute, as the scores for linear models do: the mean of the original 
 value represents. Gradient boosting gets the rank of the masked value. Models predict the unmasked
 label (or the label cut into the policy's bins), even if a configuration masks it. Each training
 runs on one thread.
-
-Train small models on sampled rows of the best configurations, to check the estimates.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Hold the result of an evaluation: metrics of trained models, and their agreement with measures.
-
-Compare the ranking of configurations by a measure with the metrics of trained models.
+"""Hold the result of an evaluation: metrics of trained models, and how well the rankings by
+measures agree with them.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
-"""Train models on masked tables: models, splits, training, and a store of results.
+"""Train and test models on masked tables: the models with their settings, the splits, and a store
+of finished trainings, with which an evaluation continues after it was killed.
 
-Train a model on a masked table, and test it.
-
-Define the models that are trained on masked tables, with their settings.
-
-scikit-learn is in the extra `ml`; it is imported only when a model is made.
-
-Split rows into training and test rows, stratified and in the same way for each configuration.
-
-Store finished trainings on disk, so that an evaluation can continue after it was killed.
+Splits are stratified, and the same for each configuration. scikit-learn is in the extra `ml`; it is
+imported only when a model is made.
 """
 
 from __future__ import annotations

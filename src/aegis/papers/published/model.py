@@ -1,10 +1,8 @@
-"""Hold the counts of masked tables by name, with known counts and mappings of raw values.
+"""Hold the counts of masked tables by name, with known counts and mappings of raw values; store
+them in one file (a ZIP of bundles, with a manifest of names and digests).
 
-Store the publisher's data in one file: a ZIP of bundles, with a manifest of names and digests.
-
-Read and write histograms and mappings: as JSON or YAML, or one CSV file per attribute.
-
-Read contingency tables instead of a masked table: enough for measures of single attributes.
+Histograms and mappings are read from JSON or YAML, or from one CSV file per attribute. Contingency
+tables instead of a masked table are enough for measures of single attributes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Reconstruct from the joint counts of all candidate masks of an attribute (method `all-evidence`).
-
-Reconstruct ordered attributes by a smooth curve, if the curve predicts the known counts.
+"""Reconstruct from the joint counts of all candidate masks of an attribute (method `all-evidence`);
+and ordered attributes by a smooth curve, if it predicts the known counts (method `smooth`).
 """
 
 from __future__ import annotations

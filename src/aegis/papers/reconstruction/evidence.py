@@ -1,10 +1,8 @@
-"""Hold the evidence on an attribute: joint counts of masked and noisy values, and its histogram.
+"""Hold the evidence on an attribute (joint counts of masked and noisy values, and its histogram)
+and the result of a reconstruction, with its distance from the true counts. Round estimated counts
+to integers, as the papers do.
 
 An atom is a value that the reconstruction distinguishes.
-
-Hold the result of a reconstruction, and its distance from the true counts.
-
-Round estimated counts to integers, as the papers do.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Define the constraint families of iterative proportional fitting (IPF), and eliminate cells.
-
-Run a sweep of IPF in one of two ways: by cells, or by the common sums of two families.
-
-A sweep fits every constraint family of iterative proportional fitting (IPF) once.
-
-Compute the result of iterative proportional fitting (IPF) for one mask in closed form.
+"""Define the constraint families of iterative proportional fitting (IPF), eliminate cells, and run
+sweeps, which fit every family once: by cells, or by the common sums of two families. For one mask,
+the result has a closed form.
 """
 
 from __future__ import annotations

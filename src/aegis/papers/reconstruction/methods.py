@@ -1,6 +1,5 @@
-"""Register the methods of reconstruction.
-
-Draw original values at random: the comparator SAMPLING of the AEGIS paper.
+"""Register the methods of reconstruction; one of them draws original values at random (the
+comparator SAMPLING of the AEGIS paper).
 """
 
 from __future__ import annotations

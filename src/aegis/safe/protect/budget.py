@@ -1,11 +1,11 @@
 """Spend a privacy budget on rounds of noise, and on thresholds for names of values and classes.
+Account for the cost in rho (zero-concentrated differential privacy), and report it as epsilon at a
+delta.
 
 All output of level `noise` passes through this module. Figures get noise, which costs rho. If the
 policy does not declare a name, it is published only if a noisy figure exceeds a threshold. This
 costs delta; such names are called bought. So you need to check only this module to check the whole
 account.
-
-Account for zero-concentrated differential privacy, and report it as epsilon at a delta.
 
 If a mechanism adds Gaussian noise of scale sigma to a figure of L2 sensitivity s, it is rho-zCDP
 with rho = s^2 / (2 sigma^2). The rhos of several figures of the same table add up (Bun and Steinke,

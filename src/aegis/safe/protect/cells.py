@@ -1,11 +1,9 @@
-"""Define the cells (sets of values) with exact counts from which a protected summary is made; the
-counts never leave this process.
+"""Form the cells (sets of values) with exact counts from which a protected summary is made, and
+choose the label classes that it names. The counts never leave this process.
 
-Choose the label classes that a protected summary names; rows of other classes count as unlabelled.
-
-The name of a class with one row would reveal this row. So a class is named only if the policy
-declares it, if its noisy count is large enough (level `noise`), or if it has at least `threshold`
-rows (level `counts`).
+Rows of classes without a published name count as unlabelled. The name of a class with one row would
+reveal this row. So a class is named only if the policy declares it, if its noisy count is large
+enough (level `noise`), or if it has at least `threshold` rows (level `counts`).
 """
 
 from __future__ import annotations

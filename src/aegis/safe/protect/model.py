@@ -1,22 +1,17 @@
 """Define the protected summary, a separate type that may leave your organisation, and what can be
-done with it alone: check its use under a policy, and reduce it.
+done with it alone: check its use under a policy, and reduce it to fewer candidates and attributes.
 
 It is not a `Summary` and has none of its contents: no values, no pairs, no frequency table, no
 folds. Functions that need exact counts do not accept this type.
 
-Check whether a protected summary may be used under a policy and its rule.
-
-Reduce a protected summary to fewer candidates and attributes; this needs no exact counts.
-
-Protect a number to predict: round each row's number at random to one of its declared bounds.
-
-A number y becomes the upper bound with the probability (y - low) / (high - low), so the expected
-mean of the rounded numbers is the mean of the numbers. A number outside the bounds counts as the
-nearer bound. The label then has two declared classes, the bounds. A label table (rows by value and
-class) replaces sums of the number, and one row changes it by 1, as for a label with classes. So
-noise, cell keys, the account of epsilon, the audit of small cells and the scorer are the same as
-for classes. Rows are rounded independently, so if the rounded table is protected by differential
-privacy, the table is, too.
+To protect a number to predict, each row's number is rounded at random to one of its declared
+bounds. A number y becomes the upper bound with the probability (y - low) / (high - low), so the
+expected mean of the rounded numbers is the mean of the numbers. A number outside the bounds counts
+as the nearer bound. The label then has two declared classes, the bounds. A label table (rows by
+value and class) replaces sums of the number, and one row changes it by 1, as for a label with
+classes. So noise, cell keys, the account of epsilon, the audit of small cells and the scorer are
+the same as for classes. Rows are rounded independently, so if the rounded table is protected by
+differential privacy, the table is, too.
 """
 
 from __future__ import annotations

@@ -21,13 +21,11 @@ sensitivities are multiplied by b. Figures that are computed from published figu
 Names of undeclared classes, values and cells are published if a noisy total exceeds a threshold;
 the thresholds use half of delta.
 
-Compute codes of cells: a few numbers per cell that describe its association with the label.
-
-Every figure here is computed from protected label tables (rows by cell and class), so it costs no
-budget and reveals nothing more. The codes of an attribute span the associations of all its
-candidate masks with the label. So one small matrix of moments determines the covariance between any
-two masked attributes, even for masks that were never counted together (section on `noise` in
-docs/protection.md).
+The codes of a cell are a few numbers that describe its association with the label. They are
+computed from protected label tables (rows by cell and class), so they cost no budget and reveal
+nothing more. The codes of an attribute span the associations of all its candidate masks with the
+label. So one small matrix of moments determines the covariance between any two masked attributes,
+even for masks that were never counted together (section on `noise` in docs/protection.md).
 """
 
 from __future__ import annotations

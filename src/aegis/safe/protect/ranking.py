@@ -1,19 +1,15 @@
 """Rank, search and trace a Pareto front from a protected summary, with standard errors, ties and
 verdicts of the rule.
 
-Define what the core's search needs to know of a protected summary: space, objectives and verdicts.
-
 If the summary has no moments, a score depends only on two sums over attributes: it rises with the
 sum of explained shares and falls with the sum of degrees of freedom. So the bound of a box uses, for
 each attribute, the largest explained share and the smallest degrees of freedom of its candidates in
 the box. Scores from moments have no bound. Then the search scores every configuration if there are
 few, and otherwise those with the largest scores from label tables alone.
 
-Estimate the trade-off between privacy and utility from a protected summary.
-
 A protected summary has no joint counts of quasi-identifiers, so the size of the smallest class
-cannot be computed from it. Instead, this module computes how many rows are expected to agree with a
-row in every quasi-identifier, as if attributes were independent: the number of rows times the
+cannot be computed from it. Instead, the front states how many rows are expected to agree with a row
+in every quasi-identifier, as if attributes were independent: the number of rows times the
 probability that two rows agree. Real attributes depend on each other, so more rows agree. The
 provider's agent checks on the data whether a configuration meets the rule.
 """

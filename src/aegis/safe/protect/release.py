@@ -1,6 +1,5 @@
-"""Protect a summary, write it for others, and charge its cost to a ledger.
-
-Protect a summary: the only way from exact counts to a file that may leave your organisation.
+"""Protect a summary, write it for others, and charge its cost to a ledger: the only way from exact
+counts to a file that may leave your organisation.
 """
 
 from __future__ import annotations

@@ -4,15 +4,15 @@ protection and from sampling.
 The score is the held-out target-coded trace of the masked attributes
 (`aegis.measures.target_coded`), computed from label tables and moments of codes. If a summary has
 no moments, the mean square contingencies of the attributes are added, as if attributes shared no
-information. This module uses no exact counts, so even many scores reveal nothing more.
-
-Estimate joint counts of an attribute and the label, with standard errors, from noisy tables.
+information.
 
 A label table of a protected summary may have negative counts, and its class totals may differ from
-the class totals of other tables. This module returns the nearest table (by least squares) that has
-no negative counts and has the class totals that are estimated from all tables (consistency as in
-Hay et al., Boosting the accuracy of differentially private histograms through consistency, PVLDB 3,
-2010). It uses only published figures, so it costs no budget and reveals nothing more.
+the class totals of other tables. Joint counts are estimated by the nearest table (by least squares)
+that has no negative counts and has the class totals that are estimated from all tables (consistency
+as in Hay et al., Boosting the accuracy of differentially private histograms through consistency,
+PVLDB 3, 2010).
+
+This module uses only published figures, so it costs no budget and reveals nothing more.
 """
 
 from __future__ import annotations
