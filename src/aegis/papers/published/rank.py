@@ -167,10 +167,9 @@ def _with_errors(
     values: list[np.ndarray] = []
     for ranked in (met or ranking)[:COMPARED]:
         scorer = Scorer(published.tables[ranked.name])
-        affordable = compared(scorer, [scorer.unmasked] * 2, measure) == 2
-        fold_scores = (
-            jackknife(scorer, [scorer.unmasked], measure, progress) if affordable else None
-        )
+        if compared(scorer, [scorer.unmasked] * 2, measure) < 2:
+            break
+        fold_scores = jackknife(scorer, [scorer.unmasked], measure, progress)
         if fold_scores is None or (values and len(fold_scores) != len(values[0])):
             break
         values.append(fold_scores[:, 0])

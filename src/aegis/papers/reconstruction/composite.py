@@ -143,9 +143,8 @@ class _Model:
             (np.ones(len(groups)), (groups, np.arange(len(groups)))),
             shape=(len(group_counts), len(groups)),
         )
-        return cls(
-            group_counts, composition, basis, (differences.T @ differences).toarray(), offset
-        )
+        roughness = (differences.T @ differences).toarray()
+        return cls(group_counts, composition, basis, roughness, offset)
 
     def flat_start(self) -> Floats:
         # The basis functions add up to one, so equal coefficients make a constant.
@@ -186,12 +185,9 @@ class _Model:
         return mu
 
     def _deviance(self, mu: Floats) -> float:
-        logs = np.where(
-            self.group_counts > 0,
-            np.log(np.where(self.group_counts > 0, self.group_counts, 1.0) / mu),
-            0.0,
-        )
-        return float(2 * (self.group_counts * logs - (self.group_counts - mu)).sum())
+        counts = self.group_counts
+        logs = np.where(counts > 0, np.log(np.where(counts > 0, counts, 1.0) / mu), 0.0)
+        return float(2 * (counts * logs - (counts - mu)).sum())
 
     def _objective(self, coefficients: Floats, penalty: float) -> float:
         rough = float((np.diff(coefficients, n=2) ** 2).sum())

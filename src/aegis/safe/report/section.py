@@ -80,7 +80,10 @@ def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
         "attributes": [
             (
                 clean(a["attribute"]),
-                *(_count_text(a[k]) for k in ("named", "rare", "disclosed", "derivable")),
+                *(
+                    "not told" if a[k] is None else count(a[k])
+                    for k in ("named", "rare", "disclosed", "derivable")
+                ),
             )
             for a in figures.get("attributes", ())
         ],
@@ -93,10 +96,6 @@ def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
             )
         ],
     }
-
-
-def _count_text(value: int | None) -> str:
-    return "not told" if value is None else count(value)
 
 
 def render_leak(figures: Mapping[str, Any], name: str) -> str:
