@@ -9,7 +9,7 @@ release is k-anonymous, and this is verified.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -562,10 +562,7 @@ def _accounted(records: Records, options: HybridOptions) -> Mapping[str, float]:
 
 
 def _notes(
-    options: HybridOptions,
-    figures: tuple[Pattern, ...],
-    dropped: Mapping[str, Ints],
-    suppressed: int,
+    options: HybridOptions, figures: Sequence[Pattern], dropped: Mapping[str, Ints], suppressed: int
 ) -> tuple[str, ...]:
     notes = [f"Left out before grouping: {len(rows)} {what}." for what, rows in dropped.items()]
     if not any(pattern.friendly for pattern in figures):

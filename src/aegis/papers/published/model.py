@@ -507,9 +507,8 @@ def _column(of: Mapping[tuple[str | None, str], int], order: list[str]) -> pa.Di
     for (value, label), rows in of.items():
         if rows:
             counts[row_of[label], code[value]] = rows
-    return _dictionary_array(
-        np.repeat(np.tile(np.arange(len(values)), len(order)), counts.ravel()), values
-    )
+    codes = np.repeat(np.tile(np.arange(len(values)), len(order)), counts.ravel())
+    return _dictionary_array(codes, values)
 
 
 def _dictionary_array(codes: Ints, values: list[str] | list[str | None]) -> pa.DictionaryArray:

@@ -297,9 +297,7 @@ class _PublishedEstimator:
         return known_joints
 
     def estimate(self, name: str) -> Estimate:
-        attributes = {
-            attribute: self._attribute(name, attribute) for attribute in self.masked_joints
-        }
+        attributes = {a: self._attribute(name, a) for a in self.masked_joints}
         case = self.case
         return combined(name, self.measure.name, case.know, case.method, attributes, case=case.name)
 

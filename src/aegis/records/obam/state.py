@@ -55,13 +55,12 @@ class Instance:
         space = Space.of(records, scaled=scaled)
         first, of = records.combinations
         encoded = [np.unique(a.codes, return_inverse=True) for a in records.sensitive]
+        sensitive = np.array([codes for _, codes in encoded], dtype=np.int64)
         return cls(
             np.ascontiguousarray(space.points.T),
             np.ascontiguousarray(space.nominal.T).astype(np.int64),
             space.sizes,
-            np.array([codes for _, codes in encoded], dtype=np.int64)
-            .reshape(len(encoded), len(of))
-            .T,
+            sensitive.reshape(len(encoded), len(of)).T,
             tuple(len(values) for values, _ in encoded),
             first,
             of,

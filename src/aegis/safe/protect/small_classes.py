@@ -106,10 +106,7 @@ class ExpectedSmallClasses:
         falls; for a single configuration, its number.
         """
         return self._expected(
-            [
-                self._most_common(quasi, box[attribute])
-                for quasi, attribute in enumerate(self._places)
-            ]
+            [self._most_common(quasi, box[index]) for quasi, index in enumerate(self._places)]
         )
 
     def _expected(self, spread: Sequence[Floats]) -> float:
@@ -117,9 +114,9 @@ class ExpectedSmallClasses:
         return self.rows * float(joint @ self._small)
 
     def _most_common(self, quasi: int, domain: int) -> Floats:
-        """Return the distribution of a value's share that no candidate of a quasi-identifier (by
-        its place among them) exceeds: at each share, the most rows with at least this share. Only
-        the candidates whose bits are set in `domain` count.
+        """Return the distribution of a value's share that no candidate of the quasi-identifier with
+        index `quasi` exceeds: at each share, the most rows with at least this share. Only the
+        candidates whose bits are set in `domain` count.
         """
         key = quasi, domain
         if key not in self._best:
