@@ -414,11 +414,8 @@ def train(task: Task) -> Training:
     prediction: Prediction | NumberPrediction
     if task.response is None:
         scored = fit(task)
-        prediction, converged, messages = (
-            scored.predict(task.test),
-            scored.converged,
-            scored.messages,
-        )
+        prediction = scored.predict(task.test)
+        converged, messages = scored.converged, scored.messages
     else:
         predicted, messages = predict_number(task, task.response)
         truth, weights = task.response[task.test], task.weights_of(task.test)
