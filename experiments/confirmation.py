@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from aegis.advisor import Choice, Scorer
-from aegis.arx.losses.separable import CHARGED
+from aegis.arx.losses.separable import ATTRIBUTE_LOSSES
 from aegis.measures import MEASURES
 from aegis.papers.evaluation.coding import CodedTable
 from aegis.summary import Summary
@@ -53,7 +53,7 @@ def losses(
     """Return minus ARX's losses by loss and configuration; every attribute forms classes."""
     found: dict[str, dict[str, float]] = {}
     for loss in ("loss", "nu-entropy"):
-        per_value = CHARGED[loss].per_value
+        per_value = ATTRIBUTE_LOSSES[loss].per_value
         found[loss] = {
             name: -sum(
                 float((a.counts * per_value(a, choice[a.name])).sum())

@@ -42,7 +42,7 @@ SLOW = {("IN", "rf"), ("HCI", "rf"), ("HCI-paper", "rf"), ("IN", "mlp")}
 PUBLISHED = {
     "published procedure, histogram known": {"histogram": True},
     "published procedure, nothing known": {"histogram": False},
-    "SAMPLING": {"histogram": False, "drawn": True},
+    "SAMPLING": {"histogram": False, "sampled": True},
 }
 
 

@@ -31,7 +31,7 @@ COUNT = 50
 ESTIMATES = {
     "AEGIS+1D": Reconstructed(histogram=True),
     "AEGIS-1D": Reconstructed(histogram=False),
-    "SAMPLING, values that occur": Reconstructed(histogram=False, drawn=True),
+    "SAMPLING, values that occur": Reconstructed(histogram=False, sampled=True),
 }
 RANGES = "SAMPLING, whole range"
 UNIFORM = "all cells alike"

@@ -26,7 +26,7 @@ COUNT = 50
 SETTINGS: dict[str, dict[str, bool]] = {
     "AEGIS+1D": {"histogram": True},
     "AEGIS-1D": {"histogram": False},
-    "SAMPLING": {"histogram": False, "drawn": True},
+    "SAMPLING": {"histogram": False, "sampled": True},
 }
 
 

@@ -22,8 +22,8 @@ from common import ADULT, ROOT, write_csv
 from paper_masks import paper_configurations, paper_policy
 
 ESTIMATORS = {
-    "sampling": Reconstructed(histogram=False, drawn=True),
-    "sampling-records": Reconstructed(histogram=False, drawn=True, records=True),
+    "sampling": Reconstructed(histogram=False, sampled=True),
+    "sampling-records": Reconstructed(histogram=False, sampled=True, records=True),
 }
 
 

@@ -20,8 +20,8 @@ from aegis.advisor.search.problem import Clock
 from aegis.arx.losses.separable import ChargedLoss
 from aegis.arx.search import hitting_set, listing
 from aegis.arx.search import listing as class_counter
-from aegis.arx.search.hitting_set import Sieve, pays
-from aegis.arx.search.listing import Listing, OpenList, Tally
+from aegis.arx.search.hitting_set import ListingSearch, pays
+from aegis.arx.search.listing import Listing, OpenList, SmallClasses
 from aegis.files import SILENT
 from aegis.privacy import PrivacyRule
 from aegis.summary import Summary, summarize
@@ -123,7 +123,7 @@ def test_a_sieve_that_is_stopped_says_no_more_than_is_true(
         patch.object(listing, "_LARGEST", largest),
         patch.object(listing, "_SAMPLE", 9),
     ):
-        search = Sieve(
+        search = ListingSearch(
             searcher.problem, loss, feasibility, separable, top=1, clock=Clock(None), step=step
         )
         priced = search._priced
@@ -158,7 +158,7 @@ def test_rows_that_a_coarser_configuration_loses_cost_no_more_in_finer_ones(
     assert isinstance(loss, ChargedLoss)
     separable = loss.separable()
     assert separable is not None
-    tally = Tally(searcher.problem, feasibility.cells, k)
+    tally = SmallClasses(searcher.problem, feasibility.cells, k)
     rows = separable.over(feasibility.cells)
     variables = searcher.problem.variables
     inner = tuple(data.draw(st.integers(0, len(v.candidates) - 1)) for v in variables)
@@ -223,7 +223,7 @@ def test_what_is_left_is_below_the_limit_and_refines_nothing_refused(
         patch.object(listing, "_SAMPLE", largest // 2),
     ):
         space = Listing([np.array(figure) for figure in figures], orders)
-        left = space.left(refused, limit, random)
+        left = space.leftover(refused, limit, random)
         parts = list(space.parts(refused, limit))
     for chosen, chosen_sums in [(left.chosen, left.sums), *parts]:
         assert (np.diff(chosen_sums) >= 0).all()
@@ -231,9 +231,9 @@ def test_what_is_left_is_below_the_limit_and_refines_nothing_refused(
     listed = [tuple(row) for chosen, _ in parts for row in chosen.tolist()]
     assert sorted(listed) == expected
     assert left.least <= min([limit, *(sums[place] for place in expected)])
-    assert left.whole == (len(expected) <= largest)
+    assert left.complete == (len(expected) <= largest)
     drawn = sorted(tuple(row) for row in left.chosen.tolist())
-    assert drawn == expected if left.whole else set(drawn) <= set(expected)
+    assert drawn == expected if left.complete else set(drawn) <= set(expected)
 
 
 @given(
@@ -276,7 +276,7 @@ def test_a_window_knows_what_is_left(
             assert window.least(first) <= min(left.values()) + 1e-12
             window.strike_one(first)
             del left[tuple(window.chosen[first].tolist())]
-        assert window.left() == len(left)
+        assert window.open_count() == len(left)
     assert (window.first() is None) == (not left)
 
 
@@ -293,7 +293,7 @@ def test_classes_that_share_a_place_are_told_apart(
     """Up to 1,600 classes in 2 to 4,096 places."""
     random = np.random.default_rng(seed)
     searcher = searcher_of(0, rule_of({"k": 2}, 1.0), "loss")
-    counts = Tally(searcher.problem, in_memory(searcher).cells, 2)
+    counts = SmallClasses(searcher.problem, in_memory(searcher).cells, 2)
     counts._numbers = np.arange(cells, dtype=np.int32)
     first, second = (random.integers(size, size=cells) for size in spaces)
     with (

@@ -118,7 +118,7 @@ class _Project:
         self._path = path
         self._notes: list[str] = []
         self._selects = False
-        self._beside = False
+        self._needs_population = False
         self._sampled: dict[str, Any] | None = None
         version = self._xml("metadata.xml").findtext("vocabulary", "")
         if version not in VOCABULARIES:
@@ -154,7 +154,7 @@ class _Project:
         contents = {"data.csv": table}
         if self._selects:
             contents["data.csv"] = self._selected(table)
-        if self._beside:
+        if self._needs_population:
             policy["population"] = "population.csv"
             contents["population.csv"] = table
         text = write_mapping(policy)
@@ -182,11 +182,11 @@ class _Project:
         the weights in XML.
         """
         quasi = [name for name, a in attributes.items() if a["role"] == "quasi-identifier"]
-        given = {
+        project_weights = {
             entry.findtext("attribute", ""): self._number(entry, "weight")
             for entry in config.iterfind("attributeWeights/attributeWeight")
         }
-        weights = {name: given.get(name, 0.0) for name in quasi}
+        weights = {name: project_weights.get(name, 0.0) for name in quasi}
         if len(set(weights.values())) < 2:
             return False
         most = max(weights.values())
@@ -267,14 +267,14 @@ class _Project:
                 self._selects = True
                 continue
             if re.fullmatch(r"\(.*\)-(presence|map)|.*profitability \(journalist\).*", text):
-                self._selects = self._beside = True
+                self._selects = self._needs_population = True
             options = sampled(text)
             if options is not None:
                 self._sampled = options
                 continue
             key, value = demand(text, people)
             rule.setdefault(key, []).append(value)
-        plain = {key: given[0] if len(given) == 1 else given for key, given in rule.items()}
+        plain = {key: values[0] if len(values) == 1 else values for key, values in rule.items()}
         # What a sample leaves out counts as suppressed.
         limit = 1.0 if self._sampled is not None else self._number(config, "relativeMaxOutliers")
         return (plain or {"k": 1}) | {"suppression": limit}

@@ -175,10 +175,10 @@ def demand(text: str, people: int | None) -> tuple[str, Any]:
     >>> demand("5-anonymity", None)
     ('k', 5)
     """
-    for pattern, said in _DEMANDS.items():
+    for pattern, parse in _DEMANDS.items():
         match = re.fullmatch(pattern, text)
         if match is not None:
-            return said(match.groups())
+            return parse(match.groups())
     if re.fullmatch(r"(no-attack-)?profitability \(\w+\)", text):
         raise PolicyError(
             f"The project requires {text!r}, but states no amounts of gain and loss.",
@@ -188,7 +188,7 @@ def demand(text: str, people: int | None) -> tuple[str, Any]:
     if uniqueness is None:
         raise PolicyError(
             f"The project requires {text!r}, which a policy cannot express.",
-            hint=f"Remove the model in ARX. A policy can express: {', '.join(_SHOWN)}.",
+            hint=f"Remove the model in ARX. A policy can express: {', '.join(_MODELS)}.",
         )
     if people is None:
         raise PolicyError(
@@ -199,7 +199,7 @@ def demand(text: str, people: int | None) -> tuple[str, Any]:
     return "population_uniqueness", kind
 
 
-_SHOWN = (
+_MODELS = (
     "k-anonymity",
     "l-diversity",
     "t-closeness",

@@ -204,8 +204,8 @@ def evaluate_labels(
             Configuration(r.name, {n: m for n, m in r.configuration.masks.items() if n in names})
             for r in advice.ranking
         ]
-        own = {**options, **_suiting(task, options), "generate_count": None}
-        evaluation = _evaluated(alone, masked, own)
+        task_options = {**options, **_suiting(task, options), "generate_count": None}
+        evaluation = _evaluated(alone, masked, task_options)
         judged = _with_verdicts(evaluation.advice, advice)
         evaluations[task.label.column] = replace(evaluation, advice=judged)
     return evaluations
@@ -226,18 +226,18 @@ def _suiting(task: LabelTask, options: Mapping[str, Any]) -> dict[str, Any]:
     return suiting
 
 
-def _with_verdicts(advice: Advice, whole: Advice) -> Advice:
-    """Return the advice for one label, but take from `whole`, the advice on the whole table,
+def _with_verdicts(advice: Advice, table_advice: Advice) -> Advice:
+    """Return the advice for one label, but take from `table_advice`, the advice on the whole table,
     whether each configuration meets the privacy rule.
     """
-    said = {ranked.name: ranked for ranked in whole.ranking}
+    by_name = {ranked.name: ranked for ranked in table_advice.ranking}
     ranking = [
         replace(
             ranked,
-            admissible=said[ranked.name].admissible,
-            smallest_class=said[ranked.name].smallest_class,
-            suppressed_rows=said[ranked.name].suppressed_rows,
-            violations=said[ranked.name].violations,
+            admissible=by_name[ranked.name].admissible,
+            smallest_class=by_name[ranked.name].smallest_class,
+            suppressed_rows=by_name[ranked.name].suppressed_rows,
+            violations=by_name[ranked.name].violations,
         )
         for ranked in advice.ranking
     ]

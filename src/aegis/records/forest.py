@@ -48,24 +48,24 @@ class Forest:
         self._test, train = order[:held_out], order[held_out:]
         self._features, self._target = features, target
         self._model = _classifier(trees, int(random.integers(2**31)))
-        seen = train if len(train) else self._test
-        self._model.fit(features[seen], target[seen])
+        training_rows = train if len(train) else self._test
+        self._model.fit(features[training_rows], target[training_rows])
 
     def accuracy(self, features: Array | None = None) -> float:
         """Return the share of the test records for which the forest predicts the correct target.
         With `features`, the forest predicts from these codes instead of the original ones.
         """
-        shown = self._features[self._test] if features is None else features
-        return float(np.mean(self._model.predict(shown) == self._target[self._test]))
+        codes = self._features[self._test] if features is None else features
+        return float(np.mean(self._model.predict(codes) == self._target[self._test]))
 
     def drop_without(self, column: int, random: np.random.Generator, repeats: int = 5) -> float:
         """Return how much accuracy on the test records the forest loses if the values of the
         feature with index `column` are shuffled: the mean over `repeats` shuffles.
         """
-        whole = self.accuracy()
+        accuracy = self.accuracy()
         scores = []
         for _ in range(repeats):
             shuffled = self._features[self._test].copy()
             shuffled[:, column] = random.permutation(shuffled[:, column])
             scores.append(self.accuracy(shuffled))
-        return whole - float(np.mean(scores))
+        return accuracy - float(np.mean(scores))

@@ -5,13 +5,11 @@ private: categorical values of the non-violating part are released exactly, the 
 the data, and the epsilons of several attributes add up. The release is not k-anonymous: the
 non-violating part is not grouped, and noisy numbers differ within a cluster. With `strict`, the
 release is k-anonymous, and this is verified.
-
-Build the values that the hybrid scheme releases, and compute their information loss.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -82,8 +80,8 @@ class ReleasedCells:
                     self._high[attribute.name][rows] = attribute.numbers[covered.high][labels]
                 continue
             if numbers and attribute.ordered and attribute.hierarchy is None:
-                own = self.records.attribute(attribute.name).codes
-                low, high = self._ranks.setdefault(attribute.name, (own.copy(), own.copy()))
+                codes = self.records.attribute(attribute.name).codes
+                low, high = self._ranks.setdefault(attribute.name, (codes.copy(), codes.copy()))
                 low[rows], high[rows] = covered.low[labels], covered.high[labels]
                 continue
             middle = (attribute.tree.height + 1) // 2
@@ -116,8 +114,8 @@ class ReleasedCells:
             if attribute.kind is not AttributeKind.NUMERIC:
                 continue
             least, most = attribute.bounds
-            apart = most - least if sensitivity is None else sensitivity
-            noise = random.laplace(0.0, 1.0, len(epsilon)) * apart / epsilon
+            width = most - least if sensitivity is None else sensitivity
+            noise = random.laplace(0.0, 1.0, len(epsilon)) * width / epsilon
             values = np.clip(self._low[attribute.name] + noise, least, most)
             if attribute.resolution:
                 values = np.round(values / attribute.resolution) * attribute.resolution
@@ -138,7 +136,7 @@ class ReleasedCells:
         if attribute.kind is not AttributeKind.NUMERIC:
             return list(ancestors(attribute, attribute.codes, self._heights[attribute.name]))
         low, high = self._low[attribute.name], self._high[attribute.name]
-        whole = attribute.resolution == 1.0
+        whole_numbers = attribute.resolution == 1.0
         exact = np.array_equal(low, high, equal_nan=True)
         values: list[Any] = []
         for start, end in zip(low.tolist(), high.tolist(), strict=True):
@@ -147,7 +145,7 @@ class ReleasedCells:
             elif np.isnan(end):
                 values.append(SUPPRESSED_VALUE)
             else:
-                ends = (int(start), int(end)) if whole else (start, end)
+                ends = (int(start), int(end)) if whole_numbers else (start, end)
                 values.append(ends[0] if exact else interval(*ends))
         return values
 
@@ -189,9 +187,9 @@ class ReleasedCells:
 
     def _moved(self, attribute: RecordAttribute) -> Floats:
         if attribute.name in self._ranks:
-            own = attribute.positions[attribute.codes]
+            positions = attribute.positions[attribute.codes]
             low, high = (attribute.positions[codes] for codes in self._ranks[attribute.name])
-            return np.minimum(np.maximum(own - low, high - own), 1.0)
+            return np.minimum(np.maximum(positions - low, high - positions), 1.0)
         if attribute.kind is not AttributeKind.NUMERIC:
             return self._heights[attribute.name] / attribute.tree.height
         numbers = attribute.numbers[attribute.codes]
@@ -243,8 +241,8 @@ class ReleasedCells:
                 middle = np.where(np.isnan(high), low, (low + high) / 2)
                 centre = np.full(len(grouped), attribute.centre)
                 moved, spread = (
-                    float(squared_distances(attribute, codes, shown, scaled=scaled).sum())
-                    for shown in (middle, centre)
+                    float(squared_distances(attribute, codes, numbers, scaled=scaled).sum())
+                    for numbers in (middle, centre)
                 )
                 within, total = within + moved, total + spread
             else:
@@ -461,13 +459,13 @@ def band(share: float, limits: tuple[float, float, float]) -> str:
     return BANDS[sum(share < limit for limit in limits)]
 
 
-def _violating(records: Records, drawn: tuple[Pattern, ...], options: HybridOptions) -> Ints:
+def _violating(records: Records, figures: tuple[Pattern, ...], options: HybridOptions) -> Ints:
     """Return the indices of the records that violate the rule: those with a rare (minor or
     super-minor) value in a pattern-friendly attribute. If no attribute is pattern-friendly, return
-    all records. `drawn` has the figures of the categorical quasi-identifiers.
+    all records. `figures` has the figures of the categorical quasi-identifiers.
     """
     violating = np.zeros(len(records), dtype=bool)
-    friendly = [pattern.name for pattern in drawn if pattern.friendly]
+    friendly = [pattern.name for pattern in figures if pattern.friendly]
     for name in friendly:
         attribute = records.attribute(name)
         shares = np.bincount(attribute.codes, minlength=attribute.size) / len(records)
@@ -479,30 +477,30 @@ def _dropped(records: Records, options: HybridOptions) -> dict[str, Ints]:
     """Return the indices of the records that are left out before the hybrid scheme begins, by
     reason. A record with several reasons is listed under the first one.
     """
-    gone = np.zeros(len(records), dtype=bool)
+    dropped = np.zeros(len(records), dtype=bool)
     reasons: dict[str, Ints] = {}
     outliers = np.zeros(len(records), dtype=bool)
     for name, least, most in options.limits:
         numbers = records.attribute(name).numbers[records.attribute(name).codes]
         outliers |= (numbers < least) | (numbers > most)
     reasons["outliers"] = np.flatnonzero(outliers)
-    gone |= outliers
+    dropped |= outliers
     if options.drop_incomplete:
         lacking = np.zeros(len(records), dtype=bool)
         for attribute in records.attributes:
             lacking |= attribute.codes == attribute.missing
-        reasons["incomplete"] = np.flatnonzero(lacking & ~gone)
-        gone |= lacking
+        reasons["incomplete"] = np.flatnonzero(lacking & ~dropped)
+        dropped |= lacking
     if options.drop_duplicates:
         every: list[RecordAttribute | SensitiveAttribute] = [
             *records.attributes,
             *records.sensitive,
         ]
-        left = np.flatnonzero(~gone)
-        first, _ = distinct_rows([a.codes[left] for a in every])
-        repeated = np.ones(len(left), dtype=bool)
+        remaining = np.flatnonzero(~dropped)
+        first, _ = distinct_rows([a.codes[remaining] for a in every])
+        repeated = np.ones(len(remaining), dtype=bool)
         repeated[first] = False
-        reasons["duplicates"] = left[repeated]
+        reasons["duplicates"] = remaining[repeated]
     return {reason: rows for reason, rows in reasons.items() if len(rows)}
 
 
@@ -522,17 +520,17 @@ def _run(
     chosen = np.flatnonzero(stays)
     inner = records.take(chosen)
     with progress.step("hybrid", 3) as step:
-        drawn = patterns(inner, options, random)
+        figures = patterns(inner, options, random)
         step.advance()
         violating = np.zeros(len(inner), dtype=bool)
-        violating[_violating(inner, drawn, options)] = True
+        violating[_violating(inner, figures, options)] = True
         make = _strict if options.strict else _published
         cells, labels = make(inner, violating, options, random)
         step.advance()
         outcome = _outcome(records, chosen, cells, labels, options)
         step.advance()
     details = {
-        "patterns": [pattern.to_dict() for pattern in drawn],
+        "patterns": [pattern.to_dict() for pattern in figures],
         "violating": int(violating.sum()),
         "non_violating": int((~violating).sum()),
         "dropped": {reason: len(rows) for reason, rows in dropped.items()},
@@ -540,7 +538,7 @@ def _run(
         "originality": cells.originality(),
         "distortion": cells.distortion(),
     }
-    notes = _notes(options, drawn, dropped, int(np.count_nonzero(outcome.labels[chosen] < 0)))
+    notes = _notes(options, figures, dropped, int(np.count_nonzero(outcome.labels[chosen] < 0)))
     return Outcome(outcome.labels, notes, details, outcome.columns, options.strict, outcome.loss)
 
 
@@ -564,10 +562,10 @@ def _accounted(records: Records, options: HybridOptions) -> Mapping[str, float]:
 
 
 def _notes(
-    options: HybridOptions, drawn: tuple[Pattern, ...], dropped: Mapping[str, Ints], suppressed: int
+    options: HybridOptions, figures: Sequence[Pattern], dropped: Mapping[str, Ints], suppressed: int
 ) -> tuple[str, ...]:
     notes = [f"Left out before grouping: {len(rows)} {what}." for what, rows in dropped.items()]
-    if not any(pattern.friendly for pattern in drawn):
+    if not any(pattern.friendly for pattern in figures):
         notes.append("No attribute is pattern-friendly, so every record counts as violating.")
     if options.strict:
         notes.append("Strict: no noise was added, so no differential privacy is claimed.")

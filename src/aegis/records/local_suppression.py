@@ -5,19 +5,16 @@ separate value, as in every audit of the release. In other tools (sdcMicro) a su
 matches any value, so these tools suppress fewer cells. But then only one record may match the
 values that an attacker knows, and the attacker identifies it.
 
-Find the cells to suppress so that every equivalence class is large enough, by a greedy search.
+The search for the cells is greedy. A *pattern* is a set of attributes whose cells are suppressed in
+a record. Records that are equal in all other attributes then form one class. First, the search sets
+aside the records that are safe without suppression. Then it tries the patterns of one cell: each
+step takes the pattern that makes most records safe, until no pattern makes any record safe. The
+patterns of two cells follow, and so on. Each remaining record joins the class that costs the fewest
+cells. The cells in which they differ are then suppressed in the record and in some records of a
+large class, or in all records of a small class.
 
-A *pattern* is a set of attributes whose cells are suppressed in a record. Records that are equal in
-all other attributes then form one class. First, the search sets aside the records that are safe
-without suppression. Then it tries the patterns of one cell: each step takes the pattern that makes
-most records safe, until no pattern makes any record safe. The patterns of two cells follow, and so
-on. Each remaining record joins the class that costs the fewest cells. The cells in which they
-differ are then suppressed in the record and in some records of a large class, or in all records of
-a small class.
-
-A suppressed cell counts as a separate value, which equals only other suppressed cells. Finding the
-smallest number of cells is NP-hard (Meyerson and Williams 2004). The tests compare the greedy
-solution with all solutions on small tables.
+Finding the smallest number of cells is NP-hard (Meyerson and Williams 2004). The tests compare the
+greedy solution with all solutions on small tables.
 """
 
 from __future__ import annotations
@@ -92,10 +89,10 @@ class CellSearch:
         """
         run = self._by_cost if len(self.columns) <= FEW_ATTRIBUTES else self._by_number
         run(step)
-        left = len(self.pending)
-        if left:
+        unplaced = len(self.pending)
+        if unplaced:
             _Leftovers(self).join()
-            step.advance(left)
+            step.advance(unplaced)
         return self.starred
 
     def _by_cost(self, step: Step) -> None:
@@ -154,25 +151,25 @@ class CellSearch:
         """
         waiting: list[tuple[float, int]] = []
         ranked: list[tuple[float, int]] = []
-        for place, pattern in enumerate(patterns):
+        for index, pattern in enumerate(patterns):
             classes, rescued = self._tried(pattern)
-            ranked.append((classes + self._cost(pattern) / 1e6, place))
+            ranked.append((classes + self._cost(pattern) / 1e6, index))
             if len(rescued):
-                waiting.append((-len(rescued) / max(self._cost(pattern), 1e-9), place))
+                waiting.append((-len(rescued) / max(self._cost(pattern), 1e-9), index))
         heapq.heapify(waiting)
         while waiting and len(self.pending):
-            _, place = heapq.heappop(waiting)
-            pattern = patterns[place]
+            _, index = heapq.heappop(waiting)
+            pattern = patterns[index]
             _, rescued = self._tried(pattern)
             if not len(rescued):
                 continue
-            merit = (-len(rescued) / max(self._cost(pattern), 1e-9), place)
+            merit = (-len(rescued) / max(self._cost(pattern), 1e-9), index)
             if waiting and merit > waiting[0]:
                 heapq.heappush(waiting, merit)
                 continue
             self.starred[np.ix_(rescued, np.array(pattern, dtype=np.int64))] = True
             self.pending = np.setdiff1d(self.pending, rescued, assume_unique=True)
-        return [patterns[place] for _, place in sorted(ranked)[:WIDTH]]
+        return [patterns[index] for _, index in sorted(ranked)[:WIDTH]]
 
     def _tried(self, pattern: Pattern) -> tuple[int, Ints]:
         """Try to suppress the attributes of `pattern` in all records that are in no acceptable
@@ -187,10 +184,10 @@ class CellSearch:
         """Return the equivalence class of each of the records `rows` if the attributes with the
         indices in `pattern` are ignored.
         """
-        shown = [i for i in range(len(self.columns)) if i not in pattern]
-        if not shown:
+        attributes = [i for i in range(len(self.columns)) if i not in pattern]
+        if not attributes:
             return np.zeros(len(rows), dtype=np.int64)
-        return distinct_rows([self.columns[i][rows] for i in shown])[1]
+        return distinct_rows([self.columns[i][rows] for i in attributes])[1]
 
 
 class _Leftovers:
@@ -208,22 +205,22 @@ class _Leftovers:
         """
         search = self.search
         while len(search.pending):
-            shown = np.where(search.starred, -1, self.codes)
+            codes = np.where(search.starred, -1, self.codes)
             placed = np.setdiff1d(np.arange(search.rows), search.pending, assume_unique=True)
             if not len(placed):  # nothing fits but everything
                 search.starred[:] = True
                 search.pending = search.pending[:0]
                 return
-            _, first, of = np.unique(shown[placed], axis=0, return_index=True, return_inverse=True)
-            self._place(int(search.pending[0]), placed, placed[first], of.reshape(-1))
+            _, first, of = np.unique(codes[placed], axis=0, return_index=True, return_inverse=True)
+            self._join_record(int(search.pending[0]), placed, placed[first], of.reshape(-1))
 
-    def _place(self, row: int, placed: Ints, heads: Ints, of: Ints) -> None:
+    def _join_record(self, row: int, placed: Ints, heads: Ints, of: Ints) -> None:
         search = self.search
         counts = np.bincount(of)
         losing = search.starred[heads] | (self.codes[heads] != self.codes[row])
         more = losing & ~search.starred[heads]
-        wanted = search.spare(counts)
-        moved = np.where(wanted > 0, wanted, counts)
+        spare = search.spare(counts)
+        moved = np.where(spare > 0, spare, counts)
         moved[~more.any(axis=1)] = 0
         cost = more @ search.costs * moved + losing @ search.costs
         best = int(np.argmin(cost))
@@ -299,7 +296,7 @@ def _run(
     ]
     _, labels = distinct_rows(released)
     columns = {
-        a.name: tuple(_shown(a, starred[:, i], empty=options.empty))
+        a.name: tuple(_released_values(a, starred[:, i], empty=options.empty))
         for i, a in enumerate(records.attributes)
     }
     return Outcome(
@@ -315,7 +312,7 @@ def _costs(records: Records, importance: Sequence[str]) -> Floats:
     """Return the cost of suppressing one cell of each of A attributes, shape (A,). `importance`
     names the attributes that the method should keep, the most important first.
     """
-    worth = {name: len(importance) + 1 - place for place, name in enumerate(importance)}
+    worth = {name: len(importance) + 1 - rank for rank, name in enumerate(importance)}
     return np.array([float(worth.get(a.name, 1)) for a in records.attributes])
 
 
@@ -323,12 +320,12 @@ def _star(attribute: RecordAttribute, *, empty: bool) -> int:
     """Return the code of a suppressed cell: the code of `*` (or of null, if `empty`) if the column
     contains this value already, else a new code.
     """
-    shown = None if empty else SUPPRESSED_VALUE
+    mark = None if empty else SUPPRESSED_VALUE
     domain = attribute.domain
-    return domain.index(shown) if shown in domain else attribute.size
+    return domain.index(mark) if mark in domain else attribute.size
 
 
-def _shown(attribute: RecordAttribute, starred: Flags, *, empty: bool) -> list[Any]:
+def _released_values(attribute: RecordAttribute, starred: Flags, *, empty: bool) -> list[Any]:
     """Return the values to release, one for each record: as text if one of them is `*`, otherwise
     in the type of the column. `starred` says which cells are suppressed. Suppressed cells are null
     if `empty`, else `*`.
@@ -363,10 +360,10 @@ def _notes(records: Records, starred: Flags, *, empty: bool) -> tuple[str, ...]:
     )
     listed = ", ".join(f"{name} {count:,}" for count, name in per if count)
     rows = int(starred.any(axis=1).sum())
-    shown = "left empty" if empty else f"shown as {SUPPRESSED_VALUE}"
+    appearance = "left empty" if empty else f"shown as {SUPPRESSED_VALUE}"
     return (
         f"{cells:,} of {starred.size:,} cells of quasi-identifiers ({100 * cells / starred.size:.2g} "
-        f"%) in {rows:,} of {len(records):,} rows are suppressed and {shown}: {listed}",
+        f"%) in {rows:,} of {len(records):,} rows are suppressed and {appearance}: {listed}",
         "a suppressed cell counts as a separate value, which matches only other suppressed cells: an "
         "audit of the released rows counts classes in the same way",
     )
@@ -377,7 +374,7 @@ def _loss(records: Records, starred: Flags, labels: Ints, k: int) -> Information
     if it had the average value of the table. `labels` has the class of each record.
     """
     cells = dict(zip((a.name for a in records.attributes), starred.T, strict=True))
-    deviation = partial(relative_deviation, records, lambda own, away, _: away[cells[own.name]])
+    deviation = partial(relative_deviation, records, lambda a, away, _: away[cells[a.name]])
     return InformationLoss.of(RecordGroups.number(labels), k, deviation, float(starred.mean()))
 
 

@@ -28,7 +28,7 @@ class DiverseOptions(Options):
     l: int = 2  # noqa: E741 - the field's term
 
 
-class _Reach:
+class _Coverage:
     """The values of one attribute that a cluster covers, and the cost of adding each further value.
 
     The cost is from 0 to 1. For numbers and ordinal values, it is the width that the cluster then
@@ -68,10 +68,10 @@ class _Reach:
                 return None
             self._covered = height
             return self._costs()
-        place = float(self._places[combination])
-        if self._low <= place <= self._high:
+        position = float(self._places[combination])
+        if self._low <= position <= self._high:
             return None
-        self._low, self._high = min(self._low, place), max(self._high, place)
+        self._low, self._high = min(self._low, position), max(self._high, position)
         return self._costs()
 
     def _costs(self) -> Floats:
@@ -87,15 +87,15 @@ class _Cluster:
     to it, summed over all attributes.
     """
 
-    def __init__(self, reaches: list[_Reach], combination: int) -> None:
-        self._reaches = reaches
-        self._parts = [reach.begin(combination) for reach in reaches]
+    def __init__(self, coverages: list[_Coverage], combination: int) -> None:
+        self._coverages = coverages
+        self._parts = [coverage.begin(combination) for coverage in coverages]
         self.cost: Floats = np.sum(self._parts, axis=0)
 
     def include(self, combination: int) -> None:
         changed = False
-        for number, reach in enumerate(self._reaches):
-            part = reach.include(combination)
+        for number, coverage in enumerate(self._coverages):
+            part = coverage.include(combination)
             if part is not None:
                 self._parts[number] = part
                 changed = True
@@ -114,7 +114,7 @@ class _Queues:
         self._next = np.cumsum(sizes) - sizes
         self._end = self._next + sizes
         self.head: Ints = self.order[self._next].astype(np.int64)
-        self.left = len(of)
+        self.waiting = len(of)
         self.open = np.ones(count, dtype=bool)
 
     def take(self, combination: int) -> int:
@@ -123,7 +123,7 @@ class _Queues:
         """
         record = int(self.head[combination])
         self._next[combination] += 1
-        self.left -= 1
+        self.waiting -= 1
         if self._next[combination] == self._end[combination]:
             self.open[combination] = False
         else:
@@ -189,14 +189,14 @@ def k_member(
     """
     first, of = records.combinations
     queues = _Queues(of, len(first))
-    reaches = [_Reach(a, a.codes[first].astype(np.int64)) for a in records.attributes]
+    coverages = [_Coverage(a, a.codes[first].astype(np.int64)) for a in records.attributes]
     labels = np.full(len(records), -1, dtype=np.int64)
     cluster = 0
     seed = int(of[random.integers(len(records))])
-    while queues.left >= k:
-        distance = _Cluster(reaches, seed).cost
+    while queues.waiting >= k:
+        distance = _Cluster(coverages, seed).cost
         seed = queues.farthest(distance)
-        members = _grow(records, queues, _Cluster(reaches, seed), seed, of, k, distinct)
+        members = _grow(records, queues, _Cluster(coverages, seed), seed, of, k, distinct)
         if members is None:
             break
         labels[members] = cluster
@@ -218,14 +218,14 @@ def _grow(
     for each record.
     """
     members = [queues.take(seed)]
-    seen: list[set[int]] = [{int(a.codes[members[0]])} for a in records.sensitive]
-    while len(members) < k or (distinct > 1 and min(map(len, seen)) < distinct):
-        if not queues.left:
+    sensitive_codes: list[set[int]] = [{int(a.codes[members[0]])} for a in records.sensitive]
+    while len(members) < k or (distinct > 1 and min(map(len, sensitive_codes)) < distinct):
+        if not queues.waiting:
             return None
         chosen = queues.cheapest(cluster.cost)
         member = queues.take(chosen)
         members.append(member)
-        for values, attribute in zip(seen, records.sensitive, strict=True):
+        for values, attribute in zip(sensitive_codes, records.sensitive, strict=True):
             values.add(int(attribute.codes[member]))
         cluster.include(int(of[member]))
     return members
@@ -274,17 +274,17 @@ class _Cover:
         if self._tree:
             heights = self._attribute.tree.heights_to(code) / self._attribute.tree.height
             return np.maximum(self._height, heights[self._some])
-        place = self._attribute.positions[code]
-        width = np.maximum(self._high, place) - np.minimum(self._low, place)
+        position = self._attribute.positions[code]
+        width = np.maximum(self._high, position) - np.minimum(self._low, position)
         cost: Floats = np.minimum(width, 1.0)
         return cost
 
     def include(self, cluster: int, code: int) -> None:
         """Add the value with this code to the cluster with the index `cluster`."""
-        place = self._attribute.positions[code]
+        position = self._attribute.positions[code]
         self._height[cluster] = self.with_code(code)[cluster] if self._tree else 0.0
-        self._low[cluster] = min(self._low[cluster], place)
-        self._high[cluster] = max(self._high[cluster], place)
+        self._low[cluster] = min(self._low[cluster], position)
+        self._high[cluster] = max(self._high[cluster], position)
 
 
 _CLUSTERED = labelled(

@@ -48,23 +48,23 @@ class _Unassigned:
         self.space = space
         self.rows: Ints = np.arange(len(space), dtype=np.int64)
         self._dead = np.zeros(len(space), dtype=bool)
-        self._gone = 0
+        self._assigned = 0
 
     def __len__(self) -> int:
-        return len(self.rows) - self._gone
+        return len(self.rows) - self._assigned
 
     def compact(self) -> None:
         """Remove the rows of assigned records from the arrays. The positions of other records
         change.
         """
-        if self._gone:
+        if self._assigned:
             alive = np.flatnonzero(~self._dead)
             self.space, self.rows = self.space.take(alive), self.rows[alive]
-            self._dead, self._gone = np.zeros(len(alive), dtype=bool), 0
+            self._dead, self._assigned = np.zeros(len(alive), dtype=bool), 0
 
     def centre(self) -> tuple[Floats, Codes]:
         """Return the coordinates of the average of the unassigned records."""
-        if not self._gone:
+        if not self._assigned:
             return self.space.centre()
         return self.space.take(np.flatnonzero(~self._dead)).centre()
 
@@ -76,13 +76,13 @@ class _Unassigned:
 
     def compact_when_worth(self) -> None:
         """Remove the rows of assigned records from the arrays if there are many of them."""
-        if COMPACT_AT * self._gone > len(self.rows):
+        if COMPACT_AT * self._assigned > len(self.rows):
             self.compact()
 
     def remove(self, positions: Ints) -> None:
         """Mark the records at `positions` as assigned to a cluster."""
         self._dead[positions] = True
-        self._gone += len(positions)
+        self._assigned += len(positions)
 
     def farthest(self, distances: Floats) -> int:
         """Return the position of the unassigned record at the largest distance; of equal ones, the
@@ -90,13 +90,13 @@ class _Unassigned:
         """
         return int(np.argmax(np.where(self._dead, -1.0, distances)))
 
-    def nearest(self, distances: Floats, count: int, own: int) -> Ints:
+    def nearest(self, distances: Floats, count: int, position: int) -> Ints:
         """Return the positions of the `count` unassigned records with the smallest `distances`. The
-        record at position `own` is always among them.
+        record at `position` is always among them.
         """
-        reach = self.masked(distances)
-        reach[own] = -1.0
-        return smallest(reach, count)
+        unassigned = self.masked(distances)
+        unassigned[position] = -1.0
+        return smallest(unassigned, count)
 
 
 def smallest(values: Floats, count: int) -> Ints:
@@ -201,20 +201,20 @@ def _extend(
 ) -> None:
     if gamma == 0:
         return
-    reach = np.min([pool.space.distances(pool.space.at(int(m))) for m in members], axis=0)
+    distances = np.min([pool.space.distances(pool.space.at(int(m))) for m in members], axis=0)
     for _ in range(k - 1):
         # The last record has no other to be compared with: it joins by centre, as leftovers do.
         if len(pool) < 2:
             return
-        nearest = int(np.argmin(pool.masked(reach)))
+        nearest = int(np.argmin(pool.masked(distances)))
         outward = pool.space.distances(pool.space.at(nearest))
         others = pool.masked(outward)
         others[nearest] = np.inf
-        if not np.sqrt(reach[nearest]) < gamma * np.sqrt(others.min()):
+        if not np.sqrt(distances[nearest]) < gamma * np.sqrt(others.min()):
             return
         pool.remove(np.array([nearest]))
         labels[pool.rows[nearest]] = cluster
-        reach = np.minimum(reach, outward)
+        distances = np.minimum(distances, outward)
 
 
 def _join_nearest(space: Space, rows: Ints, labels: Ints, clusters: int) -> None:

@@ -7,8 +7,6 @@ table. If fewer than k drawn records have the same masked values, they are left 
 epsilons of search and sample add up. The guarantee covers the quasi-identifiers, not other released
 columns.
 
-The differentially private search for the masks of quasi-identifiers, for the method `safe-pub`.
-
 Besides the rows, the search reads the candidates of the policy, in their order, and the leaves of
 hierarchies. For the guarantee, these must not depend on the rows.
 """
@@ -134,18 +132,18 @@ def sample_records(
     """
     privacy = options.privacy
     with progress.step("Drawing records", len(records)):
-        drawn = random.random(len(records)) < privacy.rate
+        in_sample = random.random(len(records)) < privacy.rate
         _, classes = distinct_rows([a.codes for a in records.attributes])
-        sizes = np.bincount(classes[drawn], minlength=int(classes.max(initial=-1)) + 1)
+        sizes = np.bincount(classes[in_sample], minlength=int(classes.max(initial=-1)) + 1)
         k = max(privacy.k, options.k)
-        labels = np.where(drawn & (sizes[classes] >= k), classes, -1)
+        labels = np.where(in_sample & (sizes[classes] >= k), classes, -1)
     columns = {
         a.name: tuple(a.domain[code] for code in a.codes.tolist()) for a in records.attributes
     }
-    small = int((drawn & (labels < 0)).sum())
+    small = int((in_sample & (labels < 0)).sum())
     return Outcome(
         labels,
-        _notes(options, records, k, drawn, small),
+        _notes(options, records, k, in_sample, small),
         {
             "epsilon": options.epsilon,
             "epsilon_search": options.search,
@@ -153,7 +151,7 @@ def sample_records(
             "delta": privacy.delta,
             "rate": privacy.rate,
             "least_class": k,
-            "drawn": int(drawn.sum()),
+            "drawn": int(in_sample.sum()),
             "in_small_classes": small,
         },
         columns,
@@ -161,7 +159,7 @@ def sample_records(
 
 
 def _notes(
-    options: SampledOptions, records: Records, k: int, drawn: np.ndarray[Any, Any], small: int
+    options: SampledOptions, records: Records, k: int, in_sample: np.ndarray[Any, Any], small: int
 ) -> tuple[str, ...]:
     names = ", ".join(a.name for a in records.attributes)
     privacy = options.privacy
@@ -173,7 +171,7 @@ def _notes(
     return (
         *(search if options.search else ()),
         f"({options.epsilon:g}, {privacy.delta:g})-differential privacy of {names}: each record was "
-        f"drawn with a probability of {privacy.rate:.6g}. {int(drawn.sum()):,} of {len(records):,} "
+        f"drawn with a probability of {privacy.rate:.6g}. {int(in_sample.sum()):,} of {len(records):,} "
         f"were drawn; {small:,} of these are left out, because their classes are smaller than {k:,}",
         "the guarantee covers neither other columns nor choices that somebody made after looking at "
         "the table",
@@ -212,31 +210,31 @@ def drawn_masks(
     """
     if not options.search:
         return None
-    given = options.masks or {}
+    fixed_masks = options.masks or {}
     quasi = policy.quasi_identifiers
-    chains = [_chain(attribute, given) for attribute in quasi]
+    chains = [_chain(attribute, fixed_masks) for attribute in quasi]
     score = SCHEME_SCORES[options.score]
     targets = _targets(policy, quasi) if score.by_target else ()
     cells = scheme_cells(table, quasi, chains, score, options.searched_class, targets=targets)
     random = np.random.default_rng([seed, _STREAM])
     with progress.step("Drawing masks"):
-        drawn = draw_scheme(
+        draw = draw_scheme(
             cells.heights,
             lambda scheme: score.value(cells, scheme),
             chooser(random.random),
             steps=options.steps,
             epsilon=options.search,
         )
-    chosen = zip(quasi, chains, drawn.scheme, strict=True)
+    chosen = zip(quasi, chains, draw.scheme, strict=True)
     return {attribute.name: chain[number].spec() for attribute, chain, number in chosen}
 
 
-def _chain(attribute: Attribute, given: Mapping[str, Any]) -> Chain:
+def _chain(attribute: Attribute, fixed_masks: Mapping[str, Any]) -> Chain:
     """Return the masks among which the search chooses for an attribute: the policy's candidates in
-    their order or, if `given` has a mask for the attribute, only this one.
+    their order or, if `fixed_masks` has a mask for the attribute, only this one.
     """
-    if attribute.name in given:
-        return (given_mask(attribute, given[attribute.name]) or Identity(),)
+    if attribute.name in fixed_masks:
+        return (given_mask(attribute, fixed_masks[attribute.name]) or Identity(),)
     chain = attribute.masks or (Identity(),)
     for mask in chain:
         if not mask.fitted or not mask.deterministic:
@@ -328,9 +326,9 @@ def _shows_nothing(mask: Mask) -> bool:
     return isinstance(mask, Suppress)
 
 
-def _shares(attribute: Attribute, mask: Mask, codes: Integers, shown: pa.Array) -> Floats:
+def _shares(attribute: Attribute, mask: Mask, codes: Integers, masked_values: pa.Array) -> Floats:
     """Return, for each of V values, the share of all original values of the hierarchy that have the
-    same masked value, shape (V,). `codes` has the index in `shown` of each value's masked value.
+    same masked value, shape (V,). `codes` has the index in `masked_values` of each value's masked value.
     """
     if isinstance(mask, Suppress):
         return np.ones(len(codes))
@@ -342,7 +340,7 @@ def _shares(attribute: Attribute, mask: Mask, codes: Integers, shown: pa.Array) 
             hint="Choose the score precision, or candidates that are levels of a hierarchy.",
         )
     leaves = hierarchy.groups(level)
-    names = [None if value is None else str(value) for value in shown.to_pylist()]
+    names = [None if value is None else str(value) for value in masked_values.to_pylist()]
     sizes = np.array([len(leaves.get(name, (None,))) for name in names], dtype=np.float64)
     return sizes[codes] / len(hierarchy.rows)
 

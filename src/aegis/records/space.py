@@ -94,7 +94,7 @@ class Space:
         taken.
         """
         middle = (len(self) - 1) // 2
-        place = np.array(
+        coordinates = np.array(
             [
                 np.partition(row, middle)[middle] if ranked else row.mean()
                 for row, ranked in zip(self.points, self.ranked, strict=True)
@@ -107,22 +107,22 @@ class Space:
             ],
             dtype=np.int32,
         )
-        return place, modes
+        return coordinates, modes
 
     def at(self, row: int) -> tuple[Floats, Codes]:
         """Return the coordinates and the codes of categories of the record with the index `row`."""
         return self.points[:, row], self.nominal[:, row]
 
-    def distances(self, place: tuple[Floats, Codes]) -> Floats:
-        """Return the squared distance between each of the N records and `place`, shape (N,).
-        `place` has P coordinates and the codes of Q categories.
+    def distances(self, point: tuple[Floats, Codes]) -> Floats:
+        """Return the squared distance between each of the N records and `point`, shape (N,).
+        `point` has P coordinates and the codes of Q categories.
         """
         total = np.zeros(len(self))
         difference = np.empty(len(self))
-        for row, value in zip(self.points, place[0], strict=True):
+        for row, value in zip(self.points, point[0], strict=True):
             np.subtract(row, value, out=difference)
             np.multiply(difference, difference, out=difference)
             total += difference
-        for codes, code in zip(self.nominal, place[1], strict=True):
+        for codes, code in zip(self.nominal, point[1], strict=True):
             total += codes != code
         return total

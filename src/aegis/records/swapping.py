@@ -123,38 +123,38 @@ def swapped_ranks(attribute: RecordAttribute, percent: float, random: np.random.
     """
     rows = np.flatnonzero(attribute.codes != attribute.missing)
     ranked = rows[np.lexsort((random.random(len(rows)), attribute.codes[rows]))]
-    reach = max(1, math.floor(percent * len(rows) / 100))
-    taken = np.zeros(len(ranked), dtype=np.bool_)
+    most_ranks = max(1, math.floor(percent * len(rows) / 100))
+    swapped = np.zeros(len(ranked), dtype=np.bool_)
     codes = attribute.codes.copy()
     for rank in range(len(ranked)):
-        if taken[rank]:
+        if swapped[rank]:
             continue
-        last = min(rank + reach, len(ranked) - 1)
-        partner = _free(taken, rank + 1, last + 1, random)
+        last = min(rank + most_ranks, len(ranked) - 1)
+        partner = _free(swapped, rank + 1, last + 1, random)
         if partner is None:
             continue
-        taken[rank] = taken[partner] = True
+        swapped[rank] = swapped[partner] = True
         row, other = ranked[rank], ranked[partner]
         codes[row], codes[other] = attribute.codes[other], attribute.codes[row]
     return codes
 
 
 def _free(
-    taken: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    swapped: np.ndarray[tuple[int], np.dtype[np.bool_]],
     start: int,
     end: int,
     random: np.random.Generator,
 ) -> int | None:
-    """Return a random index from `start` to `end` - 1 for which `taken` is False; None if there is
+    """Return a random index from `start` to `end` - 1 for which `swapped` is False; None if there is
     none.
     """
     if start >= end:
         return None
-    for place in random.integers(start, end, _TRIES).tolist():
-        if not taken[place]:
-            return int(place)
-    left = np.flatnonzero(~taken[start:end])
-    return None if not len(left) else start + int(random.choice(left))
+    for index in random.integers(start, end, _TRIES).tolist():
+        if not swapped[index]:
+            return int(index)
+    free = np.flatnonzero(~swapped[start:end])
+    return None if not len(free) else start + int(random.choice(free))
 
 
 def _record_swap(
@@ -198,8 +198,8 @@ def swapped_places(
         at_risk = np.bincount(key)[key] < options.k
         risky |= at_risk
         swap.each(np.flatnonzero(at_risk), area)
-    wanted = math.ceil(options.rate * len(records))
-    swap.each(np.arange(len(records)), _rows_of(geography), until=wanted)
+    target = math.ceil(options.rate * len(records))
+    swap.each(np.arange(len(records)), _rows_of(geography), until=target)
     stays = risky & (swap.places == np.arange(len(records)))
     return swap.places, int(risky.sum()), int(stays.sum())
 
@@ -212,7 +212,7 @@ class _Swap:
     ) -> None:
         self._random = random
         self.places: Ints = np.arange(len(records))
-        self._taken = np.zeros(len(records), dtype=np.bool_)
+        self._swapped = np.zeros(len(records), dtype=np.bool_)
         similar = [records.attribute(name) for name in options.similar]
         self._alike = _rows_of(similar) if similar else np.zeros(len(records), dtype=np.int64)
         order = np.argsort(self._alike, kind="stable")
@@ -224,22 +224,22 @@ class _Swap:
         area of each record. Stop when `until` records are swapped, including earlier swaps.
         """
         for row in self._random.permutation(rows).tolist():
-            if until is not None and int(self._taken.sum()) >= until:
+            if until is not None and int(self._swapped.sum()) >= until:
                 return
-            if self._taken[row]:
+            if self._swapped[row]:
                 continue
             partner = self._partner(row, area)
             if partner is not None:
-                self._taken[row] = self._taken[partner] = True
+                self._swapped[row] = self._swapped[partner] = True
                 self.places[row], self.places[partner] = partner, row
 
     def _partner(self, row: int, area: Ints) -> int | None:
         pool = self._pools[int(self._alike[row])]
-        for drawn in pool[self._random.integers(0, len(pool), _TRIES)].tolist():
-            if not self._taken[drawn] and area[drawn] != area[row]:
-                return int(drawn)
-        left = pool[~self._taken[pool] & (area[pool] != area[row])]
-        return None if not len(left) else int(self._random.choice(left))
+        for candidate in pool[self._random.integers(0, len(pool), _TRIES)].tolist():
+            if not self._swapped[candidate] and area[candidate] != area[row]:
+                return int(candidate)
+        partners = pool[~self._swapped[pool] & (area[pool] != area[row])]
+        return None if not len(partners) else int(self._random.choice(partners))
 
 
 def _rows_of(attributes: list[RecordAttribute]) -> Ints:
@@ -256,8 +256,8 @@ def _outcome(
     def moved(attribute: RecordAttribute, _: Floats, scaled: bool) -> Floats:
         codes = released[attribute.name]
         numeric = attribute.kind is AttributeKind.NUMERIC
-        shown = attribute.numbers[codes] if numeric else codes
-        return squared_distances(attribute, attribute.codes, shown, scaled=scaled)
+        values = attribute.numbers[codes] if numeric else codes
+        return squared_distances(attribute, attribute.codes, values, scaled=scaled)
 
     deviation = partial(relative_deviation, records, moved)
     _, labels = distinct_rows([released[a.name] for a in records.attributes])

@@ -58,10 +58,10 @@ def facts_of(attribute: ProtectedAttribute) -> ColumnFacts | None:
     whole = next((c for c in attribute.candidates if c.declared == identity), None)
     if whole is None:
         return None
-    counts = np.bincount(whole.groups, attribute.table.sum(axis=1).clip(0), len(whole.shown))
+    counts = np.bincount(whole.groups, attribute.table.sum(axis=1).clip(0), len(whole.labels))
     named = [
         (value, float(count))
-        for text, count in zip(whole.shown, counts, strict=True)
+        for text, count in zip(whole.labels, counts, strict=True)
         if (value := _value(text, attribute.kind)) is not None and count >= 1
     ]
     if not named:

@@ -73,7 +73,7 @@ def test_rounding_alone_makes_deviations_differ(scorer, choices):
 
 
 def test_sampling_keeps_the_masked_joint(scorer, choices):
-    estimator = Reconstructed(histogram=False, drawn=True)
+    estimator = Reconstructed(histogram=False, sampled=True)
     for choice in list(choices.values())[:4]:
         for attribute in scorer.summary.attributes.values():
             candidate = choice[attribute.name]

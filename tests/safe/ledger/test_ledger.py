@@ -27,7 +27,7 @@ def ledger(tmp_path):
 
 def test_a_cost_is_reserved_begun_and_committed(ledger):
     entry = ledger.reserve("adults", Spend("tables", 0.25), note="first")
-    assert ledger.balance("adults").left == pytest.approx(0.75)
+    assert ledger.balance("adults").remaining == pytest.approx(0.75)
     ledger.begin(entry)
     ledger.commit(entry, "d" * 64)
     [told] = ledger.entries("adults")
@@ -41,7 +41,7 @@ def test_a_ceiling_refuses_and_reserves_nothing(ledger):
         ledger.reserve("adults", Spend("b", 0.31))
     assert ledger.balance("adults").spent == pytest.approx(0.7)
     ledger.reserve("adults", Spend("c", 0.3))
-    assert ledger.balance("adults").left == pytest.approx(0)
+    assert ledger.balance("adults").remaining == pytest.approx(0)
 
 
 def test_nothing_is_given_back_after_output(ledger):

@@ -386,7 +386,7 @@ def test_a_name_is_published_from_its_threshold_on_and_not_below(monkeypatch):
         for key in first.told["label tables"]
     }
     _, made = run(monkeypatch, summary, asked, policy, None, named)
-    shown = {n: {*a.candidates[0].shown} - {UNNAMED_SHOWN} for n, a in made.attributes.items()}
+    shown = {n: {*a.candidates[0].labels} - {UNNAMED_SHOWN} for n, a in made.attributes.items()}
     assert shown["city"] == {"aa", "cc"}
     assert shown["age"] == {"[20, 30[", "[50, 60["}
     named["label classes"] = {

@@ -123,7 +123,7 @@ def test_the_block_of_seven_has_one_solution():
         np.zeros(size),
         high,
         **{"sums": matrix, "least": block.least, "most": block.most},
-        asked=places,
-        whole=True,
+        cells=places,
+        integers=True,
     )
     assert found == [Range(1, 1)] * 7

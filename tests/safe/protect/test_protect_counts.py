@@ -135,7 +135,7 @@ def hidden(table, places):
     )
     low, high = cells.copy(), cells.copy()
     low[places], high[places] = 0, cells.sum()
-    return ranges(low, high, sums=sums, least=sums @ cells, most=sums @ cells, asked=places)
+    return ranges(low, high, sums=sums, least=sums @ cells, most=sums @ cells, cells=places)
 
 
 def test_primary_suppression_alone_is_derived_and_the_published_oracle_is_not():
@@ -182,7 +182,7 @@ def test_small_cells_lose_their_name_and_keep_their_rows(policy):
         assert (large.joint.sum(axis=1) >= 12).all()
         assert large.joint.sum() == cells.joint.sum()
         assert (large.of_value >= 0).all()
-        assert CANARY not in [s for c in large.candidates for s in c.shown]
+        assert CANARY not in [s for c in large.candidates for s in c.labels]
 
 
 @given(rows=st.integers(20, 300), seed=st.integers(0, 50), threshold=st.integers(2, 60))
@@ -198,7 +198,7 @@ def test_small_cells_join_as_one_by_one(policy, rows, seed, threshold):
             continue
         assert np.array_equal(at_once.joint, one_by_one.joint)
         assert np.array_equal(at_once.of_value, one_by_one.of_value)
-        assert [c.shown for c in at_once.candidates] == [c.shown for c in one_by_one.candidates]
+        assert [c.labels for c in at_once.candidates] == [c.labels for c in one_by_one.candidates]
         for left, right in zip(at_once.candidates, one_by_one.candidates, strict=True):
             assert np.array_equal(left.groups, right.groups)
 
@@ -262,7 +262,7 @@ def test_all_answers_tell_no_more_than_the_file(policy):
     assert CANARY not in json.dumps(answers)
     assert "987654" not in json.dumps(answers)
     assert not [d for d in derivable_cells(made) if d.range.high < 10]
-    assert audit_leak(made).held
+    assert audit_leak(made).keeps_level
 
 
 def test_verdicts_are_those_of_the_exact_counts(policy):

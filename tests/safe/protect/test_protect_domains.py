@@ -33,7 +33,7 @@ def test_a_class_of_one_row_is_in_no_byte(options):
     made = protect(with_a_rare_class(), policy_with("income"), **options)
     assert made.classes == ("high", "low")
     assert "only one" not in dumps(made)
-    assert audit_leak(made).held
+    assert audit_leak(made).keeps_level
 
 
 @pytest.mark.parametrize("options", [NOISE, {"level": "counts", "key": KEY}])
@@ -100,9 +100,9 @@ def test_a_file_of_an_earlier_version_is_read_and_not_called_held(protected):
     older = loads(json.dumps(document | {"sha256": _digest(content)}))
     assert older.protection.domains is None
     audit = audit_leak(older)
-    assert not audit.held
+    assert not audit.keeps_level
     assert any("earlier version" in text for text in audit.shortfalls)
-    assert audit_leak(protected).held
+    assert audit_leak(protected).keeps_level
 
 
 def test_what_the_owner_calls_public_is_an_exception(protected):
@@ -115,7 +115,7 @@ def test_declared_values_are_all_named_even_where_nobody_has_them():
     page = yaml.safe_load(POLICY)
     page["attributes"]["city"]["values"] = ["aa", "bb", "cc", "dd", "ee"]
     made = protect(make_table(600), load_policy(page), **NOISE)
-    assert set(made.attributes["city"].candidates[0].shown) == {
+    assert set(made.attributes["city"].candidates[0].labels) == {
         "aa",
         "bb",
         "cc",
@@ -152,7 +152,7 @@ def test_level_counts_says_which_values_of_the_table_it_shows(label, declared, s
         page["attributes"].pop("age")
     made = protect(make_table(600), load_policy(page), level="counts", key=KEY)
     audit = audit_leak(loads(dumps(made)))
-    assert audit.held
+    assert audit.keeps_level
     assert audit.exceptions == shown
     said = [text for text in audit.findings if "values of the table" in text]
     assert said == (
@@ -171,13 +171,13 @@ def test_a_file_whose_noise_or_thresholds_cost_more_than_it_states_is_not_held(
 ):
     made = protect(make_table(600), policy_with("income"), **NOISE)
     stated = json.loads(dumps(made))
-    assert audit_leak(loads(json.dumps(stated))).held
+    assert audit_leak(loads(json.dumps(stated))).keeps_level
     for entry in stated["protection"][part]:
         entry[figure] *= factor
     content = {k: v for k, v in stated.items() if k not in ("format", "version", "sha256")}
     stated["sha256"] = _digest(content)
     audit = audit_leak(loads(json.dumps(stated)))
-    assert not audit.held
+    assert not audit.keeps_level
     assert "its rounds and thresholds cost epsilon" in audit.shortfalls[0]
 
 
@@ -191,7 +191,7 @@ def test_a_file_of_level_counts_that_hides_where_cuts_come_from_is_not_held():
     content = {k: v for k, v in stated.items() if k not in ("format", "version", "sha256")}
     stated["sha256"] = _digest(content)
     audit = audit_leak(loads(json.dumps(stated)))
-    assert not audit.held
+    assert not audit.keeps_level
     assert audit.shortfalls == ("it does not say where the bounds of age come from",)
 
 

@@ -80,7 +80,7 @@ def test_shared_programs_find_what_one_program_per_cell_finds(told):
     careless = replace(told, moments=Moments(told.moments.matrix, told.moments.error / 3))
     for summary in (told, careless):
         for program in itertools.islice(programs(summary), 3):
-            asked = program.asked()
+            asked = program.candidates()
             try:
                 shared = {
                     d.cells[0] * program.shape[1] + d.cells[1]: d.range
@@ -202,11 +202,11 @@ def test_programs_nearby_and_shared_find_what_two_programs_per_cell_find(told, s
     with patch.context() as changed:
         if nearby:  # look nearby at once, at fewer lines than there are
             changed.setattr(derive_pairs, "LOOKS", 1)
-            changed.setattr(derive_pairs, "NEARBY", (2,))
+            changed.setattr(derive_pairs, "CHANGED_LINES", (2,))
         try:
             found = {
                 d.cells: (d.range.low, d.range.high)
-                for d in program.narrower_than(25, program.asked())
+                for d in program.narrower_than(25, program.candidates())
             }
         except DataError:
             found = None

@@ -143,7 +143,8 @@ def test_a_share_is_stated_with_its_error_or_not_at_all(protected):
         units=first.units[:1],
         codes=None,
         candidates=tuple(
-            replace(c, groups=c.groups[:1], shown=("(values not named)",)) for c in first.candidates
+            replace(c, groups=c.groups[:1], labels=("(values not named)",))
+            for c in first.candidates
         ),
     )
     attributes = {a.name: replace(a, codes=None) for a in (hidden, *others)}

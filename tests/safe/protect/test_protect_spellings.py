@@ -50,7 +50,7 @@ def written(folder, values, *more):
 def shown(page, policy):
     made = protect(page, policy, epsilon=20, delta=1e-3)
     return made.classes, [
-        (a.kind, [c.shown for c in a.candidates]) for a in made.attributes.values()
+        (a.kind, [c.labels for c in a.candidates]) for a in made.attributes.values()
     ]
 
 

@@ -82,6 +82,6 @@ def _next(imported: ImportedProject, output: Path) -> list[RenderableType]:
         release = ("-o", unused(output / "sample.csv"))
         words = ("--method", "safe-pub", *options, *release)
         return next_step("draw the release", "anonymize", *files, *words)
-    asked = () if imported.objective is None else ("--objective", imported.objective)
+    objective = () if imported.objective is None else ("--objective", imported.objective)
     best = ("-o", unused(output / "best.yaml"))
-    return next_step("search the optimum", "advise", *files, "--search", *asked, *best)
+    return next_step("search the optimum", "advise", *files, "--search", *objective, *best)

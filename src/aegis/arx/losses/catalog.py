@@ -1,11 +1,10 @@
 """The losses that other tools minimise, listed as objectives of a search.
 
-The payout of a publisher for a release: the benefit of released data, minus losses from attacks.
-
-Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS ONE 10, 2015. If
-masks hide the share h of a row's bits (see `log-width`), the benefit from the row is benefit * (1 -
-h). An attack on a class of n rows pays if gain / n > cost; then the publisher's expected loss for
-each row is loss / n.
+The payout of a publisher is the benefit of released data, minus losses from attacks (Wan et al., A
+game theoretic framework for analyzing re-identification risk, PLoS ONE 10, 2015). If masks hide the
+share h of a row's bits (see `log-width`), the benefit from the row is benefit * (1 - h). An attack
+on a class of n rows pays if gain / n > cost; then the publisher's expected loss for each row is
+loss / n.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from aegis.arx.losses.classes import (
     ShownClassification,
 )
 from aegis.arx.losses.loss_options import LabelCharges, LossOptions, read_options
-from aegis.arx.losses.separable import CHARGED, ChargedLoss, height
+from aegis.arx.losses.separable import ATTRIBUTE_LOSSES, ChargedLoss, height
 from aegis.errors import PolicyError
 from aegis.privacy.payoff_models import expected_loss
 from aegis.summary import Information
@@ -80,11 +79,11 @@ class Stakes:
             An option or the attacker is unknown, or an amount is not a number of at least 0.
         """
         _, options = read_options(text, [field.name for field in fields(cls)])
-        given: dict[str, Any] = {
+        values: dict[str, Any] = {
             name: _attacker(value) if name == "attacker" else _amount(name, value)
             for name, value in options.items()
         }
-        return cls(**given)
+        return cls(**values)
 
 
 def _attacker(text: str) -> str:
@@ -123,28 +122,28 @@ class PublisherPayout(AreaLoss):
         ids = self._frequency.class_ids(groups)
         classes = self._plan.classes(choice)
         kept_cells = np.isin(ids, classes.kept_ids(self._plan.rule.check(classes).kept_classes))
-        known = np.arange(len(classes)) if classes.ids is None else classes.ids
+        class_ids = np.arange(len(classes)) if classes.ids is None else classes.ids
         stakes = self._options
         people = classes.crowds if stakes.attacker == "journalist" else classes.sizes
-        crowd = people[np.searchsorted(known, ids)]
+        crowd = people[np.searchsorted(class_ids, ids)]
         lost = expected_loss(crowd, stakes.gain, stakes.cost, stakes.loss)
         attacked = float((self._frequency.counts * np.where(kept_cells, lost, 0.0)).sum())
-        return self._loss(groups, self._areas(box), kept_cells) + attacked
+        return self._loss(groups, self._cell_bits(box), kept_cells) + attacked
 
     def _loss(
         self,
         groups: Groups,  # noqa: ARG002 - without attacks, the classes do not matter
-        areas: Floats,
+        cell_bits: Floats,
         kept_cells: Flags,
     ) -> float:
-        unpaid = np.where(kept_cells, areas / (self._whole or 1.0), 1.0)
+        unpaid = np.where(kept_cells, cell_bits / (self._most_bits or 1.0), 1.0)
         return float((self._frequency.counts * unpaid).sum() * self._options.benefit)
 
 
-_WITH_OPTIONS = (*CHARGED, NAME, Classification.name)
+_WITH_OPTIONS = (*ATTRIBUTE_LOSSES, NAME, Classification.name)
 
 
-def _charged(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
+def _charged_loss(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
     """Return the loss with the name and options in `text`, such as `loss(mean=geometric)`. It is
     summed over attributes, and suppressed rows add to it.
 
@@ -178,27 +177,27 @@ def _over_classes(
     `loss` is the Python class of the loss, and `read` reads the options from the name.
     """
 
-    def made(text: str, problem: Problem, plan: PrivacyPlan) -> ClassLoss:
+    def build(text: str, problem: Problem, plan: PrivacyPlan) -> ClassLoss:
         _refuse_noise(text, problem)
         _refuse_earlier(text, problem)
         return loss(problem, plan, read(text), text.strip())
 
-    return made
+    return build
 
 
 def _classification(
-    problem: Problem, plan: PrivacyPlan, charges: LabelCharges, shown: str
+    problem: Problem, plan: PrivacyPlan, charges: LabelCharges, name: str
 ) -> Classification:
     """Return the classification metric (the share of rows without the most frequent label of their
     class) as an objective. If the label is a quasi-identifier, masked labels are counted.
 
-    `charges` has the options of the metric, and `shown` is its name as the user wrote it. `plan`
+    `charges` has the options of the metric, and `name` is its name as the user wrote it. `plan`
     checks the privacy rule.
     """
     frequency = problem.summary.frequency
     masked = frequency is not None and frequency.label in frequency.quasi
     metric = ShownClassification if masked else Classification
-    return metric(problem, plan, charges, shown)
+    return metric(problem, plan, charges, name)
 
 
 def _read_factor(text: str) -> LossOptions:
@@ -265,7 +264,7 @@ NU_ENTROPY = ObjectiveType(
     "adds the bits from their groups to one group of all rows. The options are those of `loss`",
     "Gionis and Tassa, k-Anonymization with minimal loss of information, TKDE 21, 2009; "
     "suppression as in ARX",
-    _charged,
+    _charged_loss,
     LossOptions.parse,
 )
 
@@ -282,7 +281,7 @@ LOSS = ObjectiveType(
     "suppression, with 1 only suppression. The option `over` says which attributes count",
     "Xu et al., Utility-based anonymization using local recoding, KDD 2006; Iyengar, KDD "
     "2002; options as in ARX",
-    _charged,
+    _charged_loss,
     LossOptions.parse,
 )
 
@@ -293,7 +292,7 @@ PRECISION = ObjectiveType(
     "row). If an attribute has no hierarchy, the rank of the mask among the candidates counts, "
     "from finest to coarsest. The options are those of `loss`",
     "Sweeney, Achieving k-anonymity privacy protection, IJUFKS 10, 2002",
-    _charged,
+    _charged_loss,
     LossOptions.parse,
 )
 
@@ -315,7 +314,7 @@ LOG_WIDTH = ObjectiveType(
     "those of `loss`",
     "Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS "
     "ONE 10, 2015",
-    _charged,
+    _charged_loss,
     LossOptions.parse,
 )
 

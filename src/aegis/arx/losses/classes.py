@@ -6,16 +6,13 @@ because splitting classes lowers each of these losses, and a suppressed row cost
 as a row in any class. If options make a suppressed row cost less, the bound takes that into
 account.
 
-The losses that depend on how many combinations of original values (leaves of hierarchies) a
-released row may represent.
+Some losses depend on the area of a released row: how many combinations of original values (leaves
+of hierarchies) it may represent. The area is a product over the attributes: each factor is the
+number of leaves of the masked value.
 
-This number, the area, is a product over the attributes: each factor is the number of leaves of the
-masked value.
-
-The classification metric for a label that is itself a quasi-identifier.
-
-All rows of a class then have the same masked label, so there is nothing to predict within classes.
-Rows are grouped by the other quasi-identifiers instead, and the masked label is counted.
+If the label is itself a quasi-identifier, all rows of a class have the same masked label, so there
+is nothing to predict within classes. The classification metric then groups rows by the other
+quasi-identifiers, and counts the masked label.
 """
 
 from __future__ import annotations
@@ -49,7 +46,7 @@ class ClassLoss(Objective):
         The search space, and the plan that checks the privacy rule.
     options
         The options of the loss, such as a factor; None if the loss has no options.
-    shown
+    name
         The name with options as the user wrote it; by default the name without options.
     """
 
@@ -59,12 +56,12 @@ class ClassLoss(Objective):
     follows_rule = True
 
     def __init__(
-        self, problem: Problem, plan: PrivacyPlan, options: Any = None, shown: str = ""
+        self, problem: Problem, plan: PrivacyPlan, options: Any = None, name: str = ""
     ) -> None:
         self._problem = problem
         self._plan = plan
         self._options = options
-        self.name = shown or self.name
+        self.name = name or self.name
         self._values: dict[Box, float] = {}
 
     def under(self, plan: PrivacyPlan) -> Self:
@@ -162,9 +159,9 @@ class AverageClassSize(ClassLoss):
     _options: LossOptions
 
     def __init__(
-        self, problem: Problem, plan: PrivacyPlan, options: LossOptions, shown: str = ""
+        self, problem: Problem, plan: PrivacyPlan, options: LossOptions, name: str = ""
     ) -> None:
-        super().__init__(problem, plan, options, shown)
+        super().__init__(problem, plan, options, name)
         if not options.suppressed:
             raise PolicyError(
                 f"The factor of {AverageClassSize.name} is 0, so no class in the release would count.",
@@ -184,7 +181,8 @@ class AverageClassSize(ClassLoss):
         # Where the class of suppressed rows counts more than a kept one, one class may be it.
         fewer = len(classes) - 1
         none, some = (
-            self._average(classes.rows, *left) for left in ((fewer + 1, False), (fewer, True))
+            self._average(classes.rows, kept_classes, suppresses)
+            for kept_classes, suppresses in ((fewer + 1, False), (fewer, True))
         )
         return min(none, some)
 
@@ -251,9 +249,9 @@ class LabelLoss(ClassLoss):
     """
 
     def __init__(
-        self, problem: Problem, plan: PrivacyPlan, options: Any = None, shown: str = ""
+        self, problem: Problem, plan: PrivacyPlan, options: Any = None, name: str = ""
     ) -> None:
-        super().__init__(problem, plan, options, shown)
+        super().__init__(problem, plan, options, name)
         frequency = self._frequency = self._require_frequency()
         codes = frequency.representatives[frequency.label][frequency.codes[frequency.label]]
         self._classes = len(problem.summary.label.classes)
@@ -321,16 +319,16 @@ class Classification(LabelLoss):
         # its class has several most frequent labels.
         rows = joint.sum(axis=0)
         per_row = [self._options.suppressed, self._options.tied]
-        whole = rows * min(charge for charge in per_row if charge is not None)
+        all_rows = rows * min(charge for charge in per_row if charge is not None)
         minority = self._options.minority * (rows - joint.max(axis=0, initial=0))
-        return self._share(np.minimum(minority, whole).sum())
+        return self._share(np.minimum(minority, all_rows).sum())
 
     def _loss(self, joint: Floats, suppressed: Floats) -> float:
         rows = joint.sum(axis=0)
-        charged = self._options.minority * (rows - joint.max(axis=0, initial=0))
+        class_charges = self._options.minority * (rows - joint.max(axis=0, initial=0))
         if self._options.tied is not None:
-            charged = np.where(self._ties(joint), self._options.tied * rows, charged)
-        return self._share(charged.sum() + self._options.suppressed * suppressed.sum())
+            class_charges = np.where(self._ties(joint), self._options.tied * rows, class_charges)
+        return self._share(class_charges.sum() + self._options.suppressed * suppressed.sum())
 
     @staticmethod
     def _ties(joint: Floats) -> Flags:
@@ -341,8 +339,8 @@ class Classification(LabelLoss):
         tied: Flags = np.count_nonzero(joint == most, axis=0) > 1
         return tied
 
-    def _share(self, charged: float) -> float:
-        return float(charged / max(self._totals.sum(), 1))
+    def _share(self, charge: float) -> float:
+        return float(charge / max(self._totals.sum(), 1))
 
 
 class ClassEntropy(LabelLoss):
@@ -359,8 +357,8 @@ class ClassEntropy(LabelLoss):
     def _loss(self, joint: Floats, suppressed: Floats) -> float:
         within = joint * _bits(joint / np.maximum(joint.sum(axis=0), 1))
         rows = max(float(self._totals.sum()), 1.0)
-        left = within.sum() + (suppressed * _bits(self._totals / rows)).sum()
-        return float(left / rows)
+        bits = within.sum() + (suppressed * _bits(self._totals / rows)).sum()
+        return float(bits / rows)
 
 
 def _bits(share: Floats) -> Floats:
@@ -385,23 +383,23 @@ class AreaLoss(ClassLoss):
     """
 
     def __init__(
-        self, problem: Problem, plan: PrivacyPlan, options: Any = None, shown: str = ""
+        self, problem: Problem, plan: PrivacyPlan, options: Any = None, name: str = ""
     ) -> None:
-        super().__init__(problem, plan, options, shown)
+        super().__init__(problem, plan, options, name)
         self._frequency = self._require_frequency()
         self._variables = [v for v in problem.variables if v.quasi]
-        self._whole = math.fsum(math.log2(max(domain(v.attribute), 1)) for v in self._variables)
+        self._most_bits = math.fsum(math.log2(max(domain(v.attribute), 1)) for v in self._variables)
 
     def _exact(self, box: Box) -> float:
         choice = self._problem.choice(box)
         groups = {n: choice[n].groups for n in self._frequency.quasi}
-        return self._loss(groups, self._areas(box), self._plan.kept_cells(choice))
+        return self._loss(groups, self._cell_bits(box), self._plan.kept_cells(choice))
 
     def _least(self, box: Box) -> float:
-        areas = self._areas(box)
-        return self._loss(self._joined(box), areas, np.ones(len(areas), dtype=np.bool_))
+        cell_bits = self._cell_bits(box)
+        return self._loss(self._joined(box), cell_bits, np.ones(len(cell_bits), dtype=np.bool_))
 
-    def _areas(self, box: Box) -> Floats:
+    def _cell_bits(self, box: Box) -> Floats:
         """Return log2 of how many combinations of original values each cell of the frequency table
         (a combination of values that occurs) may represent after masking, shape (cells,). For a box
         with several candidates for an attribute, this is a lower bound for all of them.
@@ -409,7 +407,7 @@ class AreaLoss(ClassLoss):
         return least_bits(self._problem, self._frequency, box)
 
     @abstractmethod
-    def _loss(self, groups: Groups, areas: Floats, kept_cells: Flags) -> float:
+    def _loss(self, groups: Groups, cell_bits: Floats, kept_cells: Flags) -> float:
         """Return the loss of a configuration (one mask for each attribute). A cell is a combination
         of values that occurs in the table.
 
@@ -417,7 +415,7 @@ class AreaLoss(ClassLoss):
         ----------
         groups
             For each quasi-identifier, the group of each value under its mask.
-        areas
+        cell_bits
             log2 of how many combinations of original values each cell may represent, shape
             (cells,).
         kept_cells
@@ -437,11 +435,11 @@ class Ambiguity(AreaLoss):
     def _loss(
         self,
         groups: Groups,  # noqa: ARG002 - the class does not matter, its area does
-        areas: Floats,
+        cell_bits: Floats,
         kept_cells: Flags,
     ) -> float:
         counts = self._frequency.counts
-        return float((counts * np.exp2(np.where(kept_cells, areas, self._whole))).sum())
+        return float((counts * np.exp2(np.where(kept_cells, cell_bits, self._most_bits))).sum())
 
 
 class Divergence(AreaLoss):
@@ -454,18 +452,18 @@ class Divergence(AreaLoss):
 
     name = "kl-divergence"
 
-    def _loss(self, groups: Groups, areas: Floats, kept_cells: Flags) -> float:
+    def _loss(self, groups: Groups, cell_bits: Floats, kept_cells: Flags) -> float:
         counts = self._frequency.counts.astype(np.float64)
         rows = max(counts.sum(), 1.0)
         # log2 of how many rows have the combination of quasi-identifier values of each cell
         alike = np.unique(self._frequency.class_keys(), return_inverse=True)[1]
-        own = np.log2(np.bincount(alike, weights=counts)[alike])
-        place = np.unique(self._frequency.class_ids(groups), return_inverse=True)[1]
-        sizes = np.bincount(place, weights=counts)[place]
-        gone = counts[~kept_cells].sum()
-        released = np.log2(np.where(kept_cells, sizes, max(gone, 1.0)))
-        spread = np.where(kept_cells, areas, self._whole)
-        return float((counts / rows * (own - released + spread)).sum())
+        original_bits = np.log2(np.bincount(alike, weights=counts)[alike])
+        class_ids = np.unique(self._frequency.class_ids(groups), return_inverse=True)[1]
+        sizes = np.bincount(class_ids, weights=counts)[class_ids]
+        suppressed_rows = counts[~kept_cells].sum()
+        released = np.log2(np.where(kept_cells, sizes, max(suppressed_rows, 1.0)))
+        spread = np.where(kept_cells, cell_bits, self._most_bits)
+        return float((counts / rows * (original_bits - released + spread)).sum())
 
 
 class ShownClassification(Classification):
@@ -515,11 +513,11 @@ class ShownClassification(Classification):
         if hidden == 1:
             return float(most * rows.sum())
         minority = charges.minority * (1 - hidden) + most * hidden
-        charged = minority * (rows - joint.max(axis=1, initial=0))
+        class_charges = minority * (rows - joint.max(axis=1, initial=0))
         if charges.tied is not None:
             tied = charges.tied * (1 - hidden) + most * hidden
-            charged = np.where(self._ties(joint.T), tied * rows, charged)
-        return float(charged.sum())
+            class_charges = np.where(self._ties(joint.T), tied * rows, class_charges)
+        return float(class_charges.sum())
 
     def _hidden(self, label: Integers) -> float:
         """Return the share of the V label values that a mask hides, from 0 to 1: (V - v) / (V - 1)
@@ -547,8 +545,8 @@ class ShownClassification(Classification):
         """
         name = self._frequency.label
         others = self._frequency.class_ids({**groups, name: np.zeros_like(label)})
-        numbered, place = np.unique(others, return_inverse=True)
+        numbered, combination = np.unique(others, return_inverse=True)
         size = int(label.max(initial=0)) + 1
-        cells = place * size + label[self._label]
+        cells = combination * size + label[self._label]
         counts = np.bincount(cells, weights, len(numbered) * size)
         return counts.astype(np.float64, copy=False).reshape(-1, size)

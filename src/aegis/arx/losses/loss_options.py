@@ -39,14 +39,14 @@ def read_options(text: str, allowed: Collection[str]) -> tuple[str, dict[str, st
             f"The options of {text!r} cannot be read.",
             hint="Write them as NAME(option=value, option=value).",
         )
-    given: dict[str, str] = {}
+    options: dict[str, str] = {}
     for part in filter(None, (piece.strip() for piece in (match[2] or "").split(","))):
         name, _, value = part.partition("=")
-        given[name.strip()] = value.strip()
-    for name in given:
+        options[name.strip()] = value.strip()
+    for name in options:
         if name not in allowed:
             raise PolicyError.unknown(f"option of {match[1]}", name, allowed)
-    return match[1], given
+    return match[1], options
 
 
 class Mean(StrEnum):
@@ -111,15 +111,15 @@ class LossOptions:
         PolicyError
             An option is unknown or has a value that is not allowed.
         """
-        loss, given = read_options(text, _OPTIONS)
-        mean = member(Mean, given.get("mean", "sum"), f"mean of {loss}")
-        weights = given.get("weights", "equal")
+        loss, options = read_options(text, _OPTIONS)
+        mean = member(Mean, options.get("mean", "sum"), f"mean of {loss}")
+        weights = options.get("weights", "equal")
         if weights not in _WEIGHTS:
             raise PolicyError.unknown(f"weights of {loss}", weights, _WEIGHTS)
-        over = given.get("over", "all")
+        over = options.get("over", "all")
         if over not in _OVER:
             raise PolicyError.unknown(f"'over' of {loss}", over, _OVER)
-        factor = _factor(given.get("factor", "0.5"), loss)
+        factor = _factor(options.get("factor", "0.5"), loss)
         return loss, cls(mean, factor, weights == "policy", over != "all")
 
 
@@ -166,28 +166,28 @@ class LabelCharges:
             An option is unknown or has a value that is not allowed, or a factor is given without
             ARX's charges.
         """
-        loss, given = read_options(text, ("charges", "factor"))
-        charges = given.get("charges", "iyengar")
+        loss, options = read_options(text, ("charges", "factor"))
+        charges = options.get("charges", "iyengar")
         if charges not in _CHARGES:
             raise PolicyError.unknown(f"charges of {loss}", charges, _CHARGES)
         if charges == "arx":
-            return cls.of_arx(_factor(given.get("factor", "0.5"), loss))
-        if "factor" in given:
+            return cls.of_arx(_factor(options.get("factor", "0.5"), loss))
+        if "factor" in options:
             raise PolicyError(
                 f"A factor of {loss} weighs the charges of ARX alone (given: {text.strip()!r}).",
-                hint=f"Write {loss}(charges=arx, factor={given['factor']}), or leave the factor out.",
+                hint=f"Write {loss}(charges=arx, factor={options['factor']}), or leave the factor out.",
             )
         return cls()
 
 
-def _factor(given: str, loss: str) -> float:
+def _factor(text: str, loss: str) -> float:
     try:
-        value = float(given)
+        value = float(text)
     except ValueError:
         value = math.nan
     if not 0 <= value <= 1:
         raise PolicyError(
-            f"The factor of {loss} is {given!r}.",
+            f"The factor of {loss} is {text!r}.",
             hint="Give a number from 0 (suppression is free) over 0.5 (both count in full) "
             "to 1 (masking is free).",
         )

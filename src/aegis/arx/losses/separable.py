@@ -1,17 +1,14 @@
-"""Losses that are sums over attributes, with lower bounds if some rows are known to be suppressed.
+"""Losses that sum the effect of masks over attributes, and charge suppressed rows; with lower
+bounds if some rows are known to be suppressed.
 
 Let R be the rows that a configuration suppresses. If a rule is monotone under suppression, every
 finer configuration suppresses R, too. In each attribute, these rows have the cost of suppression.
 So if R is known, the loss of every finer configuration is at least a certain sum over attributes.
 Each term of this sum depends only on the mask of the attribute.
 
-The losses that sum the effect of masks over attributes, and charge suppressed rows.
-
 If suppressed rows were not charged, suppressing all rows would give the smallest loss. As in ARX, a
 suppressed row has the value "*" in every attribute (Prasser, Kohlmayer, Kuhn, A generic method for
 assessing the quality of de-identified health data, MIE 2016).
-
-The widths of the groups that a mask forms: in leaves of a hierarchy, as a range, or in levels.
 """
 
 from __future__ import annotations
@@ -224,34 +221,36 @@ class AttributeLoss:
     ----------
     per_value
         Function that returns the loss that a mask causes in a row with each value, shape (V,).
-    whole
+    suppressed_loss
         Function that returns the loss of a suppressed row in this attribute; None if this loss
         depends on which other rows are suppressed.
     charge
-        Used only if `whole` is None. Function of the attribute, its candidate mask and the number
-        of suppressed rows by value, shape (V,). It returns how much loss the suppression of these
-        rows adds to the loss by the mask. It is at least 0, and does not fall if more rows are
-        suppressed.
+        Used only if `suppressed_loss` is None. Function of the attribute, its candidate mask and
+        the number of suppressed rows by value, shape (V,). It returns how much loss the suppression
+        of these rows adds to the loss by the mask. It is at least 0, and does not fall if more rows
+        are suppressed.
     per_row
         Whether the loss is a mean over rows instead of a sum.
     normed
         Whether all losses are divided by the loss of a row that is suppressed in every attribute
-        (the sum of `whole`).
+        (the sum of `suppressed_loss`).
     """
 
     per_value: Callable[[AttributeSummary, Candidate], Floats]
-    whole: Callable[[AttributeSummary], float] | None
+    suppressed_loss: Callable[[AttributeSummary], float] | None
     charge: Callable[[AttributeSummary, Candidate, Floats], float] | None = None
     per_row: bool = False
     normed: bool = False
 
-    def beyond(self, attribute: AttributeSummary, candidate: Candidate, gone: Floats) -> float:
-        """Return how much loss suppressed rows add in one attribute to the loss by its mask. `gone`
-        has the number of suppressed rows for each of the V values, shape (V,).
+    def beyond(
+        self, attribute: AttributeSummary, candidate: Candidate, suppressed_rows: Floats
+    ) -> float:
+        """Return how much loss suppressed rows add in one attribute to the loss by its mask.
+        `suppressed_rows` has the number of suppressed rows for each of the V values, shape (V,).
         """
         if self.charge is not None:
-            return self.charge(attribute, candidate, gone)
-        return float((gone * self.beyond_per_value(attribute, candidate)).sum())
+            return self.charge(attribute, candidate, suppressed_rows)
+        return float((suppressed_rows * self.beyond_per_value(attribute, candidate)).sum())
 
     def beyond_per_value(self, attribute: AttributeSummary, candidate: Candidate) -> Floats:
         """Return a lower bound of the loss that suppressing a row with each of the attribute's V
@@ -260,9 +259,9 @@ class AttributeLoss:
         It is 0 if the loss of a suppressed row depends on which other rows are suppressed.
         """
         hidden = self.per_value(attribute, candidate)
-        if self.whole is None:
+        if self.suppressed_loss is None:
             return np.zeros_like(hidden)
-        return self.whole(attribute) - hidden
+        return self.suppressed_loss(attribute) - hidden
 
 
 class ChargedLoss(ClassLoss):
@@ -278,10 +277,10 @@ class ChargedLoss(ClassLoss):
     _options: LossOptions
 
     def __init__(
-        self, problem: Problem, plan: PrivacyPlan, options: LossOptions, shown: str
+        self, problem: Problem, plan: PrivacyPlan, options: LossOptions, name: str
     ) -> None:
-        super().__init__(problem, plan, options, shown)
-        self._loss = loss = CHARGED[LossOptions.parse(shown)[0]]
+        super().__init__(problem, plan, options, name)
+        self._loss = loss = ATTRIBUTE_LOSSES[LossOptions.parse(name)[0]]
         self._rows = [v.attribute.counts.astype(np.float64) for v in problem.variables]
         self._totals = np.array([max(float(rows.sum()), 1.0) for rows in self._rows])
         self._weights = np.array(
@@ -299,8 +298,8 @@ class ChargedLoss(ClassLoss):
         self._released: ConfigurationClasses | None = None
         self._most = 1.0
         self._counted = np.array([v.quasi or not options.quasi for v in problem.variables])
-        if loss.normed and loss.whole is not None:
-            most = np.array([loss.whole(v.attribute) for v in problem.variables])
+        if loss.normed and loss.suppressed_loss is not None:
+            most = np.array([loss.suppressed_loss(v.attribute) for v in problem.variables])
             self._most = math.fsum((most * self._weights)[self._counted]) or 1.0
 
     def upper(self, box: Box) -> float:
@@ -341,7 +340,7 @@ class ChargedLoss(ClassLoss):
         if self._loss.per_row:
             scales = scales / self._totals
         parts = []
-        for place, (variable, scale) in enumerate(
+        for index, (variable, scale) in enumerate(
             zip(self._problem.variables, scales.tolist(), strict=True)
         ):
             attribute = variable.attribute
@@ -350,7 +349,7 @@ class ChargedLoss(ClassLoss):
                 + options.suppressed * self._loss.beyond_per_value(attribute, candidate)
                 for candidate in variable.candidates
             ]
-            masked = options.masked * np.array(self._masked[place])
+            masked = options.masked * np.array(self._masked[index])
             parts.append(AttributePart(variable, scale * masked, scale * np.stack(beyond)))
         return Separable(parts, options.mean, int(self._counted.sum()))
 
@@ -371,13 +370,13 @@ class ChargedLoss(ClassLoss):
             zip(self._problem.variables, box, strict=True)
         ):
             candidate = variable.candidates[candidates.bit_length() - 1]
-            gone = suppressed(variable)
+            suppressed_rows = suppressed(variable)
             per_value = self._loss.per_value(variable.attribute, candidate)
             masked = self._masked[index][candidates.bit_length() - 1]
-            hidden = float((gone * per_value).sum())
-            beyond = self._loss.beyond(variable.attribute, candidate, gone)
-            left = options.masked * max(masked - hidden, 0.0)
-            lost.append(left + hidden + options.suppressed * beyond)
+            hidden = float((suppressed_rows * per_value).sum())
+            beyond = self._loss.beyond(variable.attribute, candidate, suppressed_rows)
+            kept_loss = options.masked * max(masked - hidden, 0.0)
+            lost.append(kept_loss + hidden + options.suppressed * beyond)
         return self._total(np.array(lost))
 
     def _suppressed(self, box: Box) -> Callable[[Variable], Floats]:
@@ -393,16 +392,16 @@ class ChargedLoss(ClassLoss):
             return lambda variable: share * variable.attribute.counts.astype(np.float64)
         if self._released is None:
             self._released = ConfigurationClasses(self._problem, self._plan, frequency)
-        gone = self._released.suppressed_cells(box)
-        share = float(frequency.counts[gone].sum()) / max(float(frequency.counts.sum()), 1.0)
-        counts = frequency.counts[gone].astype(np.float64)
+        cells = self._released.suppressed_cells(box)
+        share = float(frequency.counts[cells].sum()) / max(float(frequency.counts.sum()), 1.0)
+        counts = frequency.counts[cells].astype(np.float64)
 
         def rows(variable: Variable) -> Floats:
             attribute = variable.attribute
             if attribute.name not in frequency.codes:
                 return share * attribute.counts.astype(np.float64)
             values = frequency.representatives[attribute.name]
-            places = values[frequency.codes[attribute.name][gone]]
+            places = values[frequency.codes[attribute.name][cells]]
             # Values that no candidate distinguishes share what is suppressed of them.
             finest: Integers = variable.join(variable.full)
             alike = np.bincount(finest, weights=attribute.counts)
@@ -426,18 +425,19 @@ def nu_entropy_per_value(attribute: AttributeSummary, candidate: Candidate) -> F
 def nu_entropy_charge(
     attribute: AttributeSummary,  # noqa: ARG001 - the signature of a charge
     candidate: Candidate,
-    gone: Floats,
+    suppressed_rows: Floats,
 ) -> float:
     """Return how many bits are lost in addition to those lost by the mask, if suppressed rows show
-    "*" instead of the masked value. `gone` has the number of suppressed rows by value, shape (V,).
+    "*" instead of the masked value. `suppressed_rows` has the number of suppressed rows by value,
+    shape (V,).
     """
-    groups = np.bincount(candidate.groups, weights=gone)
+    groups = np.bincount(candidate.groups, weights=suppressed_rows)
     groups = groups[groups > 0]
     total = groups.sum()
     return float(-(groups * np.log2(groups / total)).sum()) if len(groups) else 0.0
 
 
-CHARGED: dict[str, AttributeLoss] = {
+ATTRIBUTE_LOSSES: dict[str, AttributeLoss] = {
     "nu-entropy": AttributeLoss(nu_entropy_per_value, None, nu_entropy_charge),
     "loss": AttributeLoss(width_per_value, lambda _: 1.0, per_row=True),
     "log-width": AttributeLoss(

@@ -15,8 +15,6 @@ covers most of the list, relative to the growth of the classes.
 This is the search for a smallest hitting set of the refused configurations (Moreno-Centeno and
 Karp, The implicit hitting set approach, Operations Research 61, 2013), with an explicit list
 instead of an integer programme.
-
-The search strategy of hitting sets, for sums of losses in a large search space.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Clock, MaskVariable, Problem, Variable, members
 from aegis.arrays import Flags, Floats
 from aegis.arx.losses.separable import Separable
-from aegis.arx.search.listing import HALF, Chosen, Listing, Node, OpenList, Tally, halves
+from aegis.arx.search.listing import HALF, Chosen, Listing, Node, OpenList, SmallClasses, halves
 from aegis.errors import InternalError
 from aegis.files import Step, check
 
@@ -47,8 +45,8 @@ _SMALL = 10**6
 """Combinations up to which boxes prove more in less time."""
 _STAGES = (0.6, 0.8, 0.9, 0.95, 0.99, 1.0)
 """Shares of the best loss that are proven one after the other."""
-_LEFT = 0.05
-"""Share of a sample at which all that is left is listed again."""
+_OPEN_SHARE = 0.05
+"""Share of a sample's configurations: if so few are still open, all open ones are listed again."""
 _SHARES = 25
 """Configurations after which it is counted again how much a candidate covers."""
 _SORTED = 64
@@ -76,7 +74,7 @@ def pays(problem: Problem, feasibility: InMemory) -> bool:
     return max(math.prod(map(len, part)) for part in (domains[:middle], domains[middle:])) <= HALF
 
 
-class Sieve(BranchAndBound):
+class ListingSearch(BranchAndBound):
     """A search that lists the configurations with a small loss, and strikes from the list those
     that the rule refuses, with all finer ones. The loss must be a sum over attributes.
 
@@ -101,12 +99,12 @@ class Sieve(BranchAndBound):
         self._room = feasibility.room
         self._in_memory = feasibility
         self._separable = separable
-        self._tally = Tally(problem, cells, feasibility.plan.rule.minimum_size)
+        self._small_classes = SmallClasses(problem, cells, feasibility.plan.rule.minimum_size)
         self._lost = separable.over(cells)
         self._entropies = [_entropies(v, cells) for v in problem.variables]
         self._random = np.random.default_rng(0)
         self._refused: list[Node] = []
-        self._charged: list[tuple[Node, list[Floats]]] = []
+        self._priced_nodes: list[tuple[Node, list[Floats]]] = []
         self._refines = [_refines(v) if v.quasi else None for v in problem.variables]
         self._typical = self._entropy(tuple(int(e.argmin()) for e in self._entropies))
         self._share = 1.0
@@ -150,20 +148,20 @@ class Sieve(BranchAndBound):
         """Check the listed configurations whose loss is below the limit. If there are too many,
         check most of a random sample. Return whether all were checked.
         """
-        known = len(self._refused)
-        left = listing.left(self._refused, self._limit(), self._random, self._go_on)
-        self._prove(left.least)
-        window = self._opened(left.chosen, left.sums, known)
-        few = 0 if left.whole else int(_LEFT * window.size) + self.top
-        if left.whole or window.left() > few:
-            self._decide(window, few, proves=left.whole)
-            return left.whole
+        refused_count = len(self._refused)
+        leftover = listing.leftover(self._refused, self._limit(), self._random, self._go_on)
+        self._prove(leftover.least)
+        window = self._opened(leftover.chosen, leftover.sums, refused_count)
+        few = 0 if leftover.complete else int(_OPEN_SHARE * window.size) + self.top
+        if leftover.complete or window.open_count() > few:
+            self._decide(window, few, proves=leftover.complete)
+            return leftover.complete
         # What suppressed rows cost has decided nearly all of it: a sample teaches little more.
-        for chosen, sums in listing.parts(self._refused[:known], self._limit()):
-            self._decide(self._opened(chosen, sums, known), 0, proves=False)
+        for chosen, sums in listing.parts(self._refused[:refused_count], self._limit()):
+            self._decide(self._opened(chosen, sums, refused_count), 0, proves=False)
         return True
 
-    def _opened(self, chosen: Chosen, sums: Floats, known: int) -> OpenList:
+    def _opened(self, chosen: Chosen, sums: Floats, refused_count: int) -> OpenList:
         """Return the list of open configurations: those that the rule is not known to refuse, and
         whose lower bound of the loss is below the limit. A configuration is one mask for each
         attribute.
@@ -174,16 +172,16 @@ class Sieve(BranchAndBound):
             The candidate of each of m attributes in each of n configurations, shape (n, m).
         sums
             Lower bound of the loss of each configuration, as a sum over attributes, shape (n,).
-        known
+        refused_count
             Number of refused configurations that `chosen` already leaves out, with all finer ones.
         """
         window = OpenList(chosen, sums, self._refines)
-        for node in self._refused[known:]:
+        for node in self._refused[refused_count:]:
             window.strike(window.refining(node))
-        for number, (node, parts) in enumerate(self._charged):
+        for number, (node, parts) in enumerate(self._priced_nodes):
             if number % _SHARES == 0:
                 self._go_on()
-                if 2 * window.left() < window.size:
+                if 2 * window.open_count() < window.size:
                     window.sort(self._limit())
             window.raise_to(window.refining(node), parts, self._limit())
         window.sort(self._limit())
@@ -197,22 +195,22 @@ class Sieve(BranchAndBound):
         """
         steps: list[dict[int, list[Coarsening]]] = []
         for number in count():
-            place = window.first()
-            if place is None:
+            index = window.first()
+            if index is None:
                 return
             check()
             self._go_on()
             self.found.nodes += 1
             if proves:
-                self._prove(window.least(place))
+                self._prove(window.least(index))
             if number % _SHARES == 0:
-                if window.left() <= few:
+                if window.open_count() <= few:
                     return
                 steps = self._steps(window)
                 self._report()
-            node = tuple(window.chosen[place].tolist())
-            self._learn(window, place, node, steps)
-            halved = number % _SHARES == 0 and 2 * window.left() < window.size
+            node = tuple(window.chosen[index].tolist())
+            self._learn(window, index, node, steps)
+            halved = number % _SHARES == 0 and 2 * window.open_count() < window.size
             if halved or (number % _SORTED == 0 and window.size < _SHORT):
                 window.sort(self._limit())
 
@@ -229,7 +227,7 @@ class Sieve(BranchAndBound):
     def _learn(
         self,
         window: OpenList,
-        place: int,
+        index: int,
         node: Node,
         steps: Sequence[dict[int, list[Coarsening]]],
     ) -> None:
@@ -240,7 +238,7 @@ class Sieve(BranchAndBound):
         ----------
         window
             The list of open configurations.
-        place
+        index
             Index of the configuration in the list.
         node
             The candidate of each attribute.
@@ -250,7 +248,7 @@ class Sieve(BranchAndBound):
         """
         learned = self._coarsened(node, steps)
         if learned is None:
-            window.strike_one(place)
+            window.strike_one(index)
             return
         outer, parts = learned
         within = window.refining(outer)
@@ -258,7 +256,7 @@ class Sieve(BranchAndBound):
             self._refused.append(outer)
             window.strike(within)
         else:
-            self._charged.append((outer, parts))
+            self._priced_nodes.append((outer, parts))
             window.raise_to(within, parts, self._limit())
 
     def _priced(self, node: Node) -> list[Floats] | None:
@@ -271,7 +269,7 @@ class Sieve(BranchAndBound):
         """
         self.clock.check()
         self._in_memory.count()
-        lost = self._tally.lost(node, self._room)
+        lost = self._small_classes.lost(node, self._room)
         if lost is None:
             return None
         parts = self._lost.parts(lost)
@@ -292,25 +290,25 @@ class Sieve(BranchAndBound):
         """
         way = self._way(node, steps)
         after = [_after(node, way[:count]) for count in range(len(way) + 1)]
-        known = [self._entropy(each) for each in after]
+        entropies = [self._entropy(each) for each in after]
         parts: list[Floats] | None = None
         low, high = -1, len(way)
-        place, stride = sum(entropy > self._typical for entropy in known), 1
+        guess, stride = sum(entropy > self._typical for entropy in entropies), 1
         while low < high:
-            middle = min(max(place, low + 1), high)
+            middle = min(max(guess, low + 1), high)
             some = self._priced(after[middle])
             if some is None or _sum(some, node) >= self._limit():
                 low, parts = middle, some
-                place = middle + stride
+                guess = middle + stride
             else:
                 high = middle - 1
-                place = middle - stride
+                guess = middle - stride
             stride *= 2
             if low >= 0 and high < len(way):
-                place = (low + high + 1) // 2
+                guess = (low + high + 1) // 2
         if low < 0:
             return None
-        self._typical += _RECENT * (known[low] - self._typical)
+        self._typical += _RECENT * (entropies[low] - self._typical)
         return after[low], parts
 
     def _entropy(self, node: Node) -> float:
@@ -381,10 +379,10 @@ def _ascent(
             )
             for c in coarser
         ]
-        worth, place = max(ratios)
+        worth, negative_index = max(ratios)
         last = min(last, worth)
-        yield last, index, -place
-        current = -place
+        current = -negative_index
+        yield last, index, current
 
 
 def _after(node: Node, steps: Sequence[Coarsening]) -> Node:
@@ -420,10 +418,10 @@ def _entropies(variable: Variable, cells: RuleCells) -> Floats:
     entropies = np.zeros(len(variable.candidates))
     if not variable.quasi:
         return entropies
-    for place, candidate in enumerate(variable.candidates):
+    for index, candidate in enumerate(variable.candidates):
         rows = np.bincount(cells.code(variable.name, candidate.groups), weights=cells.counts)
         shares = rows[rows > 0] / rows.sum()
-        entropies[place] = -(shares * np.log(shares)).sum()
+        entropies[index] = -(shares * np.log(shares)).sum()
     return entropies
 
 
@@ -467,7 +465,7 @@ class HittingSets:
 
         if not isinstance(feasibility, InMemory) or not isinstance(objective, ChargedLoss):
             raise InternalError("This search is for sums of losses.")
-        return Sieve(
+        return ListingSearch(
             problem, objective, feasibility, objective.separable(), top=top, clock=clock, step=step
         ).run(start)
 

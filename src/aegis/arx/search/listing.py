@@ -1,8 +1,5 @@
-"""List the configurations of a large space whose loss, a sum over attributes, is below a limit.
-
-Refinements of refused configurations are left out.
-
-Find the rows in classes that are too small, for many configurations of a large search space.
+"""List the configurations of a large space whose loss, a sum over attributes, is below a limit,
+except refinements of refused ones. Find the rows in classes that are too small.
 """
 
 from __future__ import annotations
@@ -43,7 +40,7 @@ class Leftover:
         The candidate of each of m attributes in each of n configurations, shape (n, m).
     sums
         The loss of each configuration as a sum over attributes, shape (n,), in ascending order.
-    whole
+    complete
         Whether the list is complete; if not, it is a random sample.
     least
         A lower bound of the loss of all such configurations, including those that are not listed.
@@ -51,7 +48,7 @@ class Leftover:
 
     chosen: Chosen
     sums: Floats
-    whole: bool
+    complete: bool
     least: float
 
 
@@ -88,7 +85,7 @@ class Listing:
             for order, column in zip(orders[middle:], self._second[0].T, strict=True)
         ]
 
-    def left(
+    def leftover(
         self,
         refused: Sequence[Sequence[int]],
         limit: float,
@@ -110,21 +107,21 @@ class Listing:
         go_on
             Function that is called regularly; it may raise an error to stop.
         """
-        held: list[Words] = []
+        blocks: list[Words] = []
         share, count, least = 1.0, 0, limit
         for words in self._words(refused, limit):
             go_on()
             sums = self._first[1][words[0]] + self._second[1][64 * words[1]]
             least = min(least, float(sums.min(initial=limit)))
-            held.append(words if share == 1 else _drawn(words, share, random))
-            count += _count(held[-1])
+            blocks.append(words if share == 1 else _sampled_words(words, share, random))
+            count += _count(blocks[-1])
             while count > _LARGEST:
                 share /= 2
-                held = [_drawn(each, 0.5, random) for each in held]
-                count = sum(map(_count, held))
+                blocks = [_sampled_words(each, 0.5, random) for each in blocks]
+                count = sum(map(_count, blocks))
         if share < 1:
-            held = [_drawn(each, _SAMPLE / max(count, 1), random) for each in held]
-        return Leftover(*self._unpacked(held), share == 1, least)
+            blocks = [_sampled_words(each, _SAMPLE / max(count, 1), random) for each in blocks]
+        return Leftover(*self._unpacked(blocks), share == 1, least)
 
     def parts(
         self, refused: Sequence[Sequence[int]], limit: float
@@ -139,15 +136,15 @@ class Listing:
                 some = part == number
                 yield self._unpacked([(words[0][some], words[1][some], words[2][some])])
 
-    def _unpacked(self, held: Sequence[Words]) -> tuple[Chosen, Floats]:
-        """Return the n configurations whose bits are set in the words `held` (rows, columns and
+    def _unpacked(self, blocks: Sequence[Words]) -> tuple[Chosen, Floats]:
+        """Return the n configurations whose bits are set in the words `blocks` (rows, columns and
         bits): the candidate of each of m attributes, shape (n, m), and their losses, shape (n,), in
         ascending order.
         """
         rows, columns, words = (
-            np.concatenate([np.zeros(0, dtype=np.int64), *(each[0] for each in held)]),
-            np.concatenate([np.zeros(0, dtype=np.int64), *(each[1] for each in held)]),
-            np.concatenate([np.zeros(0, dtype=np.uint64), *(each[2] for each in held)]),
+            np.concatenate([np.zeros(0, dtype=np.int64), *(each[0] for each in blocks)]),
+            np.concatenate([np.zeros(0, dtype=np.int64), *(each[1] for each in blocks)]),
+            np.concatenate([np.zeros(0, dtype=np.uint64), *(each[2] for each in blocks)]),
         )
         flags = np.unpackbits(words.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
         word, bit = np.nonzero(flags)
@@ -174,17 +171,17 @@ class Listing:
             for within, other in zip(self._within, nodes[:, self._middle :].T, strict=True):
                 both &= within[other, columns]
             dead = np.zeros((len(ends), both.shape[1]), dtype=np.uint64)
-            for place, bits in zip(places.tolist(), both, strict=True):
-                dead[place] |= bits
+            for position, bits in zip(places.tolist(), both, strict=True):
+                dead[position] |= bits
             if len(nodes):
                 _take_over(dead, self._orders)
             rows = np.flatnonzero(ends > 64 * start)
-            left = ~dead[rows]
-            beyond = 64 * np.arange(start + 1, start + 1 + left.shape[1]) - ends[rows, None]
-            left &= ~np.uint64(0) >> np.clip(beyond, 0, 63).astype(np.uint64)
-            left[beyond >= 64] = 0
-            row, column = np.nonzero(left)
-            yield rows[row], start + column, left[row, column]
+            alive = ~dead[rows]
+            beyond = 64 * np.arange(start + 1, start + 1 + alive.shape[1]) - ends[rows, None]
+            alive &= ~np.uint64(0) >> np.clip(beyond, 0, 63).astype(np.uint64)
+            alive[beyond >= 64] = 0
+            row, column = np.nonzero(alive)
+            yield rows[row], start + column, alive[row, column]
 
 
 def halves(domains: Sequence[Sequence[int]]) -> int:
@@ -232,7 +229,7 @@ def _take_over(dead: Bits, orders: Sequence[Flags]) -> None:
         before *= len(order)
 
 
-def _drawn(words: Words, share: float, random: np.random.Generator) -> Words:
+def _sampled_words(words: Words, share: float, random: np.random.Generator) -> Words:
     """Return a random sample of the nonzero words of a bit matrix. `words` has their rows, their
     columns and their bits; `share`, from 0 to 1, is the share of the words to draw.
     """
@@ -276,8 +273,8 @@ class OpenList:
         self._alive = _packed(np.ones(len(sums), dtype=np.bool_))
         self._word = 0
         self._within = [
-            [] if order is None else list(_within(order, chosen[:, place]))
-            for place, order in enumerate(self._refines)
+            [] if order is None else list(_within(order, chosen[:, index]))
+            for index, order in enumerate(self._refines)
         ]
 
     @property
@@ -285,7 +282,7 @@ class OpenList:
         """The number of configurations in the list, including those that were removed."""
         return len(self._sums)
 
-    def left(self) -> int:
+    def open_count(self) -> int:
         """Return the number of configurations that are still open."""
         return int(np.bitwise_count(self._alive).sum())
 
@@ -299,17 +296,17 @@ class OpenList:
             self._word += int(later[0]) if len(later) else 4096
         return None
 
-    def least(self, place: int) -> float:
-        """Return the lower bound of the loss of the configuration at index `place` of the list."""
-        return float(self._start[place])
+    def least(self, index: int) -> float:
+        """Return the lower bound of the loss of the configuration at `index` of the list."""
+        return float(self._start[index])
 
     def shares(self) -> list[Floats]:
         """Return, for each candidate of each attribute, the share of the open configurations whose
         mask refines the candidate.
         """
-        left = max(self.left(), 1)
+        open_count = max(self.open_count(), 1)
         return [
-            np.array([np.bitwise_count(self._alive & bits).sum() / left for bits in within])
+            np.array([np.bitwise_count(self._alive & bits).sum() / open_count for bits in within])
             for within in self._within
         ]
 
@@ -327,9 +324,9 @@ class OpenList:
         """Remove from the list the configurations whose bits are set in `some`."""
         self._alive &= ~some
 
-    def strike_one(self, place: int) -> None:
-        """Remove the configuration at the index `place` of the list."""
-        self._alive[place // 64] &= ~np.uint64(1 << (place % 64))
+    def strike_one(self, index: int) -> None:
+        """Remove the configuration at `index` of the list."""
+        self._alive[index // 64] &= ~np.uint64(1 << (index % 64))
 
     def raise_to(self, some: Bits, parts: Sequence[Floats], limit: float) -> None:
         """Raise the lower bounds of the losses of the configurations whose bit in `some` is set.
@@ -341,8 +338,8 @@ class OpenList:
         places = np.flatnonzero(np.unpackbits(some.view(np.uint8), bitorder="little"))
         chosen = self.chosen[places]
         sums = np.zeros(len(places))
-        for place, part in enumerate(parts):
-            sums += part[chosen[:, place]]
+        for index, part in enumerate(parts):
+            sums += part[chosen[:, index]]
         self._sums[places] = np.maximum(self._sums[places], sums)
         over = np.zeros(64 * len(self._alive), dtype=np.bool_)
         over[places[sums >= limit]] = True
@@ -365,7 +362,7 @@ def _packed(flags: Flags) -> Bits:
 
 Node = tuple[int, ...]
 """A candidate per variable."""
-_REMEMBERED = 128 << 20
+_MOST_BYTES = 128 << 20
 """Bytes of class ids that are remembered."""
 _PLAIN = 1 << 17
 """Places up to which classes keep the numbers that they have."""
@@ -376,7 +373,7 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(64 - 21)
 
 
-class Tally:
+class SmallClasses:
     """Finds the equivalence classes that are too small in a configuration (a mask for each
     attribute).
 
@@ -398,8 +395,8 @@ class Tally:
         self._least = least
         self._weights = cells.counts.astype(np.float64)
         self._corners = Corners(problem, cells)
-        self._known: BoundedCache[tuple[Node, Node], tuple[Ints, int]] = BoundedCache(
-            _REMEMBERED, lambda classes: classes[0].nbytes
+        self._cached_classes: BoundedCache[tuple[Node, Node], tuple[Ints, int]] = BoundedCache(
+            _MOST_BYTES, lambda classes: classes[0].nbytes
         )
         largest = {
             i: max(candidate.size for candidate in variable.candidates)
@@ -441,7 +438,7 @@ class Tally:
         """
         if len(some) == 1:
             return self._corners.coded((some[0], 1 << node[0]))
-        return self._known.get((some, node), lambda: self._halved(some, node))
+        return self._cached_classes.get((some, node), lambda: self._halved(some, node))
 
     def _halved(self, some: tuple[int, ...], node: Node) -> tuple[Ints, int]:
         """Return the class of each cell (combination of values) if several attributes form classes,

@@ -64,14 +64,14 @@ def estimate_tables(
     ]
     first = max(map(cell_len, (name, *labels)))
     full = [
-        sum(max(cell_len(head), own) + GAP for head, own in zip(*both, strict=True))
+        sum(max(cell_len(head), cell_width) + GAP for head, cell_width in zip(*both, strict=True))
         for both in zip(heads, figures, strict=True)
     ]
     if first + sum(full) <= width:
         yield _table(name, labels, heads, cells)
         return
     first = min(first, max(LONGEST_VALUE, width - sum(full)))
-    least = [sum(own) + GAP * len(own) for own in figures]
+    least = [sum(widths) + GAP * len(widths) for widths in figures]
     first = min(first, max(8, width - max(least)))
     for block in _blocks(least, width - first):
         spare = (width - first - sum(least[c] for c in block)) // len(block)
@@ -79,8 +79,8 @@ def estimate_tables(
             [f"{_wrapped(label_classes[c], figures[c][0] + spare)}\n{titles[0]}", *titles[1:]]
             for c in block
         ]
-        shown = [[row[c] for c in block] for row in cells]
-        yield _table(shorten(name, first), shorten_all(labels, first), headings, shown)
+        block_cells = [[row[c] for c in block] for row in cells]
+        yield _table(shorten(name, first), shorten_all(labels, first), headings, block_cells)
 
 
 def shorten_all(texts: Sequence[str], width: int) -> list[str]:
@@ -131,6 +131,6 @@ def _wrapped(text: str, width: int) -> str:
     from rich.console import Console
     from rich.text import Text
 
-    shown = Text(shorten(text, LONGEST_CLASS))
-    lines = shown.wrap(Console(width=width), width, overflow="fold")
+    heading = Text(shorten(text, LONGEST_CLASS))
+    lines = heading.wrap(Console(width=width), width, overflow="fold")
     return "\n".join(line.plain.rstrip() for line in lines)

@@ -34,7 +34,7 @@ EXAMPLES = (
     "aegis evaluate table.csv -p policy.yaml --models lr,gbdt --store trained.jsonl",
     "aegis evaluate table.csv -p policy.yaml --generate 20 --splits 5 --metric roc_auc --jobs 4",
 )
-SHOWN = 10
+MOST_LISTED = 10
 """Number of configurations in the table for people; JSON and CSV hold all configurations."""
 FEWEST = 4
 """Least number of configurations for a rank correlation.
@@ -52,7 +52,7 @@ class EvaluateCommand:
     policy_file: PolicyFile
     configurations: Configurations = None
     generate: Generate = None
-    asked: EvaluationRequest
+    request: EvaluationRequest
     comparators: Annotated[
         bool,
         typer.Option(
@@ -68,18 +68,18 @@ class EvaluateCommand:
     @property
     def options(self) -> dict[str, Any]:
         """The options of the command, in the form that `Study.evaluate` takes."""
-        asked = self.asked
+        request = self.request
         as_given = ("metric", "splits", "test_share", "store", "jobs")
-        return {name: getattr(asked, name) for name in as_given} | {
+        return {name: getattr(request, name) for name in as_given} | {
             "generate_count": self.generate,
-            "models": None if asked.models is None else split_names([str(asked.models)]),
+            "models": None if request.models is None else split_names([str(request.models)]),
             "comparators": None if self.comparators else (),
             "methods": split_names(self.methods),
         }
 
 
 @opens_table
-def command(given: EvaluateCommand) -> None:
+def command(arguments: EvaluateCommand) -> None:
     """Train models on masked tables, and compare the results with the advice.
 
     You give a table and its policy. Aegis trains each model on each configuration and
@@ -93,22 +93,22 @@ def command(given: EvaluateCommand) -> None:
     from aegis.policy import load_configurations, load_policy
     from aegis.study import Study
 
-    table, report, listed = given.table, given.report, given.configurations
-    inputs = (table, given.policy_file, listed)
-    check_outputs([(report, HTML)], force=given.running.force, inputs=inputs)
-    policy = load_policy(given.policy_file)
+    table, report, listed = arguments.table, arguments.report, arguments.configurations
+    inputs = (table, arguments.policy_file, listed)
+    check_outputs([(report, HTML)], force=arguments.running.force, inputs=inputs)
+    policy = load_policy(arguments.policy_file)
     if report is not None:
         policy.refuse_several("A report with trained models")
-    with reporting(quiet=given.running.quiet) as progress:
-        subject = given.opening.source(table, policy, quiet=given.running.quiet)
-        study = Study(subject, policy, seed=given.running.seed, progress=progress)
+    with reporting(quiet=arguments.running.quiet) as progress:
+        subject = arguments.opening.source(table, policy, quiet=arguments.running.quiet)
+        study = Study(subject, policy, seed=arguments.running.seed, progress=progress)
         evaluation = study.evaluate(
             None if listed is None else load_configurations(listed, policy),
-            **given.options,
+            **arguments.options,
         )
         if report is not None:
-            study.report(evaluation, report, force=given.running.force)
-    shell = given.running.shell
+            study.report(evaluation, report, force=arguments.running.force)
+    shell = arguments.running.shell
     if isinstance(evaluation, dict):
         _print_labels(shell, evaluation, table)
     else:
@@ -120,8 +120,12 @@ def _print_labels(shell: Output, evaluations: Mapping[str, Evaluation], origin: 
     """Print the evaluation of each of several labels; `origin` is the name of the table."""
     from aegis.cli.output import heading
 
-    data = {"labels": {name: own.to_dict() for name, own in evaluations.items()}}
-    rows = [{"label": name, **row} for name, own in evaluations.items() for row in own.rows()]
+    data = {"labels": {name: evaluation.to_dict() for name, evaluation in evaluations.items()}}
+    rows = [
+        {"label": name, **row}
+        for name, evaluation in evaluations.items()
+        for row in evaluation.rows()
+    ]
     if shell.as_data(data, tuple(rows[0]), (tuple(row.values()) for row in rows)):
         return
     for name, evaluation in evaluations.items():
@@ -165,10 +169,10 @@ def _configurations(evaluation: Evaluation) -> Iterator[RenderableType]:
 
     unmasked = {s.model: s.unmasked for s in evaluation.scores if s.metric == evaluation.metric}
     means = {model: evaluation.means(model, releases=True) for model in evaluation.models}
-    shown = evaluation.advice.ranking[:SHOWN]
-    rest = len(evaluation.advice.ranking) - len(shown)
+    ranking = evaluation.advice.ranking[:MOST_LISTED]
+    rest = len(evaluation.advice.ranking) - len(ranking)
     yield heading(
-        f"{evaluation.metric} by configuration" + (f" (the first {len(shown)})" if rest else "")
+        f"{evaluation.metric} by configuration" + (f" (the first {len(ranking)})" if rest else "")
     )
     rows = [
         (
@@ -177,7 +181,7 @@ def _configurations(evaluation: Evaluation) -> Iterator[RenderableType]:
             "met" if ranked.admissible else "fails",
             *(fixed(means[model].get(ranked.name)) for model in evaluation.models),
         )
-        for ranked in shown
+        for ranked in ranking
     ]
     rows.append(
         (

@@ -64,9 +64,9 @@ class HeatMap:
         names = shorten_all(list(map(clean, self.classes)), name)
         lines = []
         for of_class, what, shares, _most in self._bands(bar):
-            shown = names[of_class] if what == "estimate" else ""
+            label = names[of_class] if what == "estimate" else ""
             shades = "".join(SHADES[round(float(s) * (len(SHADES) - 1))] for s in shares)
-            lines.append(f"{' ' * (name - cell_len(shown))}{shown}  {what:<8} {shades}")
+            lines.append(f"{' ' * (name - cell_len(label))}{label}  {what:<8} {shades}")
         indent = " " * (name + _WHAT)
         return "\n".join([*lines, f"{indent}{self._ends(width - name - _WHAT)}"])
 
@@ -78,8 +78,8 @@ class HeatMap:
         columns = len(bands[0][2]) if bands else 0
         width = max(2, min(_CELL, 720 // max(columns, 1)))
         right = _LEFT + columns * width
-        beside = 1 if self.truth is None else 2
-        foot = _top(len(bands), beside)
+        strips = 1 if self.truth is None else 2
+        foot = _top(len(bands), strips)
         size = right + _RIGHT, foot + 62
         body = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size[0]} {size[1]}" '
@@ -90,7 +90,7 @@ class HeatMap:
             f'<text x="12" y="24" font-size="15" font-weight="bold">{escape(self.title)}</text>',
         ]
         for number, (of_class, what, shares, most) in enumerate(bands):
-            top = _top(number, beside)
+            top = _top(number, strips)
             if what == "estimate":
                 body.append(
                     _label(12, top + _CELL + 5, self.classes[of_class][:18], "start", bold=True)
@@ -133,12 +133,12 @@ class HeatMap:
 
         The strips of a class, estimated and true, have the same scale.
         """
-        shown = {"estimate": _together(self.estimate, columns)}
+        tables = {"estimate": _together(self.estimate, columns)}
         if self.truth is not None:
-            shown["truth"] = _together(self.truth, columns)
+            tables["truth"] = _together(self.truth, columns)
         for of_class in range(len(self.classes)):
-            most = max(1e-12, *(rows[:, of_class].max(initial=0) for rows in shown.values()))
-            for name, rows in shown.items():
+            most = max(1e-12, *(rows[:, of_class].max(initial=0) for rows in tables.values()))
+            for name, rows in tables.items():
                 yield of_class, name, rows[:, of_class] / most, most
 
     def _ends(self, width: int) -> str:
@@ -151,11 +151,11 @@ class HeatMap:
         return f"{shorten(clean(self.across), max(1, width - cell_len(ends) - 2))}: {ends}"
 
 
-def _top(band: int, beside: int) -> int:
+def _top(band: int, strips: int) -> int:
     """Return the vertical position of the horizontal strip with index `band`. Each class has
-    `beside` strips, which are close together.
+    the same number of `strips`, which are close together.
     """
-    return _TOP + band * (_CELL + _GAP) + band // beside * _BETWEEN
+    return _TOP + band * (_CELL + _GAP) + band // strips * _BETWEEN
 
 
 def _label(x: float, y: float, text: str, anchor: str, *, bold: bool = False) -> str:

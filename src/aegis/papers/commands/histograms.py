@@ -59,8 +59,8 @@ def command(
     declared = None if policy is None else load_policy(policy)
     subject = opening.subject(table, declared, quiet=quiet, verify_key=verify_key)
     with reporting(quiet=quiet) as progress:
-        given = None if isinstance(subject, Summary) else declared
-        histograms = histograms_of(Study(subject, given, progress=progress).summary)
+        policy_of_table = None if isinstance(subject, Summary) else declared
+        histograms = histograms_of(Study(subject, policy_of_table, progress=progress).summary)
     if folder:
         write_histograms(histograms, output)
     else:

@@ -66,7 +66,7 @@ class PublishCommand:
 
 
 @takes_records
-def command(asked: PublishCommand) -> None:
+def command(arguments: PublishCommand) -> None:
     """Reduce masked tables to counts, in one file; with it, others can rank the tables.
 
     You give the tables that a publisher has masked, one for each configuration, and the
@@ -83,33 +83,33 @@ def command(asked: PublishCommand) -> None:
     from aegis.papers.published.model import EXTENSION
     from aegis.policy import load_policy
 
-    tables = _named("--masked", asked.masked or ())
-    counts = _named("--contingency", asked.contingency or ())
+    tables = _named("--masked", arguments.masked or ())
+    counts = _named("--contingency", arguments.contingency or ())
     if not tables and not counts:
         raise PolicyError(
             "No masked table is given.", hint="Give at least one: --masked M1=one.parquet."
         )
-    output, histograms, mapping = asked.output, asked.histograms, asked.mapping
+    output, histograms, mapping = arguments.output, arguments.histograms, arguments.mapping
     check_outputs(
         [(output, (EXTENSION,))],
-        force=asked.running.force,
-        inputs=(*tables.values(), *counts.values(), asked.policy_file, histograms, mapping),
+        force=arguments.running.force,
+        inputs=(*tables.values(), *counts.values(), arguments.policy_file, histograms, mapping),
     )
-    policy = load_policy(asked.policy_file)
-    with reporting(quiet=asked.running.quiet) as progress:
+    policy = load_policy(arguments.policy_file)
+    with reporting(quiet=arguments.running.quiet) as progress:
         published = publish(
             tables,
             policy,
             contingencies={name: read_contingencies(file) for name, file in counts.items()},
             histograms=None if histograms is None else read_histograms(histograms),
             mappings=None if mapping is None else read_mapping_of(mapping),
-            exact=asked.exact,
-            locked=asked.locked,
-            seed=asked.running.seed,
+            exact=arguments.exact,
+            locked=arguments.locked,
+            seed=arguments.running.seed,
             progress=progress,
         )
-    save_published(published, output, force=asked.running.force)
-    _print(asked.running.shell, published, output, asked.policy_file)
+    save_published(published, output, force=arguments.running.force)
+    _print(arguments.running.shell, published, output, arguments.policy_file)
 
 
 def _named(option: str, values: Sequence[str]) -> dict[str, str]:
@@ -117,11 +117,11 @@ def _named(option: str, values: Sequence[str]) -> dict[str, str]:
     tables by name. `option` is the option's name, for error messages.
     """
     tables: dict[str, str] = {}
-    for given in values:
-        name, equals, table = given.partition("=")
+    for text in values:
+        name, equals, table = text.partition("=")
         if not (name and equals and table):
             raise PolicyError(
-                f"{option} {given!r} does not name a configuration and its table.",
+                f"{option} {text!r} does not name a configuration and its table.",
                 hint=f"Write {option} M1=one.parquet.",
             )
         if name in tables:

@@ -68,11 +68,11 @@ class RankedTables:
         return ()
 
 
-def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedTables:
-    """Return the counts of masked tables in the file `given`, for ranking under a policy.
+def open_summary(source: Any, policy: Policy, *, rule_override: bool) -> RankedTables:
+    """Return the counts of masked tables in the file `source`, for ranking under a policy.
     `rule_override` says whether the policy may have another privacy rule than the one under which
     the counts were made.
     """
     from aegis.papers.published import load_published
 
-    return RankedTables(load_published(given), policy, rule_override)
+    return RankedTables(load_published(source), policy, rule_override)

@@ -38,7 +38,7 @@ EXAMPLES = (
     "aegis reconstruct table.csv -p policy.yaml --attribute age --method smooth --know nothing",
     "aegis reconstruct table.aegis --attribute age --method closed-form --mask quantiles",
 )
-SHOWN = 24
+MOST_LISTED = 24
 """Number of values in the table for people; the heat map shows all values."""
 
 
@@ -83,7 +83,7 @@ class ReconstructCommand:
 
 
 @opens_table
-def command(asked: ReconstructCommand) -> None:
+def command(arguments: ReconstructCommand) -> None:
     """Estimate the joint distribution of an attribute and the label from its masked values.
 
     You give a table and its policy, or a summary. Aegis prints estimated and true
@@ -99,30 +99,30 @@ def command(asked: ReconstructCommand) -> None:
     from aegis.study import Study
     from aegis.summary import Information, Summary
 
-    table, plot, evidence = asked.table, asked.plot, asked.evidence
+    table, plot, evidence = arguments.table, arguments.plot, arguments.evidence
     check_outputs(
-        [(plot, (*HTML, ".svg"))], force=asked.running.force, inputs=(table, asked.policy)
+        [(plot, (*HTML, ".svg"))], force=arguments.running.force, inputs=(table, arguments.policy)
     )
     if evidence.know is not None:
         Information.of(evidence.know)
     measure_of_attributes(evidence.measure)
-    shell = asked.running.shell
-    added: Any = format_of_summary(table)
-    if not hasattr(added, "reconstruct"):
+    shell = arguments.running.shell
+    summary_format: Any = format_of_summary(table)
+    if not hasattr(summary_format, "reconstruct"):
         refuse_added(table)
     else:
-        exact = {"--plot": plot, "--verify-key": asked.verify_key} | given_options(evidence)
-        added.reconstruct(table, asked.attribute, exact, shell)
+        exact = {"--plot": plot, "--verify-key": arguments.verify_key} | given_options(evidence)
+        summary_format.reconstruct(table, arguments.attribute, exact, shell)
         return
-    declared = None if asked.policy is None else load_policy(asked.policy)
-    subject = asked.opening.subject(
-        table, declared, quiet=asked.running.quiet, verify_key=asked.verify_key
+    declared = None if arguments.policy is None else load_policy(arguments.policy)
+    subject = arguments.opening.subject(
+        table, declared, quiet=arguments.running.quiet, verify_key=arguments.verify_key
     )
-    with reporting(quiet=asked.running.quiet) as progress:
+    with reporting(quiet=arguments.running.quiet) as progress:
         policy = None if isinstance(subject, Summary) else declared  # a summary has its masks
-        study = Study(subject, policy, seed=asked.running.seed, progress=progress)
+        study = Study(subject, policy, seed=arguments.running.seed, progress=progress)
         estimate = study.reconstruct(
-            asked.attribute,
+            arguments.attribute,
             know=evidence.know,
             method=evidence.method,
             masks=evidence.mask,
@@ -152,8 +152,8 @@ def _print(shell: Output, estimate: JointEstimate, plot: Path | None) -> None:
     values, label_classes, truth = estimate.values, estimate.classes, estimate.truth
     data = {"schema": SCHEMA} | estimate.to_dict() | {"files": written_dict([plot])}
     header = ("value", *(f"{k}:{c}" for c in label_classes for k in ("estimate", "truth")))
-    known: Sequence[Sequence[int | None]] = truth or [[None] * len(label_classes)] * len(values)
-    rows = zip(values, estimate.reconstruction.table.tolist(), known, strict=True)
+    true_rows: Sequence[Sequence[int | None]] = truth or [[None] * len(label_classes)] * len(values)
+    rows = zip(values, estimate.reconstruction.table.tolist(), true_rows, strict=True)
     lines = ([value, *chain(*zip(estimated, true, strict=True))] for value, estimated, true in rows)
     if shell.as_data(data, header, lines):
         if shell.format is Format.CSV:
@@ -169,26 +169,26 @@ def _print(shell: Output, estimate: JointEstimate, plot: Path | None) -> None:
     shell.show(heading(title), blocks[0])
     for block in blocks[1:]:
         shell.show(line(""), block)
-    if len(values) > SHOWN:
+    if len(values) > MOST_LISTED:
         shell.show(
             line(
-                f"{SHOWN} of {len(values):,} values, the most frequent; --format csv gives all.",
+                f"{MOST_LISTED} of {len(values):,} values, the most frequent; --format csv gives all.",
                 style="dim",
             )
         )
-    shown = line(_picture(estimate).text(width))
-    shell.show(heading("Heat map, darker where a class has more rows"), shown)
+    heat_map = line(_picture(estimate).text(width))
+    shell.show(heading("Heat map, darker where a class has more rows"), heat_map)
     shell.say(*written([plot]))
 
 
 def _overview(estimate: JointEstimate) -> Iterator[tuple[str, str]]:
     from aegis.cli.output import fixed
 
-    own, joint, figures = estimate.attribute, estimate.reconstruction, estimate.figures
-    known = {"raw": "the raw joint", "histogram": "masks and histogram"}
+    attribute, joint, figures = estimate.attribute, estimate.reconstruction, estimate.figures
+    sources = {"raw": "the raw joint", "histogram": "masks and histogram"}
     ended = "converged" if joint.converged else "did not converge"
-    yield "Attribute", f"{own.name}: {len(own.all_values):,} values"
-    yield "Known", known.get(str(estimate.know), "masks")
+    yield "Attribute", f"{attribute.name}: {len(attribute.all_values):,} values"
+    yield "Known", sources.get(str(estimate.know), "masks")
     yield "Method", f"{joint.method}, {ended} after {joint.iterations:,} iterations"
     true = "the summary carries no truth"
     if joint.total_variation is not None:
@@ -207,22 +207,22 @@ def _values(estimate: JointEstimate, width: int) -> Iterator[Table]:
     from aegis.cli.output import fixed
     from aegis.papers.commands.estimate_tables import estimate_tables
 
-    own, table, values = estimate.attribute, estimate.reconstruction.table, estimate.values
-    known = own.domain is None
-    rows_of: list[float] = own.counts.tolist() if known else table.sum(axis=1).tolist()
-    chosen = sorted(sorted(range(len(values)), key=lambda i: -rows_of[i])[:SHOWN])
+    attribute, table, values = estimate.attribute, estimate.reconstruction.table, estimate.values
+    has_truth = attribute.domain is None
+    rows_of: list[float] = attribute.counts.tolist() if has_truth else table.sum(axis=1).tolist()
+    chosen = sorted(sorted(range(len(values)), key=lambda i: -rows_of[i])[:MOST_LISTED])
     cells = []
     for i in chosen:
         figures = [[fixed(float(estimated), 1)] for estimated in table[i]]
-        if known:
-            for cell, count in zip(figures, own.joint[i].tolist(), strict=True):
+        if has_truth:
+            for cell, count in zip(figures, attribute.joint[i].tolist(), strict=True):
                 cell.append(f"{count:,}")
         cells.append(figures)
     return estimate_tables(
-        own.name,
+        attribute.name,
         [values[i] for i in chosen],
         estimate.classes,
         cells,
-        titles=("estimate", "truth")[: 1 + known],
+        titles=("estimate", "truth")[: 1 + has_truth],
         width=width,
     )

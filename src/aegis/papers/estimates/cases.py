@@ -173,7 +173,7 @@ class _Estimator:
         self.scorer = Scorer(summary)
         self.case = case
         self.measure = measure
-        self._known: dict[tuple[str, str], AttributeEstimate] = {}
+        self._estimates: dict[tuple[str, str], AttributeEstimate] = {}
         if case.know is Information.RAW and summary.information is not Information.RAW:
             raise PolicyError(
                 f"The summary holds {summary.information} of an attribute, not the raw joint.",
@@ -185,10 +185,10 @@ class _Estimator:
         attributes = {}
         for attribute in self.scorer.summary.attributes:
             mask = str(choice[attribute].declared)
-            if (attribute, mask) not in self._known:
-                self._known[attribute, mask] = self._attribute(attribute, choice)
-            known = self._known[attribute, mask]
-            attributes[attribute] = replace(known, masked=scored.attributes[attribute].score)
+            if (attribute, mask) not in self._estimates:
+                self._estimates[attribute, mask] = self._attribute(attribute, choice)
+            estimate = self._estimates[attribute, mask]
+            attributes[attribute] = replace(estimate, masked=scored.attributes[attribute].score)
         return combined(
             name,
             self.measure.name,
@@ -202,25 +202,25 @@ class _Estimator:
         summary = self.scorer.summary
         attribute, candidate = summary.attributes[name], choice[name]
         if self.case.know is Information.RAW or shows_all(attribute, candidate):
-            shown = attribute.unmasked if self.case.know is Information.RAW else candidate
-            value = self.scorer.attribute(attribute, shown, self.measure)
+            exact_candidate = attribute.unmasked if self.case.know is Information.RAW else candidate
+            value = self.scorer.attribute(attribute, exact_candidate, self.measure)
             return AttributeEstimate(
                 value, value, value, value, information=Information.RAW, method="exact"
             )
         order = list(Information)
         setting = max(self.case.know, attribute.information, key=order.index)
         attempts = _attempts(self.case, noise=candidate.noise is not None)
-        for method, own in attempts:
-            masks = (str(candidate.declared),) if own else None
+        for method, own_mask in attempts:
+            masks = (str(candidate.declared),) if own_mask else None
             try:
                 figures = unmasked_measure(
                     self.scorer, name, self.measure, know=setting, method=method, masks=masks
                 )
             except (PolicyError, DataError):
-                if (method, own) == attempts[-1]:
+                if (method, own_mask) == attempts[-1]:
                     raise
                 continue
-            used = method if own == self.case.own_mask else f"{method} of all masks"
+            used = method if own_mask == self.case.own_mask else f"{method} of all masks"
             return replace(figures, information=setting, method=used)
         raise InternalError("Nothing was tried.")
 
@@ -238,6 +238,10 @@ def _attempts(case: PaperEstimate, *, noise: bool) -> list[tuple[str, bool]]:
             if noise and case.own_mask
             else [(case.method, case.own_mask)]
         ),
-        *((method, own) for own in (case.own_mask, False) for method in (DEFAULT_METHOD, CHANNEL)),
+        *(
+            (method, own_mask)
+            for own_mask in (case.own_mask, False)
+            for method in (DEFAULT_METHOD, CHANNEL)
+        ),
     ]
     return list(dict.fromkeys(tried))

@@ -1,4 +1,5 @@
-"""Estimate the utility that a mask costs, without the raw joint counts.
+"""Estimate the utility that a mask costs, and the joint counts of one attribute and the label,
+without the raw joint counts.
 
 The joint counts of an attribute's masked values and the label are always known. The information
 settings of the AEGIS paper define which other counts are known: all counts (`raw`), the histogram
@@ -8,8 +9,6 @@ deviation (PUD; AEGIS, equation 1). The bounds of the estimate need no model. Ma
 information. So a monotone measure of the raw attribute is at least as high as the measure of the
 finest candidate. It is at most the largest value that is possible with this label or this
 histogram.
-
-Estimate the joint counts of one attribute and the label from masked values.
 """
 
 from __future__ import annotations
@@ -80,14 +79,15 @@ def evidence_of(
     candidates = _chosen(attribute, masks)
     _check_carried(attribute, setting)
     if setting is Information.RAW:
-        own = attribute.unmasked
-        joint = _joint(attribute, own)
-        masked = [MaskedJoint("raw joint", own.groups.astype(np.int64), joint)]
+        unmasked = attribute.unmasked
+        joint = _joint(attribute, unmasked)
+        masked = [MaskedJoint("raw joint", unmasked.groups.astype(np.int64), joint)]
         noisy: list[NoisyJoint] = []
     else:
-        seen = [c for c in candidates if c.noise is None and not shows_all(attribute, c)]
+        hiding_masks = [c for c in candidates if c.noise is None and not shows_all(attribute, c)]
         masked = [
-            MaskedJoint(str(c.declared), _groups(attribute, c), _joint(attribute, c)) for c in seen
+            MaskedJoint(str(c.declared), _groups(attribute, c), _joint(attribute, c))
+            for c in hiding_masks
         ]
         noisy = [_noisy(attribute, c) for c in candidates if c.noise is not None]
     if not masked and not noisy:
@@ -236,8 +236,8 @@ def unmasked_measure(
     """
     attribute, setting = _scored(scorer.summary, name), Information.of(know)
     _check_carried(attribute, setting)
-    seen = _chosen(attribute, masks)
-    if setting is Information.RAW or all(shows_all(attribute, c) for c in seen):
+    candidates = _chosen(attribute, masks)
+    if setting is Information.RAW or all(shows_all(attribute, c) for c in candidates):
         # Nothing was ever hidden: what identity shows is the raw joint.
         exact = scorer.attribute(attribute, attribute.unmasked, measure)
         return AttributeEstimate(exact, exact, exact, exact)
@@ -246,18 +246,18 @@ def unmasked_measure(
             scorer.summary, name, know=setting, method=method, masks=masks
         )
     estimate = measure(scores.contingency(reconstruction.table, measure))
-    best, limits = _bounds(scorer, attribute, seen, measure, setting)
+    best, limits = _bounds(scorer, attribute, candidates, measure, setting)
     return within_limits(estimate, limits, best)
 
 
 def _masked_by(
-    known: AttributeEstimate, attribute: AttributeSummary, candidate: Candidate, masked: float
+    estimate: AttributeEstimate, attribute: AttributeSummary, candidate: Candidate, masked: float
 ) -> AttributeEstimate:
-    """Return `known`, the estimated measure of an unmasked attribute, together with `masked`, its
-    measure under a candidate mask. If the mask shows every value, the estimate is `masked`.
+    """Return `estimate`, the estimated measure of an unmasked attribute, together with `masked`,
+    its measure under a candidate mask. If the mask shows every value, the estimate is `masked`.
     """
     exact = AttributeEstimate(masked, masked, masked, masked)
-    return exact if shows_all(attribute, candidate) else replace(known, masked=masked)
+    return exact if shows_all(attribute, candidate) else replace(estimate, masked=masked)
 
 
 def within_limits(
@@ -305,35 +305,35 @@ def _bounds(
     upper bounds for the measure of the unmasked attribute; None for bounds that the measure does
     not have. `setting` says what is known of unmasked values.
     """
-    seen = [
+    masked_measures = [
         scorer.attribute(attribute, candidate, measure)
         for candidate in candidates
         if (candidate.noise is None and not shows_all(attribute, candidate))
         or (candidate.noise is not None and measure.processed)
     ]
-    if not seen:
+    if not masked_measures:
         return math.nan, None
-    known = setting is not Information.NOTHING
-    values = _histogram(attribute).astype(np.float64) if known else None
+    has_values = setting is not Information.NOTHING
+    values = _histogram(attribute).astype(np.float64) if has_values else None
     label_classes = attribute.joint.sum(axis=0).astype(np.float64)
     margins = Margins(label_classes, len(attribute.all_values), values)
-    best = min(seen) if measure.direction is Direction.LOWER else max(seen)
-    return best, limits_of(measure, seen, margins)
+    best = min(masked_measures) if measure.direction is Direction.LOWER else max(masked_measures)
+    return best, limits_of(measure, masked_measures, margins)
 
 
 def limits_of(
-    measure: Measure, shown: Sequence[float], margins: Margins
+    measure: Measure, masked_measures: Sequence[float], margins: Margins
 ) -> tuple[float, float] | None:
     """Return bounds for the measure of an unmasked attribute.
 
     Masks cannot increase the measure. So the measure of the unmasked attribute is at least the
-    largest value in `shown`.
+    largest value in `masked_measures`.
 
     Parameters
     ----------
     measure
         A measure of single attributes.
-    shown
+    masked_measures
         The value of the measure under each mask; at least one.
     margins
         The known totals of the counts: rows by value and rows by class. They limit the measure from
@@ -347,8 +347,8 @@ def limits_of(
         return None
     limit = measure.limit(margins)
     if measure.direction is Direction.LOWER:
-        return limit, min(shown)
-    return max(shown), max(limit, *shown)
+        return limit, min(masked_measures)
+    return max(masked_measures), max(limit, *masked_measures)
 
 
 def _chosen(attribute: AttributeSummary, masks: Iterable[str] | None) -> Sequence[Candidate]:
@@ -356,13 +356,13 @@ def _chosen(attribute: AttributeSummary, masks: Iterable[str] | None) -> Sequenc
         return attribute.candidates
     by_name = {str(c.declared): c for c in attribute.candidates}
     short = {c.declared.name: c for c in attribute.candidates}
-    seen = []
+    candidates = []
     for mask in masks:
         candidate = by_name.get(mask) or short.get(mask)
         if candidate is None:
             raise PolicyError.unknown(f"candidate mask of {attribute.name!r}:", mask, by_name)
-        seen.append(candidate)
-    return seen
+        candidates.append(candidate)
+    return candidates
 
 
 def _scored(summary: Summary, name: str) -> AttributeSummary:
@@ -401,8 +401,8 @@ def _check_carried(attribute: AttributeSummary, setting: Information) -> None:
 def _histogram(attribute: AttributeSummary) -> Ints:
     """Return the number of labelled rows per value, shape (V,)."""
     domain = attribute.domain
-    known = None if domain is None else domain.counts
-    return attribute.joint.sum(axis=1) if known is None else known
+    counts = None if domain is None else domain.counts
+    return attribute.joint.sum(axis=1) if counts is None else counts
 
 
 def _groups(attribute: AttributeSummary, candidate: Candidate) -> Ints:
@@ -469,8 +469,8 @@ class JointEstimate:
 
         if self.attribute.domain is None:
             return self.attribute.unmasked.labels
-        shown = self.attribute.domain.values.to_pylist()
-        return tuple("null" if value is None else str(text_of(value)) for value in shown)
+        values = self.attribute.domain.values.to_pylist()
+        return tuple("null" if value is None else str(text_of(value)) for value in values)
 
     @property
     def truth(self) -> list[list[int]] | None:
@@ -557,30 +557,30 @@ def estimate_joint(
     """
     chosen = measure_of_attributes(measure)
     _require_label(summary)
-    own = summary.attributes.get(name)
-    fallback = Information.HISTOGRAM if own is None else known_of(own)
+    attribute = summary.attributes.get(name)
+    fallback = Information.HISTOGRAM if attribute is None else known_of(attribute)
     setting = fallback if know is None else Information.of(know)
-    seen = None if masks is None else tuple(masks)
+    mask_names = None if masks is None else tuple(masks)
     reconstruction = reconstruct_attribute(
-        summary, name, know=setting, method=method, masks=seen, seed=seed, progress=progress
+        summary, name, know=setting, method=method, masks=mask_names, seed=seed, progress=progress
     )
-    scorer, own = Scorer(summary), summary.attributes[name]
+    scorer, attribute = Scorer(summary), summary.attributes[name]
     figures = unmasked_measure(
         scorer,
         name,
         chosen,
         know=setting,
         method=method,
-        masks=seen,
+        masks=mask_names,
         reconstruction=reconstruction,
     )
     return JointEstimate(
-        attribute=own,
+        attribute=attribute,
         label=summary.label.column,
         classes=tuple(summary.label.classes),
         know=setting,
         reconstruction=reconstruction,
         measure=measure,
         figures=figures,
-        true=None if own.domain else scorer.attribute(own, own.unmasked, chosen),
+        true=None if attribute.domain else scorer.attribute(attribute, attribute.unmasked, chosen),
     )

@@ -86,19 +86,19 @@ class Design:
         the most frequent ones.
         """
         columns: list[Floats] = []
-        for place, size in enumerate(self.sizes):
-            own = self.codes[:, place]
-            numbers = self.numbers[place] if self.numbers else None
+        for index, size in enumerate(self.sizes):
+            codes = self.codes[:, index]
+            numbers = self.numbers[index] if self.numbers else None
             if numbers is not None:
-                shown = numbers[own]
-                missing = np.isnan(shown)
-                away = np.where(missing, 0.0, shown - shown[~missing].mean())
+                row_numbers = numbers[codes]
+                missing = np.isnan(row_numbers)
+                away = np.where(missing, 0.0, row_numbers - row_numbers[~missing].mean())
                 columns.append((away / max(float(away.std()), 1e-300))[rows])
                 if missing.any():
                     columns.append(missing[rows].astype(np.float64))
                 continue
-            often = np.argsort(-np.bincount(own, minlength=size), kind="stable")[:MOST_NAMED]
-            columns += [(own[rows] == code).astype(np.float64) for code in often]
+            often = np.argsort(-np.bincount(codes, minlength=size), kind="stable")[:MOST_NAMED]
+            columns += [(codes[rows] == code).astype(np.float64) for code in often]
         return np.stack(columns, axis=1)
 
 
@@ -158,8 +158,8 @@ class CodedTable:
         for name, codes in self.codes.items():
             candidate = choice[name]
             if candidate.noise is not None:
-                shown, size = self._drawn(name, candidate.noise)
-                columns.append(shown)
+                drawn_codes, size = self._draw_codes(name, candidate.noise)
+                columns.append(drawn_codes)
                 sizes.append(size)
             elif candidate.size > 1:
                 columns.append(candidate.groups[codes])
@@ -178,10 +178,10 @@ class CodedTable:
         numbers, candidate = self.attributes[name].numbers, choice[name]
         if numbers is None:
             return None
-        known = ~np.isnan(numbers)
+        finite = ~np.isnan(numbers)
         count, total = (
-            np.bincount(candidate.groups[known], weights, candidate.size)
-            for weights in (None, numbers[known])
+            np.bincount(candidate.groups[finite], weights, candidate.size)
+            for weights in (None, numbers[finite])
         )
         means = np.full(candidate.size, np.nan)
         np.divide(total, count, out=means, where=count > 0)
@@ -189,10 +189,10 @@ class CodedTable:
 
     def designed(self, choice: Choice) -> tuple[str, ...]:
         """Return the name of the attribute in each column of the features under these masks."""
-        shown = [n for n in self.codes if choice[n].noise is not None or choice[n].size > 1]
-        return tuple(shown or list(self.codes)[:1])
+        names = [n for n in self.codes if choice[n].noise is not None or choice[n].size > 1]
+        return tuple(names or list(self.codes)[:1])
 
-    def _drawn(self, name: str, noise: NoiseMask) -> tuple[Codes, int]:
+    def _draw_codes(self, name: str, noise: NoiseMask) -> tuple[Codes, int]:
         """Draw the value that a noise mask shows in each row for the attribute `name`; return the
         codes of these values and the number of codes.
         """
@@ -221,8 +221,8 @@ def code_table(source: Source, summary: Summary, policy: Policy, *, seed: int = 
     collected = source.collect(source.table.select(**columns, y=label))
     weights = None
     if summary.weights is not None:
-        whole = numbers_of(collected["w"].combine_chunks())
-        weights = whole * (whole.sum() / (whole**2).sum())
+        raw_weights = numbers_of(collected["w"].combine_chunks())
+        weights = raw_weights * (raw_weights.sum() / (raw_weights**2).sum())
     persons = None
     if policy.person is not None:
         persons = encode(collected["p"].combine_chunks())[0].astype(np.int64)

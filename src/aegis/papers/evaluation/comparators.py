@@ -50,17 +50,17 @@ class Reconstructed:
     ----------
     histogram
         Whether the histogram of the original values is known (AEGIS+1D) or not (AEGIS-1D).
-    drawn
+    sampled
         True draws original values at random (the paper's comparator SAMPLING). False fits the
         counts by iterative proportional fitting (IPF).
     records
-        Only used if `drawn` is True. True draws original records with their labels, as the paper
+        Only used if `sampled` is True. True draws original records with their labels, as the paper
         describes SAMPLING (section 5.1.6); this needs the unmasked table. False draws only values,
         and the masked row keeps its label.
     """
 
     histogram: bool = True
-    drawn: bool = False
+    sampled: bool = False
     records: bool = False
     _fitted: dict[tuple[str, Candidate], Table] = field(default_factory=dict)
 
@@ -82,12 +82,12 @@ class Reconstructed:
         The counts are either drawn, or fitted and then rounded at random. Each cell is rounded
         separately, so totals change.
         """
-        if self.drawn and self.records:
+        if self.sampled and self.records:
             return drawn_records(attribute.joint, candidate.groups, seed=seed)
-        if self.drawn:
+        if self.sampled:
             evidence = self._evidence(attribute, candidate)
-            drawn = reconstruct(evidence, "sampling", settings=Settings(seed=seed)).table
-            return drawn.astype(np.int64)
+            table = reconstruct(evidence, "sampling", settings=Settings(seed=seed)).table
+            return table.astype(np.int64)
         return randomised_rounding(self.fitted(attribute, candidate), seed=seed)
 
     def deviation(
@@ -115,9 +115,9 @@ class Reconstructed:
         by_measure: dict[str, list[float]] = {measure.name: [] for measure in measures}
         attributes = scorer.summary.attributes.values()
         seeds = np.random.SeedSequence(seed).generate_state(len(attributes))
-        for attribute, own in zip(attributes, seeds.tolist(), strict=True):
+        for attribute, attribute_seed in zip(attributes, seeds.tolist(), strict=True):
             candidate = choice[attribute.name]
-            estimated = Contingency.of(self.table(attribute, candidate, own))
+            estimated = Contingency.of(self.table(attribute, candidate, attribute_seed))
             masked = scorer.contingency(attribute, candidate)
             for measure in measures:
                 by_measure[measure.name].append(abs(measure(estimated) - measure(masked)))
@@ -126,13 +126,13 @@ class Reconstructed:
     def _evidence(self, attribute: AttributeSummary, candidate: Candidate) -> Evidence:
         joint = attribute.joint.astype(np.float64)
         masked = group_rows(attribute.joint, candidate.groups, candidate.size)
-        known = MaskedJoint(
+        masked_joint = MaskedJoint(
             str(candidate.mask), candidate.groups.astype(np.int64), masked.astype(np.float64)
         )
         return Evidence(
             atoms=joint.shape[0],
             labels=joint.shape[1],
-            masked=(known,),
+            masked=(masked_joint,),
             histogram=joint.sum(axis=1) if self.histogram else None,
         )
 
@@ -156,14 +156,14 @@ def drawn_records(joint: Ints, groups: Integers, *, seed: int) -> Ints:
     sampled original records".
     """
     random = np.random.default_rng(seed)
-    drawn = np.zeros(joint.shape, dtype=np.int64)
+    counts = np.zeros(joint.shape, dtype=np.int64)
     for group in np.unique(groups):
         members = np.flatnonzero(groups == group)
         rows = joint[members].ravel()
         total = int(rows.sum())
         if total:
-            drawn[members] = random.multinomial(total, rows / total).reshape(len(members), -1)
-    return drawn
+            counts[members] = random.multinomial(total, rows / total).reshape(len(members), -1)
+    return counts
 
 
 def mascara(scorer: Scorer, choice: Choice) -> float:
@@ -226,8 +226,8 @@ COMPARATORS: Registry[Comparator] = Registry("comparator")
 for _name, _make in (
     ("aegis+1d", Reconstructed),
     ("aegis-1d", lambda: Reconstructed(histogram=False)),
-    ("sampling", lambda: Reconstructed(histogram=False, drawn=True)),
-    ("sampling-records", lambda: Reconstructed(histogram=False, drawn=True, records=True)),
+    ("sampling", lambda: Reconstructed(histogram=False, sampled=True)),
+    ("sampling-records", lambda: Reconstructed(histogram=False, sampled=True, records=True)),
 ):
     COMPARATORS.register_all(*(Comparator(f"{_name}:{measure}", _make) for measure in PUBLISHED))
 COMPARATORS.register(Comparator("mascara"))
@@ -275,16 +275,16 @@ def compare(
         for comparator in listed
         if comparator.make is not None
     }
-    made = {kind: make() for kind, make in kinds.items()}
+    estimators = {kind: make() for kind, make in kinds.items()}
     with progress.step("Scoring with the comparators", len(choices)) as step:
         for number, (name, choice) in enumerate(choices.items()):
-            for kind, estimator in made.items():
-                wanted = {f"{kind}:{m}": m for m in PUBLISHED if f"{kind}:{m}" in scores}
-                measures = [MEASURES.get(m) for m in wanted.values()]
+            for kind, estimator in estimators.items():
+                measure_names = {f"{kind}:{m}": m for m in PUBLISHED if f"{kind}:{m}" in scores}
+                measures = [MEASURES.get(m) for m in measure_names.values()]
                 deviations = estimator.deviation(
                     scorer, choice, measures, seed=seed * 1_000_003 + number
                 )
-                for comparator, measure in wanted.items():
+                for comparator, measure in measure_names.items():
                     scores[comparator][name] = deviations[measure]
             if "mascara" in scores:
                 scores["mascara"][name] = mascara(scorer, choice)

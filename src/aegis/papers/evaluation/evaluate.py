@@ -1,4 +1,5 @@
-"""Train models on every configuration, and compare the measures with the results.
+"""Train models on every configuration, and compare the measures with the results; or train small
+models on sampled rows of the best configurations, to check the estimates.
 
 Each configuration masks all rows. No row is suppressed, because the measures also score masks
 before suppression. Every split has the same rows for all configurations, and is stratified by
@@ -8,8 +9,6 @@ ordered attribute, as the scores for linear models do: the mean of the original 
 value represents. Gradient boosting gets the rank of the masked value. Models predict the unmasked
 label (or the label cut into the policy's bins), even if a configuration masks it. Each training
 runs on one thread.
-
-Train small models on sampled rows of the best configurations, to check the estimates.
 """
 
 from __future__ import annotations
@@ -196,7 +195,7 @@ def _checked(policy: Policy, request: EvaluationRequest) -> tuple[tuple[Model, .
         for model in (model for model in chosen if not model.takes_weights):
             policy.refuse_weight(f"Model {model.name!r}, which takes no weights,")
     if METRICS.get(metric).label is not kind:
-        allowed = [own.name for own in METRICS if own.label is kind]
+        allowed = [m.name for m in METRICS if m.label is kind]
         what = "a number" if kind is LabelKind.NUMBER else "of classes"
         raise PolicyError(
             f"Metric {metric!r} does not suit the label, which is {what}.",
@@ -247,10 +246,10 @@ def _releases(
     ranker = RecordRanker(summary, source, policy, measure, seed, progress)
     releases = {}
     for recipe in recipes:
-        made = ranker.make(recipe)
-        ranked = ranker.rank(made)
+        release = ranker.make(recipe)
+        ranked = ranker.rank(release)
         names = tuple(summary.attributes)
-        releases[recipe.name] = code_release(ranker.read, made, ranked, rows, names)
+        releases[recipe.name] = code_release(ranker.read, release, ranked, rows, names)
     both = insert_methods(
         advice, [release.ranked for release in releases.values()], ranker.read.notes
     )
@@ -285,8 +284,9 @@ def _shifts(
     best = next((r.name for r in advice.ranking if r.method is None), None)
     shifts = {} if best is None else {best: importance_shift(original, of_choice(choices[best]))}
     for name, release in releases.items():
-        seen = release.split(split)
-        moved = importances(release.design, release.names, rows.label, seen, attributes, seed=seed)
+        moved = importances(
+            release.design, release.names, rows.label, release.split(split), attributes, seed=seed
+        )
         shifts[name] = importance_shift(original, moved)
     return shifts
 
@@ -341,12 +341,12 @@ def _train_all(
     trainings. `rows` is the table as integer codes.
     """
     total = (len(choices) + len(releases)) * len(models) * len(splits)
-    known: list[Training] = []
+    stored_trainings: list[Training] = []
     done: list[Training] = []
     store = Store(request.store)
-    wanted = tasks(rows, choices, models, splits, request.seed, releases)
+    all_tasks = tasks(rows, choices, models, splits, request.seed, releases)
     with progress.step("Training models", total) as step:
-        waiting = _unknown(wanted, store, known, step)
+        waiting = _unknown(all_tasks, store, stored_trainings, step)
         try:
             for key, training in _run(waiting, request.jobs):
                 store.add(key, training)
@@ -356,25 +356,26 @@ def _train_all(
         finally:
             store.close()
     order = {name: i for i, name in enumerate((*choices, *releases))}
-    place = {model.name: i for i, model in enumerate(models)}
+    model_order = {model.name: i for i, model in enumerate(models)}
     trainings = sorted(
-        [*known, *done], key=lambda t: (order[t.configuration], place[t.model], t.split)
+        [*stored_trainings, *done],
+        key=lambda t: (order[t.configuration], model_order[t.model], t.split),
     )
-    return tuple(trainings), len(known)
+    return tuple(trainings), len(stored_trainings)
 
 
 def _unknown(
-    wanted: Iterator[Task], store: Store, known: list[Training], step: Step
+    all_tasks: Iterator[Task], store: Store, stored_trainings: list[Training], step: Step
 ) -> Iterator[Task]:
     """Yield the tasks whose results are not in the store. Append the stored results of the other
-    tasks to `known`, and advance the progress for each.
+    tasks to `stored_trainings`, and advance the progress for each.
     """
-    for task in wanted:
+    for task in all_tasks:
         finished = store.get(task)
         if finished is None:
             yield task
         else:
-            known.append(finished)
+            stored_trainings.append(finished)
             step.advance()
 
 
@@ -462,7 +463,7 @@ def train_proxy(
     able = [ranked for ranked in advice.ranking if ranked.admissible and ranked.method is None][
         :FINALISTS
     ]
-    sample = _drawn(code_table(source, summary, policy, seed=seed), seed)
+    sample = _sampled_rows(code_table(source, summary, policy, seed=seed), seed)
     splits = make_splits(sample.label, count=SPLITS, test_share=TEST_SHARE, seed=seed)
     metric = PROXY_METRICS.get(MEASURES.get(advice.measure).unit, "roc_auc")
     scorer = Scorer(summary)
@@ -485,12 +486,12 @@ def train_proxy(
     return replace(advice, proxy=figures)
 
 
-def _drawn(rows: CodedTable, seed: int) -> CodedTable:
+def _sampled_rows(rows: CodedTable, seed: int) -> CodedTable:
     """Return the table with only `ROWS` labelled rows, drawn at random; all other rows lose their
     label. With fewer labelled rows, all are kept.
     """
-    known = np.flatnonzero(rows.label >= 0)
-    drawn = np.random.default_rng(seed).choice(known, min(ROWS, len(known)), replace=False)
+    labelled = np.flatnonzero(rows.label >= 0)
+    sample = np.random.default_rng(seed).choice(labelled, min(ROWS, len(labelled)), replace=False)
     label = np.full_like(rows.label, -1)
-    label[drawn] = rows.label[drawn]
+    label[sample] = rows.label[sample]
     return replace(rows, label=label)

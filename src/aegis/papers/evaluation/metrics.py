@@ -127,9 +127,9 @@ def roc_auc(prediction: Prediction) -> float:
     truth, scores, weights = prediction.truth, prediction.scores, prediction.weights
     if scores.shape[1] == 2:
         return _area(truth == 1, scores[:, 1] - scores[:, 0], weights)
-    areas = np.array([_area(truth == c, scores[:, c], weights) for c in range(scores.shape[1])])
-    known = np.isfinite(areas)
-    return float(areas[known].mean()) if known.any() else math.nan
+    aucs = np.array([_area(truth == c, scores[:, c], weights) for c in range(scores.shape[1])])
+    defined = np.isfinite(aucs)
+    return float(aucs[defined].mean()) if defined.any() else math.nan
 
 
 def _area(positive: Flags, scores: Floats, weights: Floats | None) -> float:
@@ -137,9 +137,9 @@ def _area(positive: Flags, scores: Floats, weights: Floats | None) -> float:
     than a negative one. Equal scores count half, and a pair of rows counts with the product of its
     weights.
     """
-    _, place = np.unique(scores, return_inverse=True)
-    own = np.ones(len(scores)) if weights is None else weights
-    hits, others = (np.bincount(place, own * of_kind) for of_kind in (positive, ~positive))
+    _, rank = np.unique(scores, return_inverse=True)
+    row_weights = np.ones(len(scores)) if weights is None else weights
+    hits, others = (np.bincount(rank, row_weights * of_kind) for of_kind in (positive, ~positive))
     if not hits.any() or not others.any():
         return math.nan
     below = np.cumsum(others) - others / 2
@@ -173,9 +173,9 @@ def f1(prediction: Prediction) -> float:
     classes = prediction.scores.shape[1]
     if not len(truth):
         return math.nan
-    own, right = prediction.weights, truth == predicted
-    hits = np.bincount(truth[right], None if own is None else own[right], classes)
-    actual, claimed = (np.bincount(of, own, classes) for of in (truth, predicted))
+    weights, right = prediction.weights, truth == predicted
+    hits = np.bincount(truth[right], None if weights is None else weights[right], classes)
+    actual, claimed = (np.bincount(of, weights, classes) for of in (truth, predicted))
     both = actual + claimed
     values = 2.0 * hits / np.where(both > 0, both, 1)
     if classes == 2:

@@ -42,17 +42,17 @@ class CodedRelease:
     names: tuple[str, ...]
     rows: Rows
 
-    def split(self, whole: Split) -> Split:
+    def split(self, table_split: Split) -> Split:
         """Return a split of the whole table without the rows that are not in the release."""
         return Split(
-            whole.number,
-            np.intersect1d(whole.train, self.rows),
-            np.intersect1d(whole.test, self.rows),
+            table_split.number,
+            np.intersect1d(table_split.train, self.rows),
+            np.intersect1d(table_split.test, self.rows),
         )
 
 
 def code_release(
-    read: RecordTable, made: Anonymized, ranked: Ranked, rows: CodedTable, names: Sequence[str]
+    read: RecordTable, release: Anonymized, ranked: Ranked, rows: CodedTable, names: Sequence[str]
 ) -> CodedRelease:
     """Encode the scored columns of a record-level release as integers.
 
@@ -61,7 +61,7 @@ def code_release(
 
     Parameters
     ----------
-    read, made
+    read, release
         The records of the table, and their release.
     ranked
         The ranking's entry for this release.
@@ -80,22 +80,22 @@ def code_release(
             f"The engine gave {read.table.num_rows:,} rows, and {rows.rows:,} before.",
             hint="Evaluate a table that does not change, such as a file.",
         )
-    grouped = np.flatnonzero(made.grouped.groups.of >= 0)
+    grouped = np.flatnonzero(release.grouped.groups.of >= 0)
     ranks = {a.name: a.codes.astype(np.int64) for a in read.records.attributes}
     _require_same_order(rows, ranks)
-    columns, sizes, shown = [], [], []
+    columns, sizes, column_names = [], [], []
     for name in names:
-        codes, size = _codes(made.data[name], ranks[name][grouped] if name in ranks else None)
+        codes, size = _codes(release.data[name], ranks[name][grouped] if name in ranks else None)
         if size > 1:
-            whole = np.zeros(rows.rows, dtype=np.int32)
-            whole[grouped] = codes
-            columns.append(whole)
+            table_codes = np.zeros(rows.rows, dtype=np.int32)
+            table_codes[grouped] = codes
+            columns.append(table_codes)
             sizes.append(size)
-            shown.append(name)
+            column_names.append(name)
     if not columns:  # everything equal: one column that says nothing
-        columns, sizes, shown = [np.zeros(rows.rows, dtype=np.int32)], [1], [names[0]]
+        columns, sizes, column_names = [np.zeros(rows.rows, dtype=np.int32)], [1], [names[0]]
     design = Design(np.stack(columns, axis=1), tuple(sizes))
-    return CodedRelease(ranked, design, tuple(shown), grouped)
+    return CodedRelease(ranked, design, tuple(column_names), grouped)
 
 
 def _codes(column: pa.ChunkedArray, ranks: Codes | None) -> tuple[Codes, int]:
@@ -103,9 +103,9 @@ def _codes(column: pa.ChunkedArray, ranks: Codes | None) -> tuple[Codes, int]:
     if ranks is None or not len(codes):
         return codes, len(values)
     means = np.bincount(codes, weights=ranks, minlength=len(values)) / np.bincount(codes)
-    place = np.empty(len(values), dtype=np.int64)
-    place[np.argsort(means, kind="stable")] = np.arange(len(values))
-    return place[codes], len(values)
+    rank = np.empty(len(values), dtype=np.int64)
+    rank[np.argsort(means, kind="stable")] = np.arange(len(values))
+    return rank[codes], len(values)
 
 
 def _require_same_order(rows: CodedTable, ranks: dict[str, Codes]) -> None:

@@ -1,6 +1,5 @@
-"""Hold the result of an evaluation: metrics of trained models, and their agreement with measures.
-
-Compare the ranking of configurations by a measure with the metrics of trained models.
+"""Hold the result of an evaluation: metrics of trained models, and how well the rankings by
+measures agree with them.
 """
 
 from __future__ import annotations
@@ -69,12 +68,12 @@ def kendall(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -
 
 
 def _correlation(name: str, first: Any, second: Any) -> float | None:
-    left, two = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if len(left) < 2 or np.ptp(left) == 0 or np.ptp(two) == 0:
+    x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
     from scipy import stats
 
-    return float(getattr(stats, name)(left, two).statistic)
+    return float(getattr(stats, name)(x, y).statistic)
 
 
 def agree(
@@ -217,7 +216,7 @@ class Evaluation:
         """The metrics of the trained models: one entry for each model, metric and configuration.
         Undefined metrics are left out.
         """
-        made = []
+        scores = []
         for (model, metric), values in self._values.items():
             raw = values.get(UNMASKED)
             unmasked = None if raw is None else float(np.mean(list(raw.values())))
@@ -226,8 +225,8 @@ class Evaluation:
                     figures = list(values[name].values())
                     spread = float(np.std(figures, ddof=1)) if len(figures) > 1 else None
                     mean = float(np.mean(figures))
-                    made.append(Score(model, metric, name, mean, spread, unmasked))
-        return tuple(made)
+                    scores.append(Score(model, metric, name, mean, spread, unmasked))
+        return tuple(scores)
 
     @cached_property
     def agreement(self) -> tuple[Agreement, ...]:

@@ -1,14 +1,8 @@
-"""Train models on masked tables: models, splits, training, and a store of results.
+"""Train and test models on masked tables: the models with their settings, the splits, and a store
+of finished trainings, with which an evaluation continues after it was killed.
 
-Train a model on a masked table, and test it.
-
-Define the models that are trained on masked tables, with their settings.
-
-scikit-learn is in the extra `ml`; it is imported only when a model is made.
-
-Split rows into training and test rows, stratified and in the same way for each configuration.
-
-Store finished trainings on disk, so that an evaluation can continue after it was killed.
+Splits are stratified, and the same for each configuration. scikit-learn is in the extra `ml`; it is
+imported only when a model is made.
 """
 
 from __future__ import annotations
@@ -410,8 +404,8 @@ class Task:
         """Return the keyword arguments with which the model's `fit` gets the weights of the
         training rows; empty if rows have no weights.
         """
-        own = self.weights_of(self.train)
-        return {} if own is None else {"sample_weight": own}
+        weights = self.weights_of(self.train)
+        return {} if weights is None else {"sample_weight": weights}
 
 
 def train(task: Task) -> Training:
@@ -420,11 +414,8 @@ def train(task: Task) -> Training:
     prediction: Prediction | NumberPrediction
     if task.response is None:
         scored = fit(task)
-        prediction, converged, messages = (
-            scored.predict(task.test),
-            scored.converged,
-            scored.messages,
-        )
+        prediction = scored.predict(task.test)
+        converged, messages = scored.converged, scored.messages
     else:
         predicted, messages = predict_number(task, task.response)
         truth, weights = task.response[task.test], task.weights_of(task.test)
@@ -444,12 +435,14 @@ def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...
     """Train the regression model of a task to predict `response`, the numeric label of each row.
     Return the predictions for the n test rows, shape (n,), and the warnings.
     """
-    own = task.design.linear if task.model.features is Features.NUMBERS else task.design.ordinal
+    features_of = (
+        task.design.linear if task.model.features is Features.NUMBERS else task.design.ordinal
+    )
     model = task.model.make(task.seed)
     with one_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(own(task.train), response[task.train], **task.weighing())
-        predicted = np.asarray(model.predict(own(task.test)), dtype=np.float64)
+        model.fit(features_of(task.train), response[task.train], **task.weighing())
+        predicted = np.asarray(model.predict(features_of(task.test)), dtype=np.float64)
     messages = tuple(dict.fromkeys(str(w.message).strip().splitlines()[0] for w in caught))
     return predicted, messages
 
@@ -504,10 +497,10 @@ class Fitted:
         if not len(rows):
             return Prediction(truth, np.zeros((0, task.classes)), probabilistic, positive, weights)
         with one_thread():
-            given = _scores(self.classifier, features, probabilistic)
+            class_scores = _scores(self.classifier, features, probabilistic)
         missing = 0.0 if probabilistic else -np.inf
         scores = np.full((len(rows), task.classes), missing)
-        scores[:, self.classifier.classes_] = given
+        scores[:, self.classifier.classes_] = class_scores
         return Prediction(truth, scores, probabilistic, positive, weights)
 
 
@@ -537,8 +530,8 @@ def fit(task: Task) -> Fitted:
         return Fitted(task, None, None, messages=(only,))
     columns = None
     if task.model.features is Features.ONE_HOT:
-        seen = task.design.one_hot(task.train).sum(axis=0)
-        columns = np.flatnonzero(np.asarray(seen).ravel())
+        column_sums = task.design.one_hot(task.train).sum(axis=0)
+        columns = np.flatnonzero(np.asarray(column_sums).ravel())
     classifier = task.model.make(task.seed)
     with one_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -588,14 +581,14 @@ class Store:
 
     def __init__(self, path: str | Path | None) -> None:
         self._path = None if path is None else Path(path)
-        self._known: dict[str, dict[str, Any]] = {}
+        self._records: dict[str, dict[str, Any]] = {}
         self._file: IO[bytes] | None = None
         if self._path is not None and self._path.exists():
             self._read(self._path)
 
     def get(self, task: Task) -> Training | None:
         """Return the finished training of a task; None if it is not in the store."""
-        training = self._known.get(task.key)
+        training = self._records.get(task.key)
         if training is None:
             return None
         return Training(
@@ -613,7 +606,7 @@ class Store:
         immediately.
         """
         record = {"key": key, **json_fields(training)}
-        self._known[key] = record
+        self._records[key] = record
         if self._path is None:
             return
         try:
@@ -640,23 +633,23 @@ class Store:
             raise DataError(
                 f"Cannot read {path}: {error.strerror or error}.", hint="Check the path."
             ) from error
-        whole = content[: content.rfind(b"\n") + 1]
-        for number, line in enumerate(whole.splitlines(), start=1):
+        complete_lines = content[: content.rfind(b"\n") + 1]
+        for number, line in enumerate(complete_lines.splitlines(), start=1):
             record = _record(line)
             if record is None:
                 raise DataError(
                     f"Line {number} of {path} is not a finished training.",
                     hint="Give the store of an earlier evaluation, or a new file name.",
                 )
-            self._known[record["key"]] = record
-        if len(whole) < len(content):
-            if not self._known and not content.startswith(b'{"key"'):
+            self._records[record["key"]] = record
+        if len(complete_lines) < len(content):
+            if not self._records and not content.startswith(b'{"key"'):
                 raise DataError(
                     f"{path} is not a store of finished trainings.",
                     hint="Give the store of an earlier evaluation, or a new file name.",
                 )
             with path.open("rb+") as file:
-                file.truncate(len(whole))
+                file.truncate(len(complete_lines))
 
 
 def _record(line: bytes) -> dict[str, Any] | None:
@@ -664,5 +657,5 @@ def _record(line: bytes) -> dict[str, Any] | None:
         record = json.loads(line)
     except ValueError:
         return None
-    wanted = {"key", "metrics", "converged", "messages", "seconds"}
-    return record if isinstance(record, dict) and wanted <= set(record) else None
+    fields = {"key", "metrics", "converged", "messages", "seconds"}
+    return record if isinstance(record, dict) and fields <= set(record) else None

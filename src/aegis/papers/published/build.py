@@ -82,11 +82,11 @@ def publish(
     'M1'
     """
     declared = _declared(policy)
-    counted, told, known = dict(contingencies or {}), dict(histograms or {}), dict(mappings or {})
-    given = _given(masked, counted, declared)
-    _check_names(declared, given, told, known)
-    tables = _summaries(given, declared, exact=exact, locked=locked, seed=seed, progress=progress)
-    return _checked(Published(tables, told, known, frozenset(counted)))
+    histograms, mappings = dict(histograms or {}), dict(mappings or {})
+    masked = _masked_tables(masked, contingencies or {}, declared)
+    _check_names(declared, masked, histograms, mappings)
+    tables = _summaries(masked, declared, exact=exact, locked=locked, seed=seed, progress=progress)
+    return _checked(Published(tables, histograms, mappings, frozenset(contingencies or ())))
 
 
 def _declared(policy: Policy | Mapping[str, Any] | str | Path) -> Policy:
@@ -97,7 +97,7 @@ def _declared(policy: Policy | Mapping[str, Any] | str | Path) -> Policy:
 
 
 def _summaries(
-    given: Mapping[str, Any],
+    masked: Mapping[str, Any],
     policy: Policy,
     *,
     exact: bool,
@@ -106,8 +106,8 @@ def _summaries(
     progress: Progress,
 ) -> dict[str, Summary]:
     tables = {}
-    with progress.step("Summarising masked tables", len(given)) as step:
-        for name, table in given.items():
+    with progress.step("Summarising masked tables", len(masked)) as step:
+        for name, table in masked.items():
             step.note(name)
             summary = _summarised(table, policy, exact=exact, seed=seed)
             tables[name] = lock(summary) if locked else summary
@@ -134,7 +134,7 @@ def _checked(published: Published) -> Published:
     return published
 
 
-def _given(
+def _masked_tables(
     masked: Mapping[str, Any], counted: Mapping[str, Contingencies], policy: Policy
 ) -> dict[str, Any]:
     """Return the masked tables by name. Contingency tables (`counted`) become a table of rows with
@@ -158,16 +158,15 @@ def _given(
 
 def _summarised(table: Any, policy: Policy, *, exact: bool, seed: int) -> Summary:
     source = open_table(table, reading=policy.reading)
-    own = as_it_stands(policy)
+    plain_policy = as_it_stands(policy)
     present = {
-        a.name: a for a in own.attributes.values() if a.scored or a.name in source.columns
+        name: a for name, a in plain_policy.attributes.items() if a.scored or name in source.columns
     }  # a masked table has dropped its identifiers
-    own = replace(own, attributes=present)
-    lacking = [a.name for a in own.attributes.values() if a.scored and a.name not in source.columns]
+    lacking = [name for name in present if name not in source.columns]
     if lacking:
         hidden = {name: ibis.literal(SUPPRESSED) for name in lacking}
         source = Source(source.table.mutate(hidden), source.origin)
-    summary = summarize(source, own, exact=exact, seed=seed)
+    summary = summarize(source, replace(plain_policy, attributes=present), exact=exact, seed=seed)
     if summary.label.unlabelled:
         raise DataError(
             f"{source.origin} has {summary.label.unlabelled:,} rows without a label.",
@@ -224,26 +223,26 @@ def _check_tables(published: Published) -> None:
 
 
 def _check_mapping(published: Published, name: str, attribute: str, possible: Possible) -> None:
-    shown = published.tables[name].attributes[attribute].unmasked.labels
-    missing = [value for value in shown if value not in possible]
+    labels = published.tables[name].attributes[attribute].unmasked.labels
+    missing = [value for value in labels if value not in possible]
     if missing:
         raise DataError(
             f"The mapping of {attribute!r} under {name} does not cover {len(missing)} of its masked "
             f"values: {', '.join(map(repr, missing[:5]))}.",
             hint="For each masked value, list the raw values that it may represent.",
         )
-    seen: dict[str, str] = {}
+    masked_of: dict[str, str] = {}
     for masked, raws in possible.items():
         for raw in raws:
-            if raw in seen:
+            if raw in masked_of:
                 raise DataError(
-                    f"The mapping of {attribute!r} under {name} gives {raw!r} to {seen[raw]!r} and to "
+                    f"The mapping of {attribute!r} under {name} gives {raw!r} to {masked_of[raw]!r} and to "
                     f"{masked!r}.",
                     hint="A mask shows each raw value as one masked value: keep one of the two.",
                 )
-            seen[raw] = masked
+            masked_of[raw] = masked
     domain = published.domain(attribute)
-    lost = [value for value in domain if value not in seen]
+    lost = [value for value in domain if value not in masked_of]
     if lost:
         raise DataError(
             f"The mapping of {attribute!r} under {name} assigns {len(lost)} raw values to no masked "
@@ -258,18 +257,18 @@ def _check_against(published: Published) -> None:
         domain = published.domain(attribute)
         rows = np.array([histogram[value] for value in domain], dtype=np.int64)
         for name, summary in published.tables.items():
-            own = summary.attributes[attribute]
-            shown = own.unmasked.labels
+            summary_attribute = summary.attributes[attribute]
+            labels = summary_attribute.unmasked.labels
             possible = published.mappings.get(name, {}).get(attribute)
-            codes = codes_of(domain, shown, possible)
+            codes = codes_of(domain, labels, possible)
             if codes is None:
                 continue
-            sums = np.bincount(codes, weights=rows, minlength=len(shown)).astype(np.int64)
-            wrong = np.flatnonzero(sums != own.counts)
+            sums = np.bincount(codes, weights=rows, minlength=len(labels)).astype(np.int64)
+            wrong = np.flatnonzero(sums != summary_attribute.counts)
             if len(wrong):
-                place = int(wrong[0])
+                code = int(wrong[0])
                 raise DataError(
-                    f"The histogram of {attribute!r} has {sums[place]:,} rows that {name} shows as "
-                    f"{shown[place]!r}; the table has {own.counts[place]:,}.",
+                    f"The histogram of {attribute!r} has {sums[code]:,} rows that {name} shows as "
+                    f"{labels[code]!r}; the table has {summary_attribute.counts[code]:,}.",
                     hint="Give histograms and mapping of the rows in the tables.",
                 )

@@ -1,10 +1,8 @@
-"""Hold the counts of masked tables by name, with known counts and mappings of raw values.
+"""Hold the counts of masked tables by name, with known counts and mappings of raw values; store
+them in one file (a ZIP of bundles, with a manifest of names and digests).
 
-Store the publisher's data in one file: a ZIP of bundles, with a manifest of names and digests.
-
-Read and write histograms and mappings: as JSON or YAML, or one CSV file per attribute.
-
-Read contingency tables instead of a masked table: enough for measures of single attributes.
+Histograms and mappings are read from JSON or YAML, or from one CSV file per attribute. Contingency
+tables instead of a masked table are enough for measures of single attributes.
 """
 
 from __future__ import annotations
@@ -93,40 +91,40 @@ class Published:
         """
         summary = self.tables[name].attributes[attribute]
         domain = self.domain(attribute)
-        shown = summary.unmasked.labels
+        labels = summary.unmasked.labels
         possible = self.mappings.get(name, {}).get(attribute)
-        codes = codes_of(domain, shown, possible)
+        codes = codes_of(domain, labels, possible)
         if codes is None:
             return None
         return MaskedJoint(name, codes, summary.joint.astype(np.float64))
 
 
 def codes_of(
-    domain: tuple[str, ...], shown: tuple[str, ...], possible: Possible | None
+    domain: tuple[str, ...], labels: tuple[str, ...], possible: Possible | None
 ) -> Ints | None:
-    """Return, for each of the V raw values in `domain`, the index of its masked value in `shown`,
+    """Return, for each of the V raw values in `domain`, the index of its masked value in `labels`,
     shape (V,). Return None if the masked value of a raw value is not known.
 
     `possible` lists the raw values of each masked value. If it is None, the result is known in two
     cases: the table shows a single value, or it shows all raw values.
     """
-    place = {text: i for i, text in enumerate(shown)}
+    codes = {text: i for i, text in enumerate(labels)}
     if not domain:
         return None
     if possible is not None:
         of = {
-            raw: place[masked]
+            raw: codes[masked]
             for masked, raws in possible.items()
             for raw in raws
-            if masked in place
+            if masked in codes
         }
         if any(value not in of for value in domain):
             return None
         return np.array([of[value] for value in domain], dtype=np.int64)
-    if len(shown) == 1:
+    if len(labels) == 1:
         return np.zeros(len(domain), dtype=np.int64)
-    if set(shown) <= set(domain) and len(shown) == len(domain):
-        return np.array([place[value] for value in domain], dtype=np.int64)
+    if set(labels) <= set(domain) and len(labels) == len(domain):
+        return np.array([codes[value] for value in domain], dtype=np.int64)
     return None
 
 
@@ -205,9 +203,9 @@ def _read(source: Path, archive: zipfile.ZipFile) -> Published:
         raise ValueError(f"format {contents.get('format')!r}, version {contents.get('version')!r}")
     tables = {}
     with temporary_folder("published") as folder:
-        for number, (name, said) in enumerate(contents["tables"].items()):
-            data = archive.read(said["member"])
-            if hashlib.sha256(data).hexdigest() != said["sha256"]:
+        for number, (name, entry) in enumerate(contents["tables"].items()):
+            data = archive.read(entry["member"])
+            if hashlib.sha256(data).hexdigest() != entry["sha256"]:
                 raise ValueError(f"the digest of {name} does not fit")
             file = folder / f"{number}.aegis"
             file.write_bytes(data)
@@ -250,13 +248,13 @@ def read_histograms(path: str | Path) -> dict[str, dict[str, int]]:
     DataError
         A file cannot be read, or a number of rows is not an integer of at least 0.
     """
-    place = Path(path)
-    if place.is_dir():
-        files = sorted(place.glob("*.csv"))
+    source = Path(path)
+    if source.is_dir():
+        files = sorted(source.glob("*.csv"))
         if not files:
-            raise DataError(f"{place} holds no CSV file.", hint="Name one after each attribute.")
+            raise DataError(f"{source} holds no CSV file.", hint="Name one after each attribute.")
         return {file.stem: _checked(file.stem, _rows_of(file)) for file in files}
-    document = _document(place, "histograms")
+    document = _document(source, "histograms")
     return {str(name): _checked(str(name), rows) for name, rows in document.items()}
 
 
@@ -283,29 +281,27 @@ def write_histograms(histograms: Mapping[str, Mapping[str, int]], folder: str | 
     for name in histograms:
         if not name or "\0" in name or Path(name).name != name:
             raise DataError(f"No file can be named {name!r}.", hint="Write JSON instead.")
-    with temporary_folder("histograms", target.parent) as made:
-        whole = made / "histograms"
-        whole.mkdir()
+    with temporary_folder("histograms", target.parent) as scratch:
+        new_folder = scratch / "histograms"
+        new_folder.mkdir()
         for name, rows in histograms.items():
-            with Path(whole, f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            with Path(new_folder, f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
                 csv.writer(file, lineterminator="\n").writerows([(name, "rows"), *rows.items()])
-        whole.rename(target)
+        new_folder.rename(target)
 
 
-def _document(place: Path, what: str) -> dict[str, Any]:
-    """Read a mapping from the JSON or YAML file `place`. `what` is what error messages call the
-    file.
-    """
-    if place.suffix.lower() != ".json":
-        return read_mapping(place, "configuration")
+def _document(path: Path, what: str) -> dict[str, Any]:
+    """Read a mapping from a JSON or YAML file. `what` is the name of the file in error messages."""
+    if path.suffix.lower() != ".json":
+        return read_mapping(path, "configuration")
     try:
-        content = json.loads(place.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise DataError(f"{place} cannot be read: {error.strerror or error}.") from error
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
     except ValueError as error:
-        raise DataError(f"{place} is not JSON: {error}.", hint=f"Give the {what}.") from error
+        raise DataError(f"{path} is not JSON: {error}.", hint=f"Give the {what}.") from error
     if not isinstance(content, dict):
-        raise DataError(f"{place} is not a mapping.", hint=f"Give the {what} by attribute.")
+        raise DataError(f"{path} is not a mapping.", hint=f"Give the {what} by attribute.")
     return content
 
 
@@ -346,12 +342,12 @@ def read_mapping_of(path: str | Path) -> dict[str, dict[str, Possible]]:
         The file cannot be read, or has another structure.
     """
     document = _document(Path(path), "mapping")
-    told: dict[str, dict[str, Possible]] = {}
+    mappings: dict[str, dict[str, Possible]] = {}
     for name, attributes in document.items():
         if not isinstance(attributes, Mapping):
             raise DataError(_SHAPE.format(path=path), hint=_WRITE)
-        told[str(name)] = {str(a): _possible(path, values) for a, values in attributes.items()}
-    return told
+        mappings[str(name)] = {str(a): _possible(path, values) for a, values in attributes.items()}
+    return mappings
 
 
 _SHAPE = "{path} does not say what masked values represent."
@@ -372,17 +368,17 @@ def histograms_of(summary: Summary) -> dict[str, dict[str, int]]:
 
     Attributes without a histogram in the summary are not in the result.
     """
-    told = {}
+    histograms = {}
     for name, attribute in summary.attributes.items():
         if attribute.information is Information.NOTHING:
             continue
-        known = None if attribute.domain is None else attribute.domain.counts
-        rows = attribute.joint.sum(axis=1) if known is None else known
+        counts = None if attribute.domain is None else attribute.domain.counts
+        rows = attribute.joint.sum(axis=1) if counts is None else counts
         values = (
             str(text_of(v)) if v is not None else "null" for v in attribute.all_values.to_pylist()
         )
-        told[name] = dict(zip(values, map(int, rows), strict=True))
-    return told
+        histograms[name] = dict(zip(values, map(int, rows), strict=True))
+    return histograms
 
 
 Contingencies = Mapping[str, Mapping[tuple[str | None, str], int]]
@@ -472,7 +468,7 @@ def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
     order = sorted(classes)
     columns = {attribute: _column(of, order) for attribute, of in cells.items()}
     counts = np.array([classes[text] for text in order], dtype=np.int64)
-    columns[label] = _coded(np.repeat(np.arange(len(order)), counts), list(order))
+    columns[label] = _dictionary_array(np.repeat(np.arange(len(order)), counts), list(order))
     return pa.table(columns)
 
 
@@ -504,17 +500,18 @@ def _classes(cells: Contingencies, name: str) -> dict[str, int]:
 
 
 def _column(of: Mapping[tuple[str | None, str], int], order: list[str]) -> pa.DictionaryArray:
-    place = {label: i for i, label in enumerate(order)}
+    row_of = {label: i for i, label in enumerate(order)}
     values = list(dict.fromkeys(value for value, _ in of))
     code = {value: i for i, value in enumerate(values)}
     counts = np.zeros((len(order), len(values)), dtype=np.int64)
     for (value, label), rows in of.items():
         if rows:
-            counts[place[label], code[value]] = rows
-    return _coded(np.repeat(np.tile(np.arange(len(values)), len(order)), counts.ravel()), values)
+            counts[row_of[label], code[value]] = rows
+    codes = np.repeat(np.tile(np.arange(len(values)), len(order)), counts.ravel())
+    return _dictionary_array(codes, values)
 
 
-def _coded(codes: Ints, values: list[str] | list[str | None]) -> pa.DictionaryArray:
+def _dictionary_array(codes: Ints, values: list[str] | list[str | None]) -> pa.DictionaryArray:
     null = np.array([value is None for value in values])
     texts = ["" if value is None else value for value in values]
     return pa.DictionaryArray.from_arrays(

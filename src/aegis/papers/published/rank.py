@@ -106,7 +106,7 @@ def rank_published(
         optimal=False,  # of what masks might have made, nothing is known
         combinations=len(ranking),
         masked_tables=True,
-        summary={**published.first.to_dict(), "information": str(_known(published))},
+        summary={**published.first.to_dict(), "information": str(_known_information(published))},
         policy=policy_mapping(policy),
         warnings=(*([] if override is None else [override.sentence]), *lacking, *notes, AGAINST),
         timings={"total": time.perf_counter() - started},
@@ -167,23 +167,24 @@ def _with_errors(
     values: list[np.ndarray] = []
     for ranked in (met or ranking)[:COMPARED]:
         scorer = Scorer(published.tables[ranked.name])
-        affordable = compared(scorer, [scorer.unmasked] * 2, measure) == 2
-        own = jackknife(scorer, [scorer.unmasked], measure, progress) if affordable else None
-        if own is None or (values and len(own) != len(values[0])):
+        if compared(scorer, [scorer.unmasked] * 2, measure) < 2:
             break
-        values.append(own[:, 0])
+        fold_scores = jackknife(scorer, [scorer.unmasked], measure, progress)
+        if fold_scores is None or (values and len(fold_scores) != len(values[0])):
+            break
+        values.append(fold_scores[:, 0])
     if not values:
         return ranking, (TOO_MANY_VALUES,)
     shrink = shrink_of(published.tables[ranking[0].name], measure)
     return marked_by_folds(ranking, np.stack(values, axis=1), shrink), ()
 
 
-def _known(published: Published) -> Information:
+def _known_information(published: Published) -> Information:
     """Return what is known of raw values: `histogram` if the rows of each raw value are known for
     all attributes, else `nothing`.
     """
-    whole = all(name in published.histograms for name in published.first.attributes)
-    return Information.HISTOGRAM if whole else Information.NOTHING
+    complete = all(name in published.histograms for name in published.first.attributes)
+    return Information.HISTOGRAM if complete else Information.NOTHING
 
 
 def _check_marginal(published: Published, policy: Policy, measure: Measure) -> None:
@@ -250,18 +251,18 @@ def _against_best(ranking: Sequence[Ranked], measure: Measure) -> list[Ranked]:
         name: sign * max(sign * r.attributes[name].score for r in ranking)
         for name in ranking[0].attributes
     }
-    whole = _best(ranking, measure)
-    told = []
+    best_score = _best(ranking, measure)
+    tables = []
     for ranked in ranking:
         scores = {n: AttributeScore(a.score, best[n]) for n, a in ranked.attributes.items()}
-        told.append(
+        tables.append(
             replace(
                 ranked,
                 attributes=scores,
-                utility_kept=utility_kept(ranked.score, whole, measure),
+                utility_kept=utility_kept(ranked.score, best_score, measure),
             )
         )
-    return told
+    return tables
 
 
 class _PublishedEstimator:
@@ -276,16 +277,16 @@ class _PublishedEstimator:
                 hint="Give `--estimate` one of aegis+1d, aegis-1d, sampling, all-evidence.",
             )
         self.published, self.case, self.measure = published, case, measure
-        self.joints = {
-            attribute: self._joints(attribute) for attribute in published.first.attributes
+        self.masked_joints = {
+            attribute: self._masked_joints(attribute) for attribute in published.first.attributes
         }
 
-    def _joints(self, attribute: str) -> dict[str, MaskedJoint]:
-        joints = {name: self.published.joint(name, attribute) for name in self.published.tables}
-        told = {name: joint for name, joint in joints.items() if joint is not None}
-        needed = self.published.tables if self.case.own_mask else list(told)[:1]
-        missing = [name for name in needed if name not in told]
-        if missing or not told:
+    def _masked_joints(self, attribute: str) -> dict[str, MaskedJoint]:
+        by_table = {name: self.published.joint(name, attribute) for name in self.published.tables}
+        known_joints = {name: joint for name, joint in by_table.items() if joint is not None}
+        needed = self.published.tables if self.case.own_mask else list(known_joints)[:1]
+        missing = [name for name in needed if name not in known_joints]
+        if missing or not known_joints:
             where = ", ".join(missing) or "any table"
             raise PolicyError(
                 f"Aegis does not know which raw values the masked values of {attribute!r} in {where} "
@@ -293,20 +294,20 @@ class _PublishedEstimator:
                 hint="Give the mapping of the column (or its histogram, if it is not masked), or rank by "
                 "a measure, which needs neither.",
             )
-        return told
+        return known_joints
 
     def estimate(self, name: str) -> Estimate:
-        attributes = {attribute: self._attribute(name, attribute) for attribute in self.joints}
+        attributes = {a: self._attribute(name, a) for a in self.masked_joints}
         case = self.case
         return combined(name, self.measure.name, case.know, case.method, attributes, case=case.name)
 
     def _attribute(self, name: str, attribute: str) -> AttributeEstimate:
-        joints = self.joints[attribute]
+        masked_joints = self.masked_joints[attribute]
         masked = self._value(name, attribute)
         domain = self.published.domain(attribute)
-        looked_at = [name] if self.case.own_mask else list(joints)
+        looked_at = [name] if self.case.own_mask else list(masked_joints)
         exact = next(
-            (n for n in looked_at if _shows_all(self.published, joints[n], attribute)), None
+            (n for n in looked_at if _shows_all(self.published, masked_joints[n], attribute)), None
         )
         if exact is not None:
             value = self._value(exact, attribute)
@@ -314,21 +315,23 @@ class _PublishedEstimator:
                 value, value, value, masked, information=Information.RAW, method="exact"
             )
         rows = self.published.histograms.get(attribute)
-        known = rows is not None and self.case.know is Information.HISTOGRAM
-        histogram = np.array([rows[v] for v in domain], dtype=float) if known and rows else None
-        used = [joints[name]] if self.case.own_mask else list(joints.values())
+        uses_histogram = rows is not None and self.case.know is Information.HISTOGRAM
+        histogram = (
+            np.array([rows[v] for v in domain], dtype=float) if uses_histogram and rows else None
+        )
+        used = [masked_joints[name]] if self.case.own_mask else list(masked_joints.values())
         labels = used[0].joint.shape[1]
         evidence = Evidence(len(domain), labels, masked=used, histogram=histogram)
         estimated = reconstruct(evidence, self.case.method or DEFAULT_METHOD)
         value = self.measure(contingency(estimated.table, self.measure))
-        setting = Information.HISTOGRAM if known else Information.NOTHING
+        setting = Information.HISTOGRAM if uses_histogram else Information.NOTHING
         margins = Margins(used[0].joint.sum(axis=0), len(domain), histogram)
-        shown = [self._value(joint.name, attribute) for joint in used]
-        limits = limits_of(self.measure, shown, margins)
+        masked_measures = [self._value(joint.name, attribute) for joint in used]
+        limits = limits_of(self.measure, masked_measures, margins)
         bounded = within_limits(value, limits, masked)
         return replace(bounded, information=setting, method=self.case.method)
 
     def _value(self, name: str, attribute: str) -> float:
         scorer = Scorer(self.published.tables[name])
-        own = scorer.summary.attributes[attribute]
-        return scorer.attribute(own, own.unmasked, self.measure)
+        summary_attribute = scorer.summary.attributes[attribute]
+        return scorer.attribute(summary_attribute, summary_attribute.unmasked, self.measure)

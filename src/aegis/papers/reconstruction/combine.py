@@ -1,6 +1,5 @@
-"""Reconstruct from the joint counts of all candidate masks of an attribute (method `all-evidence`).
-
-Reconstruct ordered attributes by a smooth curve, if the curve predicts the known counts.
+"""Reconstruct from the joint counts of all candidate masks of an attribute (method `all-evidence`);
+and ordered attributes by a smooth curve, if it predicts the known counts (method `smooth`).
 """
 
 from __future__ import annotations
@@ -108,11 +107,11 @@ def merge_intervals(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJo
         source.append(np.full(len(starts), number))
     every_end, origin = np.concatenate(ends), np.concatenate(source)
     every_count = np.concatenate(cumulative)
-    cuts, first, place = np.unique(every_end, return_index=True, return_inverse=True)
-    gap = np.abs(every_count - every_count[first][place]).max(axis=1)
+    cuts, first, cut_index = np.unique(every_end, return_index=True, return_inverse=True)
+    gap = np.abs(every_count - every_count[first][cut_index]).max(axis=1)
     if gap.max() > slack:
         worst = int(gap.argmax())
-        raise _contradiction(runs[origin[first][place[worst]]], runs[origin[worst]], gap[worst])
+        raise _contradiction(runs[origin[first][cut_index[worst]]], runs[origin[worst]], gap[worst])
     joint = np.diff(every_count[first], axis=0, prepend=0.0)
     if joint.min() < -slack:
         worst = int(joint.min(axis=1).argmin())
@@ -133,9 +132,9 @@ def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint
     Raise `DataError` if the counts of the finer mask do not add up to the counts of the coarser
     mask within `slack` rows; the message names both masks.
     """
-    joints: list[MaskedJoint] = []
+    remaining: list[MaskedJoint] = []
     for mask in sorted(masks, key=lambda mask: -len(np.unique(mask.codes))):
-        for finer in joints:
+        for finer in remaining:
             onto = np.zeros(finer.groups, dtype=np.int64)
             onto[finer.codes] = mask.codes
             if (onto[finer.codes] != mask.codes).any():  # it splits a group of the finer mask
@@ -145,8 +144,8 @@ def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint
                 raise _contradiction(finer, mask, gap)
             break
         else:
-            joints.append(mask)
-    return joints
+            remaining.append(mask)
+    return remaining
 
 
 def common_refinement(groupings: Sequence[Ints]) -> tuple[Ints, int]:
@@ -292,10 +291,10 @@ def smooth(
     base = all_evidence(evidence, tolerance=tolerance, max_sweeps=max_sweeps, progress=progress)
     block, blocks = common_refinement([mask.codes for mask in evidence.masked])
     joint = MaskedJoint("common refinement", block, aggregate(block, base.table, blocks))
-    seen = _Seen.of(evidence, joint.codes, base.table)
-    weight = seen.weight()
-    fits = seen.fits() if weight else []
-    seed = seen.put(fits, weight, base.table)
+    known_counts = _KnownCounts.of(evidence, joint.codes, base.table)
+    weight = known_counts.weight()
+    fits = known_counts.fits() if weight else []
+    seed = known_counts.put(fits, weight, base.table)
     table, rake = _meet(seed, joint, evidence, tolerance, max_sweeps, progress)
     fitted = [fit for fit in fits if fit is not None]
     return replace(
@@ -351,7 +350,7 @@ def _smoothing_notes(
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
+class _KnownCounts:
     """The known counts of an attribute with an order: the rows by G groups of values and C label
     classes, and the rows of each value. V' values have a place in the order.
 
@@ -373,12 +372,12 @@ class _Seen:
     offset: Floats | None
 
     @classmethod
-    def of(cls, evidence: Evidence, groups: Ints, table: Floats) -> _Seen:
+    def of(cls, evidence: Evidence, groups: Ints, table: Floats) -> _KnownCounts:
         atoms = np.flatnonzero(evidence.ordered if evidence.ordered is not None else [])
         _, codes = np.unique(groups[atoms], return_inverse=True)
         size = int(codes.max(initial=-1)) + 1
-        place = np.bincount(codes, np.arange(len(atoms)), size) / np.bincount(codes, None, size)
-        rank = np.argsort(np.argsort(place, kind="stable"), kind="stable")
+        centre = np.bincount(codes, np.arange(len(atoms)), size) / np.bincount(codes, None, size)
+        rank = np.argsort(np.argsort(centre, kind="stable"), kind="stable")
         codes = rank[codes]
         grouped = aggregate(codes, table[atoms], size)
         offset = None if evidence.histogram is None else evidence.histogram[atoms]
@@ -438,7 +437,7 @@ class _Seen:
         missed = np.zeros(len(WEIGHTS))
         for shift in (0, 1):
             pairs = (np.arange(len(self.grouped)) + shift) // 2
-            paired = _Seen(
+            paired = _KnownCounts(
                 self.atoms,
                 pairs[self.codes],
                 aggregate(pairs, self.grouped, int(pairs[-1]) + 1),
@@ -476,8 +475,8 @@ class _Seen:
         return table
 
 
-def _quotient(wanted: Floats, reached: Floats) -> Floats:
-    return np.divide(wanted, reached, out=np.zeros_like(reached), where=reached > 0)
+def _quotient(target: Floats, reached: Floats) -> Floats:
+    return np.divide(target, reached, out=np.zeros_like(reached), where=reached > 0)
 
 
 def _meet(

@@ -103,7 +103,7 @@ def composite_link(
     if penalty is not None and not penalty > 0:
         raise PolicyError(f"penalty={penalty} is not possible.", hint="It must be above 0.")
     model = _checked(grouped, codes, offset)
-    mean = float(model.seen.sum() / len(model.seen))
+    mean = float(model.group_counts.sum() / len(model.group_counts))
     tried = PENALTIES[::step] * mean if penalty is None else np.array([float(penalty)])
     start = model.flat_start()
     fits = []
@@ -115,39 +115,40 @@ def composite_link(
 
 def _checked(grouped: npt.ArrayLike, codes: npt.ArrayLike, offset: npt.ArrayLike | None) -> _Model:
     """Check the arguments of `composite_link`, and return the model to fit."""
-    seen = counts(grouped, "The grouped counts")
-    groups = group_codes(codes, len(seen), "Smooth")
+    group_counts = counts(grouped, "The grouped counts")
+    groups = group_codes(codes, len(group_counts), "Smooth")
     if len(groups) < 3:
         raise DataError(f"Smoothing needs at least 3 atoms in order; given {len(groups)}.")
     weights = np.ones(len(groups)) if offset is None else counts(offset, "The offset")
     if weights.shape != groups.shape:
         raise DataError(f"The offset has shape {weights.shape} for {len(groups)} atoms.")
-    if seen.sum() <= 0 or weights.sum() <= 0:
+    if group_counts.sum() <= 0 or weights.sum() <= 0:
         raise DataError("Smoothing needs at least one row.")
-    return _Model.of(seen, groups, weights)
+    return _Model.of(group_counts, groups, weights)
 
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    seen: Floats
+    group_counts: Floats
     composition: scipy.sparse.csr_matrix
     basis: scipy.sparse.csr_matrix
     roughness: Floats
     offset: Floats
 
     @classmethod
-    def of(cls, seen: Floats, groups: Ints, offset: Floats) -> _Model:
-        basis = _basis(len(groups), len(seen))
+    def of(cls, group_counts: Floats, groups: Ints, offset: Floats) -> _Model:
+        basis = _basis(len(groups), len(group_counts))
         differences = scipy.sparse.csr_matrix(np.diff(np.eye(basis.shape[1]), n=2, axis=0))
         composition = scipy.sparse.csr_matrix(
             (np.ones(len(groups)), (groups, np.arange(len(groups)))),
-            shape=(len(seen), len(groups)),
+            shape=(len(group_counts), len(groups)),
         )
-        return cls(seen, composition, basis, (differences.T @ differences).toarray(), offset)
+        roughness = (differences.T @ differences).toarray()
+        return cls(group_counts, composition, basis, roughness, offset)
 
     def flat_start(self) -> Floats:
         # The basis functions add up to one, so equal coefficients make a constant.
-        level = np.log(self.seen.sum() / self.offset.sum())
+        level = np.log(self.group_counts.sum() / self.offset.sum())
         return np.full(self.basis.shape[1], level)
 
     def fit(self, start: Floats, penalty: float) -> tuple[Floats, SmoothFit]:
@@ -184,8 +185,9 @@ class _Model:
         return mu
 
     def _deviance(self, mu: Floats) -> float:
-        logs = np.where(self.seen > 0, np.log(np.where(self.seen > 0, self.seen, 1.0) / mu), 0.0)
-        return float(2 * (self.seen * logs - (self.seen - mu)).sum())
+        counts = self.group_counts
+        logs = np.where(counts > 0, np.log(np.where(counts > 0, counts, 1.0) / mu), 0.0)
+        return float(2 * (counts * logs - (counts - mu)).sum())
 
     def _objective(self, coefficients: Floats, penalty: float) -> float:
         rough = float((np.diff(coefficients, n=2) ** 2).sum())
@@ -204,7 +206,7 @@ class _Model:
 
     def _solve(self, coefficients: Floats, penalty: float) -> Floats:
         information, q, mu = self._information(coefficients)
-        pull = q.T @ ((self.seen - mu) / mu) + information @ coefficients
+        pull = q.T @ ((self.group_counts - mu) / mu) + information @ coefficients
         matrix, ridge = self._penalised(information, penalty)
         factor = scipy.linalg.cho_factor(matrix, lower=True)
         # The ridge pulls towards where the iteration stands, so the solution is not biased.

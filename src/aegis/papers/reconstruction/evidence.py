@@ -1,10 +1,8 @@
-"""Hold the evidence on an attribute: joint counts of masked and noisy values, and its histogram.
+"""Hold the evidence on an attribute (joint counts of masked and noisy values, and its histogram)
+and the result of a reconstruction, with its distance from the true counts. Round estimated counts
+to integers, as the papers do.
 
 An atom is a value that the reconstruction distinguishes.
-
-Hold the result of a reconstruction, and its distance from the true counts.
-
-Round estimated counts to integers, as the papers do.
 """
 
 from __future__ import annotations
@@ -345,18 +343,18 @@ def total_variation(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     DataError
         The shapes differ, a value is negative or not finite, or a table is empty.
     """
-    left, two = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if left.shape != two.shape:
+    x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if x.shape != y.shape:
         raise DataError(
-            f"Total variation needs two tables of one shape; given {left.shape} and {two.shape}."
+            f"Total variation needs two tables of one shape; given {x.shape} and {y.shape}."
         )
-    for table in (left, two):
+    for table in (x, y):
         if not np.isfinite(table).all() or (table < 0).any() or table.sum() <= 0:
             raise DataError(
                 "Total variation needs finite counts of at least 0 with a positive total.",
                 hint="Check that the table has rows and no missing cells.",
             )
-    return float(0.5 * np.abs(left / left.sum() - two / two.sum()).sum())
+    return float(0.5 * np.abs(x / x.sum() - y / y.sum()).sum())
 
 
 def randomised_rounding(table: npt.ArrayLike, *, seed: int) -> Ints:

@@ -1,10 +1,6 @@
-"""Define the constraint families of iterative proportional fitting (IPF), and eliminate cells.
-
-Run a sweep of IPF in one of two ways: by cells, or by the common sums of two families.
-
-A sweep fits every constraint family of iterative proportional fitting (IPF) once.
-
-Compute the result of iterative proportional fitting (IPF) for one mask in closed form.
+"""Define the constraint families of iterative proportional fitting (IPF), eliminate cells, and run
+sweeps, which fit every family once: by cells, or by the common sums of two families. For one mask,
+the result has a closed form.
 """
 
 from __future__ import annotations
@@ -97,12 +93,12 @@ class Margin:
     @cached_property
     def codes(self) -> Ints:
         """The group of each of the n cells of the flattened table, shape (n,)."""
-        place = np.arange(self.targets.size).reshape(
+        group_ids = np.arange(self.targets.size).reshape(
             [size if axis in self.axes else 1 for axis, size in enumerate(self.shape)]
         )
         # An addition in place is a fraction of what broadcast_to costs on a small table.
         codes: Ints = np.zeros(self.shape, dtype=np.int64)
-        codes += place
+        codes += group_ids
         return codes.ravel()
 
 
@@ -161,15 +157,15 @@ def determine(seed: Floats, families: Sequence[Family], slack: float) -> Determi
         for number, family in enumerate(families):
             where = np.flatnonzero(is_open)
             codes = family.codes[where]
-            left = np.bincount(codes, minlength=len(family.targets))
-            _check_possible(family, remaining[number], left, slack)
-            settled = where[(left[codes] == 1) | (remaining[number][codes] <= slack * 1e-4)]
+            open_cells = np.bincount(codes, minlength=len(family.targets))
+            _check_possible(family, remaining[number], open_cells, slack)
+            settled = where[(open_cells[codes] == 1) | (remaining[number][codes] <= slack * 1e-4)]
             if not settled.size:
                 continue
             changed = True
             # Clipping keeps rounding from leaving a count of minus nothing.
             cells[settled] = np.where(
-                left[family.codes[settled]] == 1,
+                open_cells[family.codes[settled]] == 1,
                 np.maximum(remaining[number][family.codes[settled]], 0.0),
                 0.0,
             )
@@ -179,8 +175,8 @@ def determine(seed: Floats, families: Sequence[Family], slack: float) -> Determi
     return Determined(cells, is_open, remaining)
 
 
-def _check_possible(family: Family, remaining: Floats, left: Ints, slack: float) -> None:
-    wrong = (remaining < -slack) | ((left == 0) & (remaining > slack))
+def _check_possible(family: Family, remaining: Floats, open_cells: Ints, slack: float) -> None:
+    wrong = (remaining < -slack) | ((open_cells == 0) & (remaining > slack))
     if not wrong.any():
         return
     group = int(np.flatnonzero(wrong)[0])
@@ -285,8 +281,8 @@ class PairFit:
         self._targets = first.targets, two.targets
         self._codes = first.codes, two.codes
         shape = len(first.targets), len(two.targets)
-        place = first.codes * shape[1] + two.codes
-        self._sums = group_sums(place, seed.ravel(), shape[0] * shape[1]).reshape(shape)
+        pair = first.codes * shape[1] + two.codes
+        self._sums = group_sums(pair, seed.ravel(), shape[0] * shape[1]).reshape(shape)
         self._first, self._second = np.ones(len(first.targets)), np.ones(len(two.targets))
         self._bare = self._sums.dot(self._second)
 
@@ -308,11 +304,11 @@ class PairFit:
         """Scale the table to the required totals of both families of groups. Return the root mean
         square deviation of the first family's groups from their totals afterwards, in rows.
         """
-        wanted, sums = self._targets[0], self._sums
-        self._first = first = wanted / self._bare
+        targets, sums = self._targets[0], self._sums
+        self._first = first = targets / self._bare
         self._second = second = self._targets[1] / first.dot(sums)
         self._bare = bare = sums.dot(second)
-        off = first * bare - wanted
+        off = first * bare - targets
         return math.sqrt(off.dot(off) / len(off))
 
     def residual(self) -> tuple[float, str]:
@@ -341,10 +337,10 @@ def grouped_steps(
     `remaining` has the totals that the groups of these cells must have, by family.
     """
     steps = []
-    for family, left in zip(families, remaining, strict=True):
+    for family, totals in zip(families, remaining, strict=True):
         # Groups without open cells are done, and numbering the rest afresh keeps sums short.
         present, codes = np.unique(family.codes[where], return_inverse=True)
-        steps.append(FamilySweep(family.name, codes.astype(np.int64), left[present]))
+        steps.append(FamilySweep(family.name, codes.astype(np.int64), totals[present]))
     return steps
 
 

@@ -82,8 +82,8 @@ def ipf(
     total = _check(start, families, tolerance, max_sweeps)
     if total == 0:
         return Reconstruction(np.zeros(start.shape), "ipf")
-    wanted = _without_implied(families, max(tolerance, 1e-9) * total)
-    fit, finish = _prepare(start, wanted, max(tolerance, 1e-9) * total)
+    needed_families = _without_implied(families, max(tolerance, 1e-9) * total)
+    fit, finish = _prepare(start, needed_families, max(tolerance, 1e-9) * total)
     outcome = _iterate(fit, tolerance * total, max_sweeps, progress)
     if not outcome.converged:
         _require_feasible(start.ravel(), families, total, outcome)
@@ -170,8 +170,8 @@ def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
     for number, (axes, family) in enumerate(margins):
         larger = [
             other
-            for place, (wider, other) in enumerate(margins)
-            if axes < wider or (place < number and axes == wider)
+            for index, (wider, other) in enumerate(margins)
+            if axes < wider or (index < number and axes == wider)
         ]
         for other in larger:
             gap = np.abs(_margin_of(other, family.axes) - family.targets)
@@ -188,7 +188,7 @@ def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
 
 
 def _margin_of(family: Margin, axes: tuple[int, ...]) -> Floats:
-    summed = tuple([place for place, axis in enumerate(family.axes) if axis not in axes])
+    summed = tuple([position for position, axis in enumerate(family.axes) if axis not in axes])
     margin: Floats = np.add.reduce(family.targets.reshape(family.margin_shape), axis=summed)
     return margin.ravel()
 
@@ -202,15 +202,15 @@ def _prepare(
     """
     if PairFit.suits(start, families) and not _needs_elimination(start, families):
         return PairFit(start, families), lambda fit: fit.cells()
-    known = determine(start.ravel(), families, slack)
-    where = np.flatnonzero(known.open)
+    determined = determine(start.ravel(), families, slack)
+    where = np.flatnonzero(determined.open)
 
     def finish(fit: Fit) -> Floats:
-        known.cells[where] = fit.cells()
-        return known.cells
+        determined.cells[where] = fit.cells()
+        return determined.cells
 
-    steps = grouped_steps(families, known.remaining, where) if where.size else []
-    return CellFit(known.cells[where], steps), finish
+    steps = grouped_steps(families, determined.remaining, where) if where.size else []
+    return CellFit(determined.cells[where], steps), finish
 
 
 def _iterate(fit: Fit, limit: float, max_sweeps: int, progress: Progress) -> _Outcome:

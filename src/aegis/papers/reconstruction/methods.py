@@ -1,6 +1,5 @@
-"""Register the methods of reconstruction.
-
-Draw original values at random: the comparator SAMPLING of the AEGIS paper.
+"""Register the methods of reconstruction; one of them draws original values at random (the
+comparator SAMPLING of the AEGIS paper).
 """
 
 from __future__ import annotations
@@ -70,8 +69,8 @@ def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
     for group in np.flatnonzero(mask.joint.any(axis=1)):
         members = order[bounds[group] : bounds[group + 1]]
         likely = weights[members]
-        wanted = mask.joint[group].astype(np.int64)
-        table[members] = generator.multinomial(wanted, likely / likely.sum()).T
+        counts = mask.joint[group].astype(np.int64)
+        table[members] = generator.multinomial(counts, likely / likely.sum()).T
     return Reconstruction(
         table,
         "sampling",

@@ -94,12 +94,12 @@ def unfold(
     Shepp and Vardi (1982), equation 2.13; extrapolation: Varadhan and Roland (2008), scheme S3.
     """
     matrix = check_channel(channel)
-    seen = _reports(matrix, reported)
+    rows = _reports(matrix, reported)
     if direct:
-        solution = _linear_solution(matrix, seen)
+        solution = _linear_solution(matrix, rows)
         if solution is not None:
             return Unfolding(solution, True, 0)
-    return Unfolding(*_maximise(matrix, seen, tolerance * seen.sum(), max_iterations, progress))
+    return Unfolding(*_maximise(matrix, rows, tolerance * rows.sum(), max_iterations, progress))
 
 
 def channel_em(
@@ -215,41 +215,41 @@ def _reports(channel: Floats, reported: npt.ArrayLike) -> Floats:
     shape (R, C). Raise `DataError` if its shape is wrong, or if a report has rows although no true
     value can give it.
     """
-    seen = counts(reported, "The reported joint")
-    seen = seen[:, None] if seen.ndim == 1 else seen
-    if seen.ndim != 2 or len(seen) != channel.shape[1]:
+    rows = counts(reported, "The reported joint")
+    rows = rows[:, None] if rows.ndim == 1 else rows
+    if rows.ndim != 2 or len(rows) != channel.shape[1]:
         raise DataError(
-            f"The reported joint has the shape {seen.shape}, and the channel has "
+            f"The reported joint has the shape {rows.shape}, and the channel has "
             f"{channel.shape[1]} possible reports.",
             hint="The joint must have one row for each possible report.",
         )
-    _check_possible(channel, seen)
-    return seen
+    _check_possible(channel, rows)
+    return rows
 
 
-def _check_possible(channel: Floats, seen: Floats) -> None:
-    impossible = (channel.max(axis=0) == 0) & (seen.sum(axis=1) > 0)
+def _check_possible(channel: Floats, rows: Floats) -> None:
+    impossible = (channel.max(axis=0) == 0) & (rows.sum(axis=1) > 0)
     if impossible.any():
         report = int(np.flatnonzero(impossible)[0])
         raise DataError(
-            f"Report {report} came in {seen[report].sum():g} times, but no true value can give it.",
+            f"Report {report} came in {rows[report].sum():g} times, but no true value can give it.",
             hint="Channel and reports must belong to the same mask.",
         )
 
 
-def _linear_solution(channel: Floats, seen: Floats) -> Floats | None:
-    """Solve `channel`' theta = `seen` for theta, the rows by true value. Return None unless the
+def _linear_solution(channel: Floats, rows: Floats) -> Floats | None:
+    """Solve `channel`' theta = `rows` for theta, the rows by true value. Return None unless the
     solution is unique, exact and not negative. `channel` has the probability of each report for
-    each true value, and `seen` the rows by report.
+    each true value, and `rows` the rows by report.
     """
     if channel.shape[1] < channel.shape[0]:
         return None
-    solution, _, rank, _ = scipy.linalg.lstsq(channel.T, seen, cond=1e-12, lapack_driver="gelsy")
-    rounding = 1e-12 * seen.sum()
+    solution, _, rank, _ = scipy.linalg.lstsq(channel.T, rows, cond=1e-12, lapack_driver="gelsy")
+    rounding = 1e-12 * rows.sum()
     if (
         rank < channel.shape[0]
         or solution.min() < -rounding
-        or _misfit(channel, seen, solution) > rounding
+        or _misfit(channel, rows, solution) > rounding
     ):
         return None
     table: Floats = np.maximum(solution, 0.0)
@@ -257,13 +257,13 @@ def _linear_solution(channel: Floats, seen: Floats) -> Floats | None:
 
 
 def _maximise(
-    channel: Floats, seen: Floats, limit: float, max_iterations: int, progress: Progress
+    channel: Floats, rows: Floats, limit: float, max_iterations: int, progress: Progress
 ) -> tuple[Floats, bool, int]:
     reports = np.ascontiguousarray(channel.T)
 
     def mapped(table: Floats) -> Floats:
         expected = reports @ table
-        ratio = np.divide(seen, expected, out=np.zeros_like(expected), where=expected > 0)
+        ratio = np.divide(rows, expected, out=np.zeros_like(expected), where=expected > 0)
         return table * (channel @ ratio)
 
     def gain(old: Floats, new: Floats) -> float:
@@ -272,11 +272,11 @@ def _maximise(
             reports @ (new - old), before, out=np.zeros_like(before), where=before > 0
         )
         with np.errstate(divide="ignore", invalid="ignore"):
-            terms = np.where(seen > 0, seen * np.log1p(change), 0.0)
+            terms = np.where(rows > 0, rows * np.log1p(change), 0.0)
         total = float(terms.sum())
         return total if np.isfinite(total) else -np.inf
 
-    table = np.tile(seen.sum(axis=0) / len(channel), (len(channel), 1))
+    table = np.tile(rows.sum(axis=0) / len(channel), (len(channel), 1))
     used = 0
     with progress.step("Expectation maximisation", max_iterations) as step:
         while used < max_iterations:
@@ -313,5 +313,5 @@ def _extrapolated(start: Floats, first: Floats, second: Floats) -> Floats:
     return result
 
 
-def _misfit(channel: Floats, seen: Floats, table: Floats) -> float:
-    return float(np.abs(channel.T @ table - seen).max())
+def _misfit(channel: Floats, rows: Floats, table: Floats) -> float:
+    return float(np.abs(channel.T @ table - rows).max())

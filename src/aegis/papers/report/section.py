@@ -112,7 +112,7 @@ def evaluation_section(
     names = list(dict.fromkeys(score.configuration for score in evaluation.scores))
     releases = {ranked.name for ranked in advice.ranking if ranked.method is not None}
     enough = len(set(names) - releases) >= FEWEST
-    shown = set(names[:top])
+    top_names = set(names[:top])
     return {
         "metric": METRIC_WORDS.get(evaluation.metric, clean(evaluation.metric, limit=80)),
         "reached": _reached(evaluation, advice),
@@ -120,7 +120,7 @@ def evaluation_section(
         "ranks": _ranks(evaluation.agreement if enough else ()),
         "panels": _panels(evaluation, advice, relative=relative),
         "cut": len(names) > top,
-        "shown": len(shown),
+        "shown": len(top_names),
         "total": count(len(names)),
         "scores": [
             {
@@ -131,7 +131,7 @@ def evaluation_section(
                 "unmasked": measured(score.unmasked),
             }
             for score in evaluation.scores
-            if score.configuration in shown
+            if score.configuration in top_names
         ],
         "agreement": [
             {

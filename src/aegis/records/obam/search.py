@@ -175,13 +175,13 @@ def _seeds(instance: Instance, clusters: int, random: np.random.Generator) -> In
     rows = instance.first
     weights = np.bincount(instance.of).astype(np.float64)
     picked = [int(random.choice(len(rows), p=weights / weights.sum()))]
-    reach = np.full(len(rows), np.inf)
+    seed_distances = np.full(len(rows), np.inf)
     while len(picked) < clusters:
         row = rows[picked[-1]]
         distance = np.sum((instance.points[rows] - instance.points[row]) ** 2, axis=1)
         distance += np.sum(instance.nominal[rows] != instance.nominal[row], axis=1)
-        reach = np.minimum(reach, distance)
-        chances = reach * weights
+        seed_distances = np.minimum(seed_distances, distance)
+        chances = seed_distances * weights
         total = chances.sum()
         # Once every combination is a seed, more clusters can only share combinations.
         shares = chances / total if total > 0 else weights / weights.sum()
@@ -285,13 +285,13 @@ def _best_swap(
     """
     if not len(others):
         return 0
-    place = int(state.instance.of[record]), int(state.of[record]), int(state.of[others[0]])
-    if place in settled:
+    comparison = int(state.instance.of[record]), int(state.of[record]), int(state.of[others[0]])
+    if comparison in settled:
         return 0
     changes = state.swap_changes(record, others)
     best = int(np.argmin(changes))
     if changes[best] >= -1e-10 * objective.total:
-        settled.add(place)
+        settled.add(comparison)
         return 0
     other = int(others[best])
     exchange = Exchange(record, int(state.of[other]), other, float(changes[best]))
@@ -316,7 +316,7 @@ def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> boo
         if not any(
             _chain(state, k, objective, number, depth)
             for depth in CHAINS
-            for number in range(len(state.held))
+            for number in range(len(state.sensitive_counts))
         ):
             return True
     return False
@@ -428,8 +428,8 @@ def _scores(
     its entry in `caps`. The other cluster is not considered.
     """
     scores = objective.infidelity(np.maximum(state.loss + changes, 0.0))
-    for number, held in enumerate(state.held):
-        counts = held[cluster].copy()
+    for number, table in enumerate(state.sensitive_counts):
+        counts = table[cluster].copy()
         if leaving is not None:
             counts[state.instance.sensitive[leaving, number]] -= 1
         reached = entropy(counts + np.eye(len(counts), dtype=np.int64))

@@ -54,13 +54,14 @@ class Instance:
         """
         space = Space.of(records, scaled=scaled)
         first, of = records.combinations
-        held = [np.unique(a.codes, return_inverse=True) for a in records.sensitive]
+        encoded = [np.unique(a.codes, return_inverse=True) for a in records.sensitive]
+        sensitive = np.array([codes for _, codes in encoded], dtype=np.int64)
         return cls(
             np.ascontiguousarray(space.points.T),
             np.ascontiguousarray(space.nominal.T).astype(np.int64),
             space.sizes,
-            np.array([codes for _, codes in held], dtype=np.int64).reshape(len(held), len(of)).T,
-            tuple(len(values) for values, _ in held),
+            sensitive.reshape(len(encoded), len(of)).T,
+            tuple(len(values) for values, _ in encoded),
             first,
             of,
         )
@@ -107,11 +108,11 @@ class State:
             np.count_nonzero(counts == top[:, None], axis=1)
             for counts, top in zip(self.counts, self.tops, strict=True)
         ]
-        self.held = [
+        self.sensitive_counts = [
             _counted(of, codes, clusters, size)
             for codes, size in zip(instance.sensitive.T, instance.sensitive_sizes, strict=True)
         ]
-        self.entropies = [entropy(held) for held in self.held]
+        self.entropies = [entropy(counts) for counts in self.sensitive_counts]
         self.loss = self._loss()
 
     @property
@@ -140,12 +141,12 @@ class State:
         each of C clusters, shape (D, C). `combinations` has their indices.
         """
         rows = self.instance.first[combinations]
-        total = self._apart(rows)
+        total = self._coordinate_distances(rows)
         for codes, counts in zip(self.instance.nominal[rows].T, self.counts, strict=True):
             total += codes[:, None] != np.argmax(counts, axis=1)[None, :]
         return total
 
-    def _apart(self, rows: Ints) -> Floats:
+    def _coordinate_distances(self, rows: Ints) -> Floats:
         """Return the squared distance between the coordinates of each of M records and each of C
         cluster centres, shape (M, C). `rows` has the indices of the records.
         """
@@ -160,7 +161,7 @@ class State:
         of values joins each of C clusters, shape (D, C). `combinations` has their indices.
         """
         rows = self.instance.first[combinations]
-        total = self._apart(rows)
+        total = self._coordinate_distances(rows)
         total *= self.sizes / (self.sizes + 1)
         for codes, counts, top in zip(
             self.instance.nominal[rows].T, self.counts, self.tops, strict=True
@@ -228,8 +229,8 @@ class State:
             chosen = order[span[0] : span[1]]
             rows = inverse[span[0] : span[1]] - start
             best, second = _two_best(table)
-            own = self.of[records[chosen]]
-            target = np.where(best[rows] == own, second[rows], best[rows])
+            source = self.of[records[chosen]]
+            target = np.where(best[rows] == source, second[rows], best[rows])
             targets[chosen] = target
             costs[chosen] = table[rows, target]
         return records, targets, costs - gains
@@ -240,14 +241,14 @@ class State:
         """
         source = int(self.of[record])
         point = self.instance.points[record]
-        left, joined = int(self.sizes[source]), int(self.sizes[target])
-        away = point - self.sums[source] / left
+        source_size, target_size = int(self.sizes[source]), int(self.sizes[target])
+        away = point - self.sums[source] / source_size
         change = 0.0
-        if left > 1:
-            change -= left / (left - 1) * float(away @ away)
-        if joined:
-            towards = point - self.sums[target] / joined
-            change += joined / (joined + 1) * float(towards @ towards)
+        if source_size > 1:
+            change -= source_size / (source_size - 1) * float(away @ away)
+        if target_size:
+            towards = point - self.sums[target] / target_size
+            change += target_size / (target_size + 1) * float(towards @ towards)
         for number, counts in enumerate(self.counts):
             code = self.instance.nominal[record, number]
             change += self._unmatched(number, source, code) + float(
@@ -276,17 +277,17 @@ class State:
         change -= (squared - 2 * inward) / self.sizes[targets]
         # A nominal attribute costs the records that differ from the most frequent value of their
         # cluster; what is gained are records that agree with it, in the cluster that `record`
-        # leaves (one `own` less, one of the other's codes more) and in each that it enters.
+        # leaves (one `code` less, one of the other's codes more) and in each that it enters.
         for number, counts in enumerate(self.counts):
-            own = int(self.instance.nominal[record, number])
+            code = int(self.instance.nominal[record, number])
             codes = self.instance.nominal[others, number]
             top = self.tops[number]
-            differ = codes != own  # equal values change no count
-            base = top[source] - 1 - self._unmatched(number, source, own)
+            differ = codes != code  # equal values change no count
+            base = top[source] - 1 - self._unmatched(number, source, code)
             gained = np.maximum(base, counts[source, codes] + 1) - top[source]
             alone = self.peaks[number][targets] == 1  # no other value is as frequent
             rest = top[targets] - ((counts[targets, codes] == top[targets]) & alone)
-            gained = gained + np.maximum(rest, counts[targets, own] + 1) - top[targets]
+            gained = gained + np.maximum(rest, counts[targets, code] + 1) - top[targets]
             change -= np.where(differ, gained, 0)
         return change
 
@@ -309,11 +310,11 @@ class State:
             self.peaks[number][both] = np.count_nonzero(
                 counts[both] == self.tops[number][both][:, None], axis=1
             )
-        for number, held in enumerate(self.held):
+        for number, table in enumerate(self.sensitive_counts):
             code = self.instance.sensitive[record, number]
-            held[source, code] -= 1
-            held[target, code] += 1
-            self.entropies[number][[source, target]] = entropy(held[[source, target]])
+            table[source, code] -= 1
+            table[target, code] += 1
+            self.entropies[number][[source, target]] = entropy(table[[source, target]])
         self.loss += change
 
     def swap(self, record: int, other: int, change: float) -> None:
@@ -331,10 +332,10 @@ class State:
         """
         changed = [int(self.of[record]), target]
         least = []
-        for held, values, entropies in zip(
-            self.held, self.instance.sensitive.T, self.entropies, strict=True
+        for table, values, entropies in zip(
+            self.sensitive_counts, self.instance.sensitive.T, self.entropies, strict=True
         ):
-            rest, counts = entropies.copy(), held[changed]
+            rest, counts = entropies.copy(), table[changed]
             counts[:, values[record]] += (-1, 1)
             if other is not None:
                 counts[:, values[other]] += (1, -1)

@@ -82,7 +82,7 @@ class LeakCommand:
 
 
 @takes_records
-def command(asked: LeakCommand) -> None:
+def command(arguments: LeakCommand) -> None:
     """Show what a file reveals about single persons.
 
     You give a summary, a protected summary, or a document that you want to pass on.
@@ -93,29 +93,28 @@ def command(asked: LeakCommand) -> None:
     """
     from aegis.safe.protect import LeakAudit
 
-    subject, others, threshold = asked.subject, asked.others or [], asked.threshold
-    check_outputs([(asked.report, HTML)], force=asked.force, inputs=(subject, *others))
+    subject, others, threshold = arguments.subject, arguments.others or [], arguments.threshold
+    check_outputs([(arguments.report, HTML)], force=arguments.force, inputs=(subject, *others))
     kind = next((k for ends, k in KINDS.items() if subject.suffix.lower() in ends), None)
     leak, differences = (
-        _summaries(subject, others, asked.level, threshold)
+        _summaries(subject, others, arguments.level, threshold)
         if kind is None
         else (_document(subject, kind, others, threshold), [])
     )
-    _print(asked, leak, differences)
-    held = leak.held if isinstance(leak, LeakAudit) else leak.clean
-    if not held:
+    _print(arguments, leak, differences)
+    if not (leak.keeps_level if isinstance(leak, LeakAudit) else leak.clean):
         raise typer.Exit(NoAdmissibleConfiguration.exit_code)
 
 
 def _print(
-    asked: LeakCommand, leak: LeakAudit | DocumentLeak, differences: list[Difference]
+    arguments: LeakCommand, leak: LeakAudit | DocumentLeak, differences: list[Difference]
 ) -> None:
     """Print what a file reveals alone (`leak`) and together with other files (`differences`), in
-    the format that the arguments `asked` request; write the report if one is requested.
+    the format that the `arguments` request; write the report if one is requested.
     """
     from aegis.safe.protect import LeakAudit
 
-    shell, subject, report = Output(asked.format, asked.quiet), asked.subject, asked.report
+    shell, report = Output(arguments.format, arguments.quiet), arguments.report
     figures = leak.to_dict()
     if isinstance(leak, LeakAudit):
         figures |= {"with": jsonable(differences)}
@@ -123,9 +122,9 @@ def _print(
         from aegis.files import write_text
         from aegis.safe.report.section import render_leak
 
-        write_text(report, render_leak(figures, str(subject.name)))
+        write_text(report, render_leak(figures, arguments.subject.name))
     if shell.format is Format.JSON:
-        shell.json({"schema": SCHEMA, "file": str(subject)} | figures)
+        shell.json({"schema": SCHEMA, "file": str(arguments.subject)} | figures)
     elif shell.format is Format.CSV:
         shell.figures(figures)
     elif isinstance(leak, LeakAudit):
@@ -133,8 +132,8 @@ def _print(
     else:
         from aegis.cli.output import line
 
-        said = "nothing of single persons was found" if leak.clean else "values of single persons"
-        shell.show(line(f"{leak.kind}: {said}"), *map(line, leak.findings))
+        text = "nothing of single persons was found" if leak.clean else "values of single persons"
+        shell.show(line(f"{leak.kind}: {text}"), *map(line, leak.findings))
 
 
 def _read(path: Path) -> Summary | ProtectedSummary:
@@ -171,7 +170,7 @@ def _document(subject: Path, kind: str, others: list[Path], threshold: int | Non
     from aegis.files import read_text
     from aegis.safe.protect import ProtectedSummary, audit_document
 
-    known = []
+    summaries = []
     for path in others:
         summary = _read(path)
         if isinstance(summary, ProtectedSummary):
@@ -179,9 +178,9 @@ def _document(subject: Path, kind: str, others: list[Path], threshold: int | Non
                 f"{path} is protected, so Aegis cannot see which values are rare.",
                 hint="Give the exact summary (.aegis).",
             )
-        known.append(summary)
+        summaries.append(summary)
     text = read_text(subject, kind, DataError)
-    return audit_document(text, kind, known, threshold=threshold or 5)
+    return audit_document(text, kind, summaries, threshold=threshold or 5)
 
 
 def _print_summary(shell: Output, audit: LeakAudit, differences: list[Difference]) -> None:

@@ -100,7 +100,7 @@ class LedgerCommand:
 
 
 @takes_records
-def command(asked: LedgerCommand) -> None:
+def command(arguments: LedgerCommand) -> None:
     """Keep the privacy budgets of populations, and reserve the cost of work before it
     begins.
 
@@ -111,13 +111,13 @@ def command(asked: LedgerCommand) -> None:
     Each action prints the budgets and their entries."""
     from aegis.safe.ledger import Ledger, Spend
 
-    action, subject = asked.action, asked.subject
+    action, subject = arguments.action, arguments.subject
     if action not in ACTIONS:
         raise PolicyError.unknown("action", action, ACTIONS)
-    shell = Output(asked.format, asked.quiet)
-    book = Ledger(asked.ledger, create=action == "open")
+    shell = Output(arguments.format, arguments.quiet)
+    book = Ledger(arguments.ledger, create=action == "open")
     if action == "verify":
-        _verify(shell, book, asked.head)
+        _verify(shell, book, arguments.head)
         return
     if action == "show":
         _show(shell, book, subject)
@@ -125,22 +125,22 @@ def command(asked: LedgerCommand) -> None:
     if subject is None:
         raise PolicyError(
             f"{action} needs a population or the number of an entry.",
-            hint=f"Write: aegis ledger {asked.ledger} {action} NAME.",
+            hint=f"Write: aegis ledger {arguments.ledger} {action} NAME.",
         )
     if action in ("commit", "cancel"):
         if action == "commit":
-            book.commit(_number(subject), asked.digest)
+            book.commit(_number(subject), arguments.digest)
         else:
             book.cancel(_number(subject))
     elif action == "list":
-        book.list_release(subject, asked.note, asked.digest)
+        book.list_release(subject, arguments.note, arguments.digest)
     else:
-        cost, delta = asked.cost.spent, asked.cost.delta
+        cost, delta = arguments.cost.spent, arguments.cost.delta
         if action == "open":
             at = 1e-6 if delta is None else delta
-            book.open_population(subject, ceiling=cost, delta=at, unit=asked.unit)
+            book.open_population(subject, ceiling=cost, delta=at, unit=arguments.unit)
         else:
-            book.reserve(subject, Spend("declared", cost, asked.unit), note=asked.note)
+            book.reserve(subject, Spend("declared", cost, arguments.unit), note=arguments.note)
     _show(shell, book, None if action in ("commit", "cancel") else subject)
 
 
@@ -175,7 +175,7 @@ def _show(shell: Output, book: Any, name: str | None) -> None:
             "delta": b.population.delta,
             "ceiling": b.population.ceiling,
             "spent": b.spent,
-            "left": b.left,
+            "left": b.remaining,
             "epsilon_spent": epsilon_of(b.spent, b.population.delta),
             "epsilon_ceiling": epsilon_of(b.population.ceiling, b.population.delta),
         }
@@ -202,11 +202,11 @@ def _show(shell: Output, book: Any, name: str | None) -> None:
             )
         )
     if rows:
-        shown = (number(columns[0]), Column(columns[1]), Column(columns[2]), number(columns[3]))
+        heads = (number(columns[0]), Column(columns[1]), Column(columns[2]), number(columns[3]))
         texts = ([str(r[0]), r[1], r[2], r[3], r[4], r[7] or r[5]] for r in rows)
         shell.show(
             line(""),
-            table((*shown, Column("time"), Column("what", wraps=True)), texts),
+            table((*heads, Column("time"), Column("what", wraps=True)), texts),
         )
     shell.show(line(""), line(note_of_head(book.head)))
 

@@ -131,7 +131,7 @@ class ProtectCommand:
 
 
 @opens_table
-def command(given: ProtectCommand) -> None:
+def command(arguments: ProtectCommand) -> None:
     """Protect a summary, so that it may leave your organisation.
 
     You give a table or its exact summary, and a policy. Aegis writes one file
@@ -144,25 +144,27 @@ def command(given: ProtectCommand) -> None:
     from aegis.policy import load_policy
     from aegis.safe.protect import release_protected
 
-    output, paid = given.output, given.paid
-    check_outputs([(output, (PROTECTED,))], force=given.force, inputs=(given.table, given.policy))
-    declared = load_policy(given.policy)
-    verdicts = given.verdicts.of(declared)
-    subject = given.opening.subject(
-        given.table, declared, quiet=given.quiet, verify_key=given.verify_key
+    output, paid = arguments.output, arguments.paid
+    check_outputs(
+        [(output, (PROTECTED,))], force=arguments.force, inputs=(arguments.table, arguments.policy)
     )
-    public = given.protection.noise.public
-    key = read_key(given.key_file)
-    with reporting(quiet=given.quiet) as progress:
-        made = release_protected(
+    declared = load_policy(arguments.policy)
+    verdicts = arguments.verdicts.of(declared)
+    subject = arguments.opening.subject(
+        arguments.table, declared, quiet=arguments.quiet, verify_key=arguments.verify_key
+    )
+    public = arguments.protection.noise.public
+    key = read_key(arguments.key_file)
+    with reporting(quiet=arguments.quiet) as progress:
+        protected = release_protected(
             subject,
             declared,
             output,
-            given.protection,
+            arguments.protection,
             ledger=paid.ledger,
             population=paid.population,
             new_version=paid.new_version,
-            force=given.force,
+            force=arguments.force,
             progress=progress,
             public=split_names(list(public or ())) or (),
             key=key,
@@ -173,7 +175,9 @@ def command(given: ProtectCommand) -> None:
         from aegis.safe.ledger import Ledger
 
         head = Ledger(paid.ledger).head
-    print_protected(Output(given.format, given.quiet), made, output, given.policy, head=head)
+    print_protected(
+        Output(arguments.format, arguments.quiet), protected, output, arguments.policy, head=head
+    )
 
 
 def read_key(path: Path | None) -> bytes | None:
@@ -189,14 +193,14 @@ def read_key(path: Path | None) -> bytes | None:
 
 
 def print_protected(
-    shell: Output, made: ProtectedSummary, output: Path, policy: Path, *, head: str | None = None
+    shell: Output, summary: ProtectedSummary, output: Path, policy: Path, *, head: str | None = None
 ) -> None:
-    """Print what the protected summary `made` contains and where it was written, as text or JSON.
-    `output` is its file, and `policy` the file of its policy.
+    """Print what a protected summary contains and where it was written, as text or JSON. `output`
+    is its file, and `policy` the file of its policy.
 
     `head` is the hash of the ledger's last event; None if no ledger is used.
     """
-    figures = made.to_dict() | ({} if head is None else {"ledger_head": head})
+    figures = summary.to_dict() | ({} if head is None else {"ledger_head": head})
     names = ("attribute", "role", "cells", "masks")
     rows = [
         [name, entry["role"], entry["cells"], len(entry["candidates"])]
@@ -207,10 +211,10 @@ def print_protected(
         return
     from aegis.cli.output import Column, line, number, table
 
-    shell.show(line(_overview(made)), line(""))
+    shell.show(line(_overview(summary)), line(""))
     columns = (Column(names[0], wraps=True), Column(names[1]), number(names[2]), number(names[3]))
     shell.show(table(columns, ([*r[:2], *(f"{n:,}" for n in r[2:])] for r in rows)))
-    shell.warn(made.notes)
+    shell.warn(summary.notes)
     if head is not None:
         shell.show(line(note_of_head(head)))
     shell.say(*written([output]))
@@ -236,32 +240,32 @@ def note_of_head(head: str) -> str:
     )
 
 
-def _overview(made: ProtectedSummary) -> str:
-    said = made.protection
-    if said.epsilon is None:
+def _overview(summary: ProtectedSummary) -> str:
+    protection = summary.protection
+    if protection.epsilon is None:
         promise = (
-            f"counts: {said.method}, threshold {said.threshold}; no formal promise, and no small "
+            f"counts: {protection.method}, threshold {protection.threshold}; no formal promise, and no small "
             "cell follows by linear programming"
         )
     else:
         whom = (
             "one row"
-            if said.unit == "rows"
-            else f"one person of at most {said.rows_per_person} rows"
+            if protection.unit == "rows"
+            else f"one person of at most {protection.rows_per_person} rows"
         )
-        promise = f"noise: epsilon {said.epsilon:g} at delta {said.delta:g} (rho {said.rho:.4g}) for {whom}"
+        promise = f"noise: epsilon {protection.epsilon:g} at delta {protection.delta:g} (rho {protection.rho:.4g}) for {whom}"
     moments = (
         "no correlations are included"
-        if made.moments is None
-        else f"{made.moments.error:.4f} per correlation"
+        if summary.moments is None
+        else f"{summary.moments.error:.4f} per correlation"
     )
     verdicts = (
-        f"{len(made.verdicts):,} rule checks are included."
-        if made.verdicts
+        f"{len(summary.verdicts):,} rule checks are included."
+        if summary.verdicts
         else "No rule checks are included."
     )
     return (
-        f"About {made.rows:,.0f} labelled rows; label {made.label}\n"
+        f"About {summary.rows:,.0f} labelled rows; label {summary.label}\n"
         f"Protected by {promise}\n"
-        f"Typical error: {made.cell_error:.1f} rows per count, {moments}. {verdicts}"
+        f"Typical error: {summary.cell_error:.1f} rows per count, {moments}. {verdicts}"
     )

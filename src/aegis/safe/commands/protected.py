@@ -109,8 +109,8 @@ class RankedCounts:
         return protected_sections(self.summary)
 
 
-def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedCounts:
-    """Return the protected summary in `given`, a file or an object, for use under a policy.
+def open_summary(source: Any, policy: Policy, *, rule_override: bool) -> RankedCounts:
+    """Return the protected summary in `source`, a file or an object, for use under a policy.
 
     Attributes that are not in the policy are dropped. If there are any, the owner's statements
     whether configurations meet the privacy rule are dropped, too. `rule_override` says whether the
@@ -118,16 +118,16 @@ def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedCo
     """
     from aegis.safe.protect import ProtectedSummary, load_protected, narrowed, summary_under
 
-    summary = given if isinstance(given, ProtectedSummary) else load_protected(given)
-    asked = {a.name for a in policy.features if a.scored}
-    if not asked.issuperset(summary.attributes):
+    summary = source if isinstance(source, ProtectedSummary) else load_protected(source)
+    scored_names = {a.name for a in policy.features if a.scored}
+    if not scored_names.issuperset(summary.attributes):
         candidates = {
             name: [candidate.declared for candidate in attribute.candidates]
             for name, attribute in summary.attributes.items()
-            if name in asked
+            if name in scored_names
         }
-        gone = ", ".join(name for name in summary.attributes if name not in asked)
-        note = f"left out, since the policy does not ask for them: {gone}"
+        dropped_names = ", ".join(name for name in summary.attributes if name not in scored_names)
+        note = f"left out, since the policy does not ask for them: {dropped_names}"
         summary = replace(narrowed(summary, candidates), notes=(*summary.notes, note))
     summary, override = summary_under(summary, policy, rule_override=rule_override)
     return RankedCounts(summary, policy, rule_override, override)
@@ -142,8 +142,8 @@ def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Ou
 
     from aegis.safe.protect import load_protected, reconstruct_protected
 
-    for name, given in options.items():
-        if given is not None:
+    for name, value in options.items():
+        if value is not None:
             raise PolicyError(
                 f"{name} cannot be used with a protected summary, which holds only label tables.",
                 hint="Leave it out, or give the table or its exact summary (.aegis).",
@@ -152,11 +152,10 @@ def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Ou
     names = ("value", *(f"{kind}:{c}" for c in joint.classes for kind in ("estimate", "stderr")))
     pairs = np.stack([joint.table, joint.stderr], axis=2).tolist()
     rows = list(zip(joint.cells, pairs, strict=True))
-    cells = ([cell, *chain.from_iterable(own)] for cell, own in rows)
+    cells = ([cell, *chain.from_iterable(figures)] for cell, figures in rows)
     if shell.as_data({"schema": 1} | joint.to_dict(), names, cells):
         return
-    from aegis.cli.output import Column, line, number
-    from aegis.cli.output import table as shown
+    from aegis.cli.output import Column, line, number, table
 
     shell.show(
         line(
@@ -166,6 +165,6 @@ def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Ou
         line(""),
     )
     columns = (Column(joint.attribute, wraps=True), *(number(c) for c in joint.classes))
-    texts = ([cell, *(f"{n:,.1f} ± {e:.1f}" for n, e in own)] for cell, own in rows)
-    shell.show(shown(columns, texts))
+    texts = ([cell, *(f"{n:,.1f} ± {e:.1f}" for n, e in figures)] for cell, figures in rows)
+    shell.show(table(columns, texts))
     shell.warn(["errors are those that protection adds; the true rows are not known here"])

@@ -127,16 +127,16 @@ class Ledger:
                 raise
 
     def _check(self, connection: sqlite3.Connection, *, fresh: bool) -> None:
-        made = connection.execute("pragma application_id").fetchone()[0]
+        application = connection.execute("pragma application_id").fetchone()[0]
         tables = connection.execute("select count(*) from sqlite_master").fetchone()[0]
-        if made == 0 and tables == 0 and fresh:
+        if application == 0 and tables == 0 and fresh:
             for statement in _SCHEMA:
                 connection.execute(statement)
             connection.execute(f"pragma application_id = {APPLICATION}")
             connection.execute(f"pragma user_version = {VERSION}")
             return
         version = connection.execute("pragma user_version").fetchone()[0]
-        if made != APPLICATION or version != VERSION:
+        if application != APPLICATION or version != VERSION:
             raise DataError(
                 f"{self.path} is not a ledger of version {VERSION}.", hint="Name another file."
             )
@@ -189,13 +189,13 @@ class Ledger:
             return self._population(connection, name)
 
     def _population(self, connection: sqlite3.Connection, name: str) -> LedgerPopulation:
-        known = _populations(connection)
-        if name not in known:
+        populations = _populations(connection)
+        if name not in populations:
             raise PolicyError(
                 f"The ledger {self.path} has no population {name!r}.",
-                hint=choices(name, known),
+                hint=choices(name, populations),
             )
-        return known[name]
+        return populations[name]
 
     @checks_types
     def balance(self, name: str) -> Balance:
@@ -283,35 +283,35 @@ class Ledger:
         """Raise `PolicyError` if a file made from this version of the population's table would
         reveal rows when it is compared with files of earlier versions. `name` is the population.
         """
-        made = [
+        entries = [
             entry
             for entry in _entries(connection).values()
             if entry.table and entry.state is not EntryState.CANCELLED
         ]
-        elsewhere = {e.population for e in made if e.table == version.table} - {name}
+        elsewhere = {e.population for e in entries if e.table == version.table} - {name}
         if elsewhere:
             raise PolicyError(
                 f"This table belongs to the population {min(elsewhere)!r} in {self.path}, not to {name!r}.",
                 hint="Name that population: its budget covers every file made from the table.",
             )
-        own = {e.table for e in made if e.population == name}
-        if own and version.table not in own and not version.new:
+        tables = {e.table for e in entries if e.population == name}
+        if tables and version.table not in tables and not version.new:
             raise PolicyError(
                 f"The population {name!r} in {self.path} belongs to another table: SHA-256 "
-                f"{max(made, key=lambda e: (e.population == name, e.number)).table[:16]}..., and this one has "
+                f"{max(entries, key=lambda e: (e.population == name, e.number)).table[:16]}..., and this one has "
                 f"{version.table[:16]}....",
                 hint="Name the population of this table, or say --new-version where it is a new "
                 "version of that one.",
             )
         if not version.key:
             return
-        if any(e.key == version.key and e.table != version.table for e in made):
+        if any(e.key == version.key and e.table != version.table for e in entries):
             raise PolicyError(
                 "This key has protected another version of the table, or another table: the difference "
                 "of two files under one key shows the rows that changed.",
                 hint="Give a new key for each version, or use level noise.",
             )
-        if any(e.key and e.key != version.key and e.table == version.table for e in made):
+        if any(e.key and e.key != version.key and e.table == version.table for e in entries):
             raise PolicyError(
                 "Another key has protected this table: the average of files under several keys comes "
                 "close to the exact counts.",
@@ -330,8 +330,8 @@ class Ledger:
         """Record that the output of entry number `entry` was released. `digest` is its SHA-256;
         `sensitivity` and `sigma` are the sensitivity and the scale of its noise, as text.
         """
-        said = {"sensitivity": sensitivity, "sigma": sigma}
-        self._move("commit", entry, {"digest": digest} | {k: v for k, v in said.items() if v})
+        details = {"sensitivity": sensitivity, "sigma": sigma}
+        self._move("commit", entry, {"digest": digest} | {k: v for k, v in details.items() if v})
 
     @checks_types
     def cancel(self, entry: int) -> None:
@@ -454,17 +454,17 @@ class Ledger:
         """
         with self._connected() as connection:
             self._check(connection, fresh=False)
-            previous, seen = _FIRST, {_FIRST}
+            previous, digests = _FIRST, {_FIRST}
             rows = connection.execute(
                 "select number, time, kind, population, entry, content, previous, digest "
                 "from event order by number"
             ).fetchall()
-            for place, row in enumerate(rows, start=1):
-                if row[0] != place or row[6] != previous or row[7] != _chained(row[:7]):
+            for position, row in enumerate(rows, start=1):
+                if row[0] != position or row[6] != previous or row[7] != _chained(row[:7]):
                     raise self._tampered(f"event {row[0]} does not follow from the one before")
                 previous = row[7]
-                seen.add(previous)
-            if head is not None and head not in seen:
+                digests.add(previous)
+            if head is not None and head not in digests:
                 raise self._tampered("the digest that was noted is not in its chain")
             for name, population in _populations(connection).items():
                 if _spent(connection, name) > population.ceiling * (1 + 1e-9):
@@ -568,8 +568,8 @@ def _entries(connection: sqlite3.Connection) -> dict[int, Entry]:
         elif kind in _STEPS:
             old = entries[number]
             digest = content.get("digest", old.digest)
-            known = {k: content[k] for k in ("sensitivity", "sigma") if k in content}
-            spend = old.spend if old.spend is None else replace(old.spend, **known)
+            figures = {k: content[k] for k in ("sensitivity", "sigma") if k in content}
+            spend = old.spend if old.spend is None else replace(old.spend, **figures)
             entries[number] = replace(old, state=_STEPS[kind][1], spend=spend, digest=digest)
     return entries
 

@@ -168,6 +168,6 @@ class Balance:
     spent: float
 
     @property
-    def left(self) -> float:
+    def remaining(self) -> float:
         """The rest of the population's budget, in rho (zero-concentrated differential privacy)."""
         return max(self.population.ceiling - self.spent, 0.0)

@@ -48,14 +48,14 @@ def variance_by_count(protection: Protection) -> tuple[float, ...]:
     """
     step = protection.step or 1
     if protection.method is CellMethod.ROUNDING:
-        drawn = [float((n % step) * (step - n % step)) for n in range(4 * step)]
-        return (*drawn, (step**2 - 1) / 6)
+        variances = [float((n % step) * (step - n % step)) for n in range(4 * step)]
+        return (*variances, (step**2 - 1) / 6)
     least = max(2, (protection.threshold or 2) // 2)
-    drawn = []
+    variances = []
     for count in range(step + least + 1):
         changes, chance = key_table(count, step, protection.variance or 1.0, least)
-        drawn.append(float(chance @ changes.astype(np.float64) ** 2))
-    return tuple(drawn)
+        variances.append(float(chance @ changes.astype(np.float64) ** 2))
+    return tuple(variances)
 
 
 def _expected(by_count: tuple[float, ...], mean: Floats) -> Floats:
@@ -66,10 +66,10 @@ def _expected(by_count: tuple[float, ...], mean: Floats) -> Floats:
     from scipy.special import gammaln, xlogy
 
     counts = np.arange(len(by_count) - 1)
-    different, place = np.unique(mean, return_inverse=True)
+    different, mean_index = np.unique(mean, return_inverse=True)
     chance = np.exp(
         xlogy(counts[None, :], different[:, None]) - different[:, None] - gammaln(counts + 1.0)
     )
     above = np.clip(1.0 - chance.sum(axis=1), 0.0, 1.0)
     values: Floats = chance @ np.array(by_count[:-1]) + above * by_count[-1]
-    return values[place].reshape(mean.shape)
+    return values[mean_index].reshape(mean.shape)

@@ -1,11 +1,11 @@
 """Spend a privacy budget on rounds of noise, and on thresholds for names of values and classes.
+Account for the cost in rho (zero-concentrated differential privacy), and report it as epsilon at a
+delta.
 
 All output of level `noise` passes through this module. Figures get noise, which costs rho. If the
 policy does not declare a name, it is published only if a noisy figure exceeds a threshold. This
 costs delta; such names are called bought. So you need to check only this module to check the whole
 account.
-
-Account for zero-concentrated differential privacy, and report it as epsilon at a delta.
 
 If a mechanism adds Gaussian noise of scale sigma to a figure of L2 sensitivity s, it is rho-zCDP
 with rho = s^2 / (2 sigma^2). The rhos of several figures of the same table add up (Bun and Steinke,
@@ -189,11 +189,11 @@ def threshold_of(sigma: float, classes: int, cells: int, delta: float, alone: in
     return alone + sigma * math.sqrt(2.0 * classes * math.log(max(cells, 1) / delta))
 
 
-def is_number(given: object, *, whole: bool = False) -> bool:
-    """Return whether an option is a number or, if `whole` is set, an integer; Booleans do not
+def is_number(value: object, *, integer: bool = False) -> bool:
+    """Return whether an option is a number or, if `integer` is set, an integer; Booleans do not
     count.
     """
-    return isinstance(given, Integral if whole else Real) and not isinstance(given, bool)
+    return isinstance(value, Integral if integer else Real) and not isinstance(value, bool)
 
 
 def delta_of(threshold: NamingThreshold) -> float:
@@ -240,7 +240,7 @@ class Budget:
     def __init__(self, epsilon: float, delta: float, unit_rows: int, namings: int) -> None:
         self._each = delta / 2 / namings if namings else 0.0
         self.total = budget_of(epsilon, delta / 2 if namings else delta)
-        self.left = self.total
+        self.remaining = self.total
         self.unit_rows = unit_rows
         self.rounds: list[NoiseRound] = []
         self.thresholds: list[NamingThreshold] = []
@@ -288,7 +288,7 @@ class Budget:
         cuts = np.cumsum([f.size for f in figures])[:-1]
         parts = np.split(noisy, cuts) if figures else []
         self.rounds.append(NoiseRound(name, distance, sigma, rho_of(distance, sigma)))
-        self.left -= rho
+        self.remaining -= rho
         shaped = [part.reshape(f.shape) for part, f in zip(parts, figures, strict=True)]
         return shaped, sigma
 

@@ -1,11 +1,9 @@
-"""Define the cells (sets of values) with exact counts from which a protected summary is made; the
-counts never leave this process.
+"""Form the cells (sets of values) with exact counts from which a protected summary is made, and
+choose the label classes that it names. The counts never leave this process.
 
-Choose the label classes that a protected summary names; rows of other classes count as unlabelled.
-
-The name of a class with one row would reveal this row. So a class is named only if the policy
-declares it, if its noisy count is large enough (level `noise`), or if it has at least `threshold`
-rows (level `counts`).
+Rows of classes without a published name count as unlabelled. The name of a class with one row would
+reveal this row. So a class is named only if the policy declares it, if its noisy count is large
+enough (level `noise`), or if it has at least `threshold` rows (level `counts`).
 """
 
 from __future__ import annotations
@@ -84,7 +82,7 @@ class Cells:
         masks.
         """
         return [
-            "\x1e".join(c.shown[int(c.groups[i])] for c in self.candidates)
+            "\x1e".join(c.labels[int(c.groups[i])] for c in self.candidates)
             for i in range(self.count)
         ]
 
@@ -94,17 +92,17 @@ class Cells:
         """
         ranked = []
         for candidate in self.candidates:
-            order = natural_order(candidate.shown)
+            order = natural_order(candidate.labels)
             rank = np.empty(len(order), dtype=np.int64)
             rank[order] = np.arange(len(order))
-            shown = tuple(candidate.shown[i] for i in order.tolist())
-            ranked.append(replace(candidate, groups=rank[candidate.groups], shown=shown))
+            labels = tuple(candidate.labels[i] for i in order.tolist())
+            ranked.append(replace(candidate, groups=rank[candidate.groups], labels=labels))
         order = np.lexsort([c.groups for c in reversed(ranked)])
-        place = np.empty(self.count, dtype=np.int64)
-        place[order] = np.arange(self.count)
+        new_index = np.empty(self.count, dtype=np.int64)
+        new_index[order] = np.arange(self.count)
         return replace(
             self,
-            of_value=_moved(self.of_value, place),
+            of_value=_moved(self.of_value, new_index),
             joint=self.joint[order],
             candidates=tuple(replace(c, groups=c.groups[order]) for c in ranked),
         )
@@ -113,10 +111,10 @@ class Cells:
         """Keep only the cells (sets of values) for which `chosen` is True, shape (K,) for K cells.
         The values of other cells then belong to no cell.
         """
-        place = np.where(chosen, np.cumsum(chosen) - 1, UNNAMED)
+        new_index = np.where(chosen, np.cumsum(chosen) - 1, UNNAMED)
         return replace(
             self,
-            of_value=_moved(self.of_value, place),
+            of_value=_moved(self.of_value, new_index),
             joint=self.joint[chosen],
             candidates=tuple(_shrunk(c, c.groups[chosen]) for c in self.candidates),
         )
@@ -126,24 +124,24 @@ class Cells:
         cell into which it is merged, shape (K,).
         """
         stays = target == np.arange(self.count)
-        place = (np.cumsum(stays) - 1)[target]
+        new_index = (np.cumsum(stays) - 1)[target]
         joint = np.zeros((int(stays.sum()), self.joint.shape[1]), dtype=np.int64)
-        np.add.at(joint, place, self.joint)
+        np.add.at(joint, new_index, self.joint)
         return replace(
             self,
-            of_value=_moved(self.of_value, place),
+            of_value=_moved(self.of_value, new_index),
             joint=joint,
             candidates=tuple(_shrunk(c, c.groups[stays]) for c in self.candidates),
         )
 
 
-def _moved(of_value: Ints, place: Ints) -> Ints:
+def _moved(of_value: Ints, new_index: Ints) -> Ints:
     """Return the new cell index of each value after cells were renumbered. `of_value` has the old
-    cell of each value, and `place` the new index of each of the K old cells, shape (K,).
+    cell of each value, and `new_index` the new index of each of the K old cells, shape (K,).
     """
     moved = np.full(len(of_value), UNNAMED, dtype=np.int64)
     named = of_value >= 0
-    moved[named] = place[of_value[named]]
+    moved[named] = new_index[of_value[named]]
     return moved
 
 
@@ -151,11 +149,11 @@ def _shrunk(candidate: ProtectedCandidate, groups: Ints) -> ProtectedCandidate:
     """Return a candidate mask without the groups that have lost all their cells. `groups` has the
     old group of each remaining cell; the groups are renumbered.
     """
-    left, renumbered = np.unique(groups, return_inverse=True)
+    old_groups, renumbered = np.unique(groups, return_inverse=True)
     return replace(
         candidate,
         groups=renumbered.astype(np.int64),
-        shown=tuple(candidate.shown[i] for i in left.tolist()),
+        labels=tuple(candidate.labels[i] for i in old_groups.tolist()),
     )
 
 
@@ -173,11 +171,11 @@ def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandida
         Number of rows in each of the K other cells and C label classes, shape (K, C).
     """
     if candidate.size in (0, len(table)) and len(table) != 1:
-        group, shown = candidate.size, (*candidate.shown, UNNAMED_SHOWN)
+        group, labels = candidate.size, (*candidate.labels, UNNAMED_SHOWN)
     else:
         rows = np.bincount(candidate.groups, weights=table.sum(axis=1))
-        group, shown = int(rows.argmax()), candidate.shown
-    return replace(candidate, groups=np.append(candidate.groups, group), shown=shown)
+        group, labels = int(rows.argmax()), candidate.labels
+    return replace(candidate, groups=np.append(candidate.groups, group), labels=labels)
 
 
 def check_summary(summary: Summary, policy: Policy) -> None:
@@ -236,17 +234,17 @@ def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ..
     with the group index of each value, and with the masked value of each group.
     """
     attribute = column.attribute
-    own = common_refinement([groups for _, groups, _ in masks]).astype(np.int64)
-    first = np.unique(own, return_index=True)[1]
+    cell_ids = common_refinement([groups for _, groups, _ in masks]).astype(np.int64)
+    first = np.unique(cell_ids, return_index=True)[1]
     joint = np.zeros((len(first), attribute.joint.shape[1]), dtype=np.int64)
-    np.add.at(joint, own, column.joint)
+    np.add.at(joint, cell_ids, column.joint)
     candidates = tuple(
         ProtectedCandidate(mask, candidate.declared, groups[first].astype(np.int64), labels)
         for candidate, (mask, groups, labels) in zip(attribute.candidates, masks, strict=True)
     )
-    known = column.place >= 0
-    of_value = np.full(len(column.place), UNNAMED, dtype=np.int64)
-    of_value[known] = own[column.place[known]]
+    parsed = column.value_index >= 0
+    of_value = np.full(len(column.value_index), UNNAMED, dtype=np.int64)
+    of_value[parsed] = cell_ids[column.value_index[parsed]]
     return Cells(
         attribute.name,
         attribute.role,
@@ -269,8 +267,8 @@ def fit_to(column: TypedColumn, counts: Ints, named: Flags) -> list[Mask]:
     return [candidate.declared.fit(data) for candidate in column.attribute.candidates]
 
 
-def public_names(given: Collection[str], summary: Summary) -> frozenset[str]:
-    """Return the names of the attributes whose values the owner declares public. `given` has the
+def public_names(names: Collection[str], summary: Summary) -> frozenset[str]:
+    """Return the names of the attributes whose values the owner declares public. `names` has the
     names, or `*` for all attributes.
 
     Raises
@@ -278,12 +276,12 @@ def public_names(given: Collection[str], summary: Summary) -> frozenset[str]:
     PolicyError
         A name is not a scored attribute.
     """
-    if "*" in given:
+    if "*" in names:
         return frozenset(summary.attributes)
-    for name in given:
+    for name in names:
         if name not in summary.attributes:
             raise PolicyError.unknown("attribute", name, summary.attributes)
-    return frozenset(given)
+    return frozenset(names)
 
 
 def without_small(cells: Cells, threshold: int) -> Cells:
@@ -347,19 +345,19 @@ class NamedClasses:
     ----------
     names
         The text of each class.
-    place
+    name_index
         For each of the C label classes of the table, the index in `names`, shape (C,); -1 if the
         class is not published.
     """
 
     names: tuple[str, ...]
-    place: Ints
+    name_index: Ints
 
     def of(self, joint: Ints) -> Ints:
         """Convert counts by label class of the table to counts by published class. Classes are the
         last axis of `joint`.
         """
-        chosen = self.place[:, None] == np.arange(len(self.names))
+        chosen = self.name_index[:, None] == np.arange(len(self.names))
         columns: Ints = joint @ chosen.astype(np.int64)
         return columns
 
@@ -402,24 +400,26 @@ def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool
             hint="Give the table, or summarise it with this policy.",
         )
     names = declared_classes(declared)
-    known = {name: place for place, name in enumerate(names)}
-    place = np.array([known.get(plain_text(text), -1) for text in label.classes], dtype=np.int64)
-    if others_refused and (label.counts[place < 0] > 0).any():
+    index_of = {name: index for index, name in enumerate(names)}
+    name_index = np.array(
+        [index_of.get(plain_text(text), -1) for text in label.classes], dtype=np.int64
+    )
+    if others_refused and (label.counts[name_index < 0] > 0).any():
         raise PolicyError(
             f"The policy declares too few classes of the label {label.column!r}: rows of the table "
             f"have others than {', '.join(names[:10])}.",
             hint="Declare all classes that the label can have, or write `unseen: suppress`: rows of "
             "other classes then count as rows without a label.",
         )
-    return NamedClasses(names, place)
+    return NamedClasses(names, name_index)
 
 
 def tallied(label: LabelSummary) -> tuple[tuple[str, ...], Ints]:
     """Return the classes that occur in the label column, sorted by name, and the number of rows in
     each.
     """
-    place, texts = _places(label)
-    return texts, np.bincount(place, weights=label.counts, minlength=len(texts)).astype(np.int64)
+    codes, texts = _places(label)
+    return texts, np.bincount(codes, weights=label.counts, minlength=len(texts)).astype(np.int64)
 
 
 def named(label: LabelSummary, chosen: Flags) -> NamedClasses:
@@ -431,7 +431,7 @@ def named(label: LabelSummary, chosen: Flags) -> NamedClasses:
     PolicyError
         Fewer than two classes are chosen.
     """
-    place, texts = _places(label)
+    codes, texts = _places(label)
     if chosen.sum() < 2:
         raise PolicyError(
             f"Fewer than two classes of the label {label.column!r} have enough rows to be named.",
@@ -439,30 +439,30 @@ def named(label: LabelSummary, chosen: Flags) -> NamedClasses:
             "classes: [...]}`.",
         )
     column = np.where(chosen, np.cumsum(chosen) - 1, -1)
-    names = tuple(text for text, own in zip(texts, chosen.tolist(), strict=True) if own)
-    return NamedClasses(names, column[place])
+    names = tuple(text for text, is_chosen in zip(texts, chosen.tolist(), strict=True) if is_chosen)
+    return NamedClasses(names, column[codes])
 
 
 def _places(label: LabelSummary) -> tuple[Ints, tuple[str, ...]]:
-    shown = [plain_text(text) for text in label.classes]
-    texts = list(dict.fromkeys(shown))
+    class_texts = [plain_text(text) for text in label.classes]
+    texts = list(dict.fromkeys(class_texts))
     ordered = tuple(texts[i] for i in natural_order(texts).tolist())
-    known = {text: place for place, text in enumerate(ordered)}
-    return np.array([known[text] for text in shown], dtype=np.int64), ordered
+    index_of = {text: index for index, text in enumerate(ordered)}
+    return np.array([index_of[text] for text in class_texts], dtype=np.int64), ordered
 
 
 def rows_of(source: Source, label: LabelSummary, classes: NamedClasses) -> ir.Table:
     """Return the rows of a table whose label has one of the published classes."""
     column = source.table[label.column]
-    if (classes.place >= 0).all():
+    if (classes.name_index >= 0).all():
         return source.table.filter(column.notnull())
-    own = column if label.mask is None else label.mask.expression(column)
-    distinct = source.collect(source.table.select(c=own).distinct())["c"].to_pylist()
-    shown = {
-        t for t, place in zip(label.classes, classes.place.tolist(), strict=True) if place >= 0
+    masked_label = column if label.mask is None else label.mask.expression(column)
+    distinct = source.collect(source.table.select(c=masked_label).distinct())["c"].to_pylist()
+    named_labels = {
+        t for t, index in zip(label.classes, classes.name_index.tolist(), strict=True) if index >= 0
     }
     return source.table.filter(
-        own.isin([v for v in distinct if v is not None and show(v) in shown])
+        masked_label.isin([v for v in distinct if v is not None and show(v) in named_labels])
     )
 
 

@@ -91,7 +91,7 @@ class TypedColumn:
     values
         The U distinct values, shape (U,), ascending, null last. They are the values of the table,
         or all values that the policy declares, and null.
-    place
+    value_index
         For each of the V distinct values of the table, the index in `values`, shape (V,); -1 if the
         value is not in `values`.
     """
@@ -99,14 +99,14 @@ class TypedColumn:
     attribute: AttributeSummary
     kind: Kind
     values: pa.Array
-    place: Ints
+    value_index: Ints
 
     @property
     def joint(self) -> Ints:
         """The number of labelled rows for each of the U values and C classes, shape (U, C)."""
-        known = self.place >= 0
+        parsed = self.value_index >= 0
         joint = np.zeros((len(self.values), self.attribute.joint.shape[1]), dtype=np.int64)
-        np.add.at(joint, self.place[known], self.attribute.joint[known])
+        np.add.at(joint, self.value_index[parsed], self.attribute.joint[parsed])
         return joint
 
 
@@ -117,8 +117,8 @@ def type_of(value: Any) -> ColumnType:
     if isinstance(value, int):
         return ColumnType.INTEGER
     if isinstance(value, (float, Decimal)):
-        whole = abs(float(value)) < _MOST and value == int(value)
-        return ColumnType.INTEGER if whole else ColumnType.NUMBER
+        is_integer = abs(float(value)) < _MOST and value == int(value)
+        return ColumnType.INTEGER if is_integer else ColumnType.NUMBER
     if isinstance(value, datetime):
         midnight = value.time() == time() and value.tzinfo is None
         return ColumnType.DATE if midnight else ColumnType.TIME
@@ -160,10 +160,10 @@ def plain_text(text: str) -> str:
     For example, 2.50 in a column of numbers is shown as 2.5. A single "n/a" would turn all values
     into texts, and 2.50 would show that there is one. So 2.5 is shown in both cases.
     """
-    own = _type_of_text(text)
-    if own is ColumnType.TEXT or _INTEGER.fullmatch(text):
+    column_type = _type_of_text(text)
+    if column_type is ColumnType.TEXT or _INTEGER.fullmatch(text):
         return text
-    reader = _as_number if own is ColumnType.INTEGER else _READERS[own]
+    reader = _as_number if column_type is ColumnType.INTEGER else _READERS[column_type]
     return text_of(reader(text)) or text
 
 
@@ -196,14 +196,14 @@ def agreed_type(votes: Ints, sigma: float, allowed: Collection[ColumnType]) -> C
     """
     cast = {t for t, n in zip(TYPES, votes.tolist(), strict=True) if n > CLEAR_VOTES * sigma}
     cast = cast or {TYPES[int(votes.argmax())]}
-    own = dict(zip(TYPES, votes.tolist(), strict=True))
+    rows = dict(zip(TYPES, votes.tolist(), strict=True))
     listed = [t for t in TYPES if t in allowed]
     fitting = [t for t in listed if cast <= _covered(t)]
-    return fitting[0] if fitting else max(listed, key=lambda t: sum(own[c] for c in _covered(t)))
+    return fitting[0] if fitting else max(listed, key=lambda t: sum(rows[c] for c in _covered(t)))
 
 
-def _covered(own: ColumnType) -> set[ColumnType]:
-    return _COVERS.get(own, {own})
+def _covered(column_type: ColumnType) -> set[ColumnType]:
+    return _COVERS.get(column_type, {column_type})
 
 
 def types_allowed(
@@ -234,8 +234,8 @@ def implied_type(values: Sequence[Any]) -> ValueType | None:
         return None
     kinds = {type_of(v) if not isinstance(v, str) else ColumnType.TEXT for v in values}
     if kinds <= {ColumnType.INTEGER, ColumnType.NUMBER}:
-        whole = all(isinstance(v, int) for v in values)
-        return ValueType.INTEGER if whole else ValueType.NUMBER
+        integers = all(isinstance(v, int) for v in values)
+        return ValueType.INTEGER if integers else ValueType.NUMBER
     return ValueType.BOOLEAN if kinds == {ColumnType.BOOLEAN} else ValueType.TEXT
 
 
@@ -246,15 +246,15 @@ def as_stored(attribute: AttributeSummary) -> TypedColumn:
 
 
 def read_column(
-    attribute: AttributeSummary, own: ColumnType, declared: Sequence[Any] = ()
+    attribute: AttributeSummary, column_type: ColumnType, declared: Sequence[Any] = ()
 ) -> TypedColumn:
-    """Parse each value of a column as a value of the type `own`.
+    """Parse each value of a column as a value of the type `column_type`.
 
     Parameters
     ----------
     attribute
         The attribute in the exact summary.
-    own
+    column_type
         The type of the values.
     declared
         All values that the column can have, without null; if empty, the values of the table are
@@ -265,34 +265,34 @@ def read_column(
     PolicyError
         A declared value is not of the type.
     """
-    values, fits = _read(attribute.values, own)
-    place = np.full(len(values), -1, dtype=np.int64)
+    values, fits = _read(attribute.values, column_type)
+    value_index = np.full(len(values), -1, dtype=np.int64)
     if not declared:
         codes, distinct = encode(values.filter(pa.array(fits.tolist(), pa.bool_())))
-        place[fits] = codes
-        return TypedColumn(attribute, own.kind, distinct, place)
-    listed, sound = _read(pa.array([text_of(v) for v in declared], pa.string()), own)
+        value_index[fits] = codes
+        return TypedColumn(attribute, column_type.kind, distinct, value_index)
+    listed, sound = _read(pa.array([text_of(v) for v in declared], pa.string()), column_type)
     if not sound.all():
         wrong = declared[int(np.flatnonzero(~sound)[0])]
         raise PolicyError(
-            f"The declared value {wrong!r} of {attribute.name!r} is not of the type {own.kind}.",
+            f"The declared value {wrong!r} of {attribute.name!r} is not of the type {column_type.kind}.",
             hint="Declare values of one type. If they differ from the column's type, also declare `type`.",
         )
     distinct = encode(pa.concat_arrays([listed, pa.nulls(1, listed.type)]))[1]
     declared_at = pc.index_in(settle(values), value_set=distinct).fill_null(-1)
-    place[fits] = declared_at.to_numpy(zero_copy_only=False).astype(np.int64)[fits]
-    return TypedColumn(attribute, own.kind, distinct, place)
+    value_index[fits] = declared_at.to_numpy(zero_copy_only=False).astype(np.int64)[fits]
+    return TypedColumn(attribute, column_type.kind, distinct, value_index)
 
 
-def _read(values: pa.Array, own: ColumnType) -> tuple[pa.Array, Flags]:
-    """Parse values as the type `own`. Return the parsed values (null if parsing fails), and for
-    each value whether it was parsed or was null before.
+def _read(values: pa.Array, column_type: ColumnType) -> tuple[pa.Array, Flags]:
+    """Parse values as the type `column_type`. Return the parsed values (null if parsing fails), and
+    for each value whether it was parsed or was null before.
     """
-    goal = _ARROW[own]
+    goal = _ARROW[column_type]
     fits = np.ones(len(values), dtype=bool)
-    if values.type == goal and own is not ColumnType.TEXT:
+    if values.type == goal and column_type is not ColumnType.TEXT:
         return values, fits
-    reader = _READERS[own]
+    reader = _READERS[column_type]
     read = [None if v is None else reader(v) for v in values.to_pylist()]
     missing = [r is None for r in read]
     fits = ~np.array(missing, dtype=bool) | ~pc.is_valid(values).to_numpy(zero_copy_only=False)
@@ -313,8 +313,8 @@ def _as_integer(value: Any) -> int | None:
     number = _as_number(value)
     if number is None or not abs(number) < _MOST:
         return None
-    whole = isinstance(value, int) or (isinstance(value, str) and _INTEGER.fullmatch(value))
-    return int(value) if whole else int(number)
+    is_integer = isinstance(value, int) or (isinstance(value, str) and _INTEGER.fullmatch(value))
+    return int(value) if is_integer else int(number)
 
 
 def _as_number(value: Any) -> float | None:

@@ -101,12 +101,12 @@ class Perturbation:
             raise PolicyError.unknown(
                 "method of perturbation", self.method, list(map(str, CellMethod))
             )
-        if not is_number(self.threshold, whole=True) or self.threshold < 2:
+        if not is_number(self.threshold, integer=True) or self.threshold < 2:
             raise PolicyError(
                 f"The threshold is {brief(self.threshold)}.",
                 hint="Give the number of rows from which a cell is large, 2 or more.",
             )
-        if not is_number(self.width, whole=True) or not 2 <= self.width <= MOST_STEP:
+        if not is_number(self.width, integer=True) or not 2 <= self.width <= MOST_STEP:
             raise PolicyError(
                 f"The step of the perturbation is {brief(self.width)}.",
                 hint=f"Give a whole number from 2 to {MOST_STEP:,}.",
@@ -151,22 +151,22 @@ class Perturbation:
         return apply_key(count, self.width, self.spread, self.least, chance)
 
 
-def _check(asked: Perturbation, rows: int) -> None:
+def _check(perturbation: Perturbation, rows: int) -> None:
     """Raise an error if the threshold of the options exceeds the table's number of rows, or if
     these options allow no random changes by cell keys.
     """
-    if asked.threshold > rows:
+    if perturbation.threshold > rows:
         raise PolicyError(
-            f"The threshold is {brief(asked.threshold)}, and the table has {rows:,} rows.",
+            f"The threshold is {brief(perturbation.threshold)}, and the table has {rows:,} rows.",
             hint="Give a smaller threshold.",
         )
-    if asked.method is CellMethod.CELL_KEYS:
-        key_table(1, asked.width, asked.spread, asked.least)
+    if perturbation.method is CellMethod.CELL_KEYS:
+        key_table(1, perturbation.width, perturbation.spread, perturbation.least)
 
 
 def protect_counts(
     summary: Summary,
-    asked: Perturbation,
+    perturbation: Perturbation,
     policy: Policy,
     *,
     verdicts: Sequence[StatedVerdict] = (),
@@ -181,7 +181,7 @@ def protect_counts(
     ----------
     summary
         The exact summary, which is not published.
-    asked
+    perturbation
         The options of the perturbation.
     policy
         Declares the label and, if it has them, its classes.
@@ -196,14 +196,14 @@ def protect_counts(
         The threshold is above the number of rows, or linear programming derives a small cell from
         the planned output.
     """
-    _check(asked, summary.rows)
-    classes = _classes(summary, asked, policy)
+    _check(perturbation, summary.rows)
+    classes = _classes(summary, perturbation, policy)
     cells = [
-        without_small(classes.within(cells_of(a)), asked.threshold)
+        without_small(classes.within(cells_of(a)), perturbation.threshold)
         for a in summary.attributes.values()
     ]
     with progress.step("Auditing what could be derived"):
-        bare, cells = _audited(summary, classes, cells, asked)
+        bare, cells = _audited(summary, classes, cells, perturbation)
     bare = replace(
         bare, protection=replace(bare.protection, domains=tuple(_domains(policy.label, bare)))
     )
@@ -211,19 +211,19 @@ def protect_counts(
     table = ExactTable(summary, source, classes, progress)
     sums = table.sums(cells, codes, [_NO_LIMIT] * len(cells), _NO_LIMIT).sums
     moments = _rounded(sums / (bare.rows * GRID**2), STEP_OF_MOMENTS / math.sqrt(bare.rows))
-    made = replace(with_codes(bare, codes, moments), verdicts=tuple(verdicts))
+    protected = replace(with_codes(bare, codes, moments), verdicts=tuple(verdicts))
     with progress.step("Auditing what moments say of pairs"):
-        return _without_pairs(made)
+        return _without_pairs(protected)
 
 
-def _classes(summary: Summary, asked: Perturbation, policy: Policy) -> NamedClasses:
+def _classes(summary: Summary, perturbation: Perturbation, policy: Policy) -> NamedClasses:
     """Return the label classes to publish: those that the policy declares, or else those with at
-    least as many rows as the threshold in `asked`.
+    least as many rows as the threshold in `perturbation`.
     """
     if policy.label.declared:
         strict = policy.unseen is Unseen.ERROR
         return by_declaration(summary.label, policy.label, others_refused=strict)
-    return named(summary.label, tallied(summary.label)[1] >= asked.threshold)
+    return named(summary.label, tallied(summary.label)[1] >= perturbation.threshold)
 
 
 def _domains(label: Label, bare: ProtectedSummary) -> Iterator[PublishedDomain]:
@@ -242,60 +242,60 @@ def _domains(label: Label, bare: ProtectedSummary) -> Iterator[PublishedDomain]:
 
 
 def _audited(
-    summary: Summary, classes: NamedClasses, cells: list[Cells], asked: Perturbation
+    summary: Summary, classes: NamedClasses, cells: list[Cells], perturbation: Perturbation
 ) -> tuple[ProtectedSummary, list[Cells]]:
     """Perturb the counts by cell (set of values) and label class until no small count can be
     derived. Return the protected summary with these counts, and the cells.
 
-    `classes` are the label classes to publish, and `asked` has the options. A cell whose count can
-    be derived is merged into the most similar one.
+    `classes` are the label classes to publish, and `perturbation` has the options. A cell whose
+    count can be derived is merged into the most similar one.
     """
     while True:
-        bare = _bare(summary, classes, cells, asked)
+        bare = _bare(summary, classes, cells, perturbation)
         exact = {c.name: c.joint for c in cells}
         small = [
             d
             for d in derivable_cells(bare)
-            if 0 < int(exact[d.attribute][d.cell, d.label]) < asked.threshold
+            if 0 < int(exact[d.attribute][d.cell, d.label]) < perturbation.threshold
         ]
         if not small:
             return bare, cells
         worst = {d.attribute: d for d in reversed(small)}
-        for place, own in enumerate(cells):
-            if own.name not in worst:
+        for index, attribute_cells in enumerate(cells):
+            if attribute_cells.name not in worst:
                 continue
-            if own.count == 1:
+            if attribute_cells.count == 1:
                 raise PolicyError(
-                    f"Readers could derive a small cell of {own.name!r} from the published figures, even after "
+                    f"Readers could derive a small cell of {attribute_cells.name!r} from the published figures, even after "
                     "Aegis merged all its cells. Aegis wrote nothing.",
                     hint="Take a larger threshold or step, or another key.",
                 )
-            cells[place] = join_similar(own, worst[own.name].cell)
+            cells[index] = join_similar(attribute_cells, worst[attribute_cells.name].cell)
 
 
 def _bare(
-    summary: Summary, classes: NamedClasses, cells: Sequence[Cells], asked: Perturbation
+    summary: Summary, classes: NamedClasses, cells: Sequence[Cells], perturbation: Perturbation
 ) -> ProtectedSummary:
     """Return the protected summary with perturbed counts by cell (set of values) and published
-    label class, but without moments and verdicts. `asked` has the options.
+    label class, but without moments and verdicts. `perturbation` has the options.
     """
-    tables = [_perturbed(own, classes.names, asked) for own in cells]
+    tables = [_perturbed(attribute_cells, classes.names, perturbation) for attribute_cells in cells]
     protection = Protection(
         ProtectionLevel.COUNTS,
-        method=asked.method,
-        threshold=asked.threshold,
-        step=asked.width,
-        variance=asked.spread if asked.method is CellMethod.CELL_KEYS else None,
+        method=perturbation.method,
+        threshold=perturbation.threshold,
+        step=perturbation.width,
+        variance=perturbation.spread if perturbation.method is CellMethod.CELL_KEYS else None,
     )
-    return assembled(summary, classes, cells, tables, asked.error, protection)
+    return assembled(summary, classes, cells, tables, perturbation.error, protection)
 
 
-def _perturbed(cells: Cells, classes: Sequence[str], asked: Perturbation) -> Ints:
+def _perturbed(cells: Cells, classes: Sequence[str], perturbation: Perturbation) -> Ints:
     names = cells.keys
     return np.array(
         [
             [
-                asked.change(int(count), (cells.name, names[i], classes[y]))
+                perturbation.change(int(count), (cells.name, names[i], classes[y]))
                 for y, count in enumerate(row)
             ]
             for i, row in enumerate(cells.joint)

@@ -128,17 +128,17 @@ def _frequency(summary: Summary, sign: int) -> dict[Any, int]:
         return {}
     columns = []
     for name, codes in frequency.codes.items():
-        told = frequency.representatives[name]
+        value_ids = frequency.representatives[name]
         if name in summary.attributes:
             attribute = summary.attributes[name]
-            shown = [
+            masked_values = [
                 "\x1e".join(c.labels[int(c.groups[v])] for c in attribute.candidates)
-                for v in told.tolist()
+                for v in value_ids.tolist()
             ]
         else:
             labels = (*summary.label.classes, "null")
-            shown = [labels[min(v, len(labels) - 1)] for v in told.tolist()]
-        columns.append(np.array(shown, dtype=object)[codes])
+            masked_values = [labels[min(v, len(labels) - 1)] for v in value_ids.tolist()]
+        columns.append(np.array(masked_values, dtype=object)[codes])
     rows_by_shown: dict[Any, int] = {}
     for row in zip(*columns, frequency.counts.tolist(), strict=True):
         rows_by_shown[row[:-1]] = rows_by_shown.get(row[:-1], 0) + sign * int(row[-1])
@@ -180,5 +180,5 @@ def _protected(
         a, b = newer.attributes[name], older.attributes[name]
         if a.table.shape == b.table.shape:
             changed = np.argwhere(a.table != b.table)
-            differing.update({(name, *map(int, place)): threshold for place in changed})
+            differing.update({(name, *map(int, cell)): threshold for cell in changed})
     return Difference(other, rows, (_part("label tables", differing, threshold),), tuple(findings))

@@ -89,8 +89,8 @@ def audit_document(
             if hits:
                 rare[name] = max(rare.get(name, 0), hits)
     digests = _digests_of_table(text, kind)
-    told = tuple(_told(text, digests, extremes, cuts, rare, summaries))
-    return DocumentLeak(kind, extremes, cuts, digests, rare, told)
+    findings = tuple(_findings(text, digests, extremes, cuts, rare, summaries))
+    return DocumentLeak(kind, extremes, cuts, digests, rare, findings)
 
 
 def _digests_of_table(text: str, kind: str) -> int:
@@ -103,8 +103,8 @@ def _digests_of_table(text: str, kind: str) -> int:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return 0
-    said = document.get("input") if isinstance(document, dict) else None
-    return int(isinstance(said, dict) and said.get("sha256") is not None)
+    table_entry = document.get("input") if isinstance(document, dict) else None
+    return int(isinstance(table_entry, dict) and table_entry.get("sha256") is not None)
 
 
 def _words(text: str) -> set[str]:
@@ -134,7 +134,7 @@ def _rare_values(summary: Summary, threshold: int) -> Iterable[tuple[str, set[st
         yield attribute.name, {t for t in texts if len(t) >= LEAST_TEXT}
 
 
-def _told(
+def _findings(
     text: str,
     of_table: int,
     extremes: int,

@@ -185,7 +185,7 @@ def _attribute_to(attribute: ProtectedAttribute) -> dict[str, Any]:
                 "mask": c.mask.spec(),
                 "declared": c.declared.spec(),
                 "groups": c.groups.tolist(),
-                "shown": list(c.shown),
+                "shown": list(c.labels),
             }
             for c in attribute.candidates
         ],
@@ -197,11 +197,11 @@ def _summary(content: Mapping[str, Any]) -> ProtectedSummary:
     classes = tuple(map(str, content["label"]["classes"]))
     counts = np.array(content["label"]["rows"], dtype=np.float64)
     _require(len(counts) == len(classes), "classes and their rows differ")
-    attributes = [_attribute_from(said, len(classes)) for said in content["attributes"]]
+    attributes = [_attribute_from(entry, len(classes)) for entry in content["attributes"]]
     sizes = [0 if a.codes is None else a.codes.shape[1] for a in attributes]
     width = len(attributes)
     verdicts = [
-        StatedVerdict(tuple(int(i) for i in said[:-1]), said[-1]) for said in content["verdicts"]
+        StatedVerdict(tuple(int(i) for i in entry[:-1]), entry[-1]) for entry in content["verdicts"]
     ]
     _require(all(len(v.choice) == width for v in verdicts), "a verdict names other attributes")
     owner = content.get("made_under")
@@ -223,83 +223,82 @@ def _summary(content: Mapping[str, Any]) -> ProtectedSummary:
     )
 
 
-def _protection_from(said: Mapping[str, Any]) -> Protection:
-    level = ProtectionLevel(said["level"])
+def _protection_from(content: Mapping[str, Any]) -> Protection:
+    level = ProtectionLevel(content["level"])
     _require(level is not ProtectionLevel.NONE, "its level is none")
-    method, domains = said["method"], said.get("domains")
+    method, domains = content["method"], content.get("domains")
     for name in ("threshold", "step"):
-        whole = type(said[name]) is int and said[name] >= 0
-        _require(whole or said[name] is None, f"its {name} is not a whole number")
+        is_count = type(content[name]) is int and content[name] >= 0
+        _require(is_count or content[name] is None, f"its {name} is not a whole number")
     return Protection(
         level=level,
-        unit=Unit(said["unit"]),
-        rows_per_person=int(said["rows_per_person"]),
-        epsilon=said["epsilon"],
-        delta=said["delta"],
-        rho=said["rho"],
-        rounds=tuple(NoiseRound(**round_) for round_ in said["rounds"]),
+        unit=Unit(content["unit"]),
+        rows_per_person=int(content["rows_per_person"]),
+        epsilon=content["epsilon"],
+        delta=content["delta"],
+        rho=content["rho"],
+        rounds=tuple(NoiseRound(**round_) for round_ in content["rounds"]),
         method=None if method is None else CellMethod(method),
-        threshold=said["threshold"],
-        step=said["step"],
-        variance=said["variance"],
-        public=tuple(said["public"]),
-        thresholds=tuple(NamingThreshold(**own) for own in said.get("thresholds", ())),
+        threshold=content["threshold"],
+        step=content["step"],
+        variance=content["variance"],
+        public=tuple(content["public"]),
+        thresholds=tuple(NamingThreshold(**entry) for entry in content.get("thresholds", ())),
         domains=None
         if domains is None
         else tuple(
-            PublishedDomain(str(own["what"]), str(own["column"]), DomainSource(own["source"]))
-            for own in domains
+            PublishedDomain(str(entry["what"]), str(entry["column"]), DomainSource(entry["source"]))
+            for entry in domains
         ),
     )
 
 
-def _attribute_from(said: Mapping[str, Any], classes: int) -> ProtectedAttribute:
-    table = np.array(said["table"], dtype=np.int64).reshape(-1, classes)
-    tree = said["hierarchy"]
+def _attribute_from(content: Mapping[str, Any], classes: int) -> ProtectedAttribute:
+    table = np.array(content["table"], dtype=np.int64).reshape(-1, classes)
+    tree = content["hierarchy"]
     hierarchy = None
     if tree is not None:
         hierarchy = Hierarchy(tuple(tuple(row) for row in tree["rows"]), tree["name"])
     candidates = []
-    for candidate in said["candidates"]:
+    for candidate in content["candidates"]:
         groups = np.array(candidate["groups"], dtype=np.int64)
-        shown = tuple(map(str, candidate["shown"]))
+        labels = tuple(map(str, candidate["shown"]))
         _require(len(groups) == len(table), "groups do not fit the cells")
-        sound = not len(groups) or (groups.min() >= 0 and groups.max() < len(shown))
+        sound = not len(groups) or (groups.min() >= 0 and groups.max() < len(labels))
         _require(bool(sound), "a cell belongs to an unknown group")
         candidates.append(
             ProtectedCandidate(
                 parse_mask(candidate["mask"], hierarchy=hierarchy),
                 parse_mask(candidate["declared"], hierarchy=hierarchy),
                 groups,
-                shown,
+                labels,
             )
         )
-    units = np.array(said["units"], dtype=np.int64)
+    units = np.array(content["units"], dtype=np.int64)
     _require(len(units) == len(table) and bool((units >= 1).all()), "units do not fit the cells")
-    codes = said["codes"]
-    coded = None
-    if codes is not None:
-        coded = np.array(codes, dtype=np.int64)
-        coded = coded.reshape(len(table), -1) if len(table) else coded.reshape(0, 0)
+    codes = None
+    if content["codes"] is not None:
+        codes = np.array(content["codes"], dtype=np.int64)
+        codes = codes.reshape(len(table), -1) if len(table) else codes.reshape(0, 0)
     return ProtectedAttribute(
-        name=str(said["name"]),
-        role=Role(said["role"]),
-        kind=Kind(said["kind"]),
-        weight=float(said["weight"]),
+        name=str(content["name"]),
+        role=Role(content["role"]),
+        kind=Kind(content["kind"]),
+        weight=float(content["weight"]),
         table=table,
         candidates=tuple(candidates),
         units=units,
-        codes=coded,
+        codes=codes,
     )
 
 
-def _moments_from(said: Mapping[str, Any] | None, size: int) -> Moments | None:
-    if said is None:
+def _moments_from(content: Mapping[str, Any] | None, size: int) -> Moments | None:
+    if content is None:
         return None
-    upper = np.array(said["upper"], dtype=np.float64)
+    upper = np.array(content["upper"], dtype=np.float64)
     _require(len(upper) == size * (size - 1) // 2, "moments do not fit the codes")
     _require(bool(np.isfinite(upper).all()), "a moment is not a number")
-    return Moments.of_upper(upper, size, float(said["error"]))
+    return Moments.of_upper(upper, size, float(content["error"]))
 
 
 def _require(condition: bool, problem: str) -> None:

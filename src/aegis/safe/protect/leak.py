@@ -133,13 +133,13 @@ class LeakAudit:
     shortfalls: tuple[str, ...] = field(default=())
 
     @property
-    def held(self) -> bool:
+    def keeps_level(self) -> bool:
         """Whether the file keeps the demanded level."""
         return not self.shortfalls
 
     def to_dict(self) -> dict[str, Any]:
         """Return the documented JSON form (docs/reference/json.md)."""
-        return json_fields(self) | {"held": self.held}
+        return json_fields(self) | {"held": self.keeps_level}
 
 
 @checks_types
@@ -169,7 +169,7 @@ def audit_leak(
     """
     demanded = None if level is None else member(ProtectionLevel, level, "level of protection")
     if threshold is not None and not (
-        is_number(threshold, whole=True) and 2 <= threshold <= subject.rows
+        is_number(threshold, integer=True) and 2 <= threshold <= subject.rows
     ):
         raise PolicyError(
             f"The threshold is {brief(threshold)}, and the summary is of {subject.rows:,.0f} rows.",
@@ -206,7 +206,7 @@ def _exact(summary: Summary, demanded: ProtectionLevel, threshold: int) -> LeakA
         attributes=attributes,
         persons_alone=alone,
         classes_disclosed=disclosed,
-        findings=tuple(_told(summary, alone)),
+        findings=tuple(_summary_findings(summary, alone)),
         shortfalls=tuple(shortfalls),
     )
 
@@ -258,13 +258,13 @@ def part_of(name: str, counts: Sequence[Array], threshold: int) -> PartLeak:
 
 
 def _attribute(attribute: AttributeSummary, threshold: int) -> AttributeLeak:
-    known = attribute.counts if attribute.domain is None else attribute.domain.counts
+    counts = attribute.counts if attribute.domain is None else attribute.domain.counts
     totals = attribute.joint.sum(axis=1)
     disclosed = (totals > 0) & (attribute.joint.max(axis=1, initial=0) == totals)
     return AttributeLeak(
         attribute=attribute.name,
         named=len(attribute.all_values),
-        rare=None if known is None else int(((known > 0) & (known < threshold)).sum()),
+        rare=None if counts is None else int(((counts > 0) & (counts < threshold)).sum()),
         disclosed=int(disclosed.sum()) if attribute.joint.shape[1] > 1 else 0,
         derivable=withheld_cells(attribute, threshold),
     )
@@ -312,7 +312,7 @@ def _persons(summary: Summary) -> tuple[int, int]:
     return alone, int(sizes[uniform].sum())
 
 
-def _told(summary: Summary, alone: int) -> Iterable[str]:
+def _summary_findings(summary: Summary, alone: int) -> Iterable[str]:
     if alone:
         share = 100 * alone / max(summary.rows, 1)
         read = "" if summary.pairs.responses is not None else " reads the label there"
@@ -338,8 +338,8 @@ def _told(summary: Summary, alone: int) -> Iterable[str]:
 def _protected(
     summary: ProtectedSummary, demanded: ProtectionLevel, threshold: int | None
 ) -> LeakAudit:
-    said = summary.protection
-    held_at = threshold or said.threshold or THRESHOLD
+    protection = summary.protection
+    held_at = threshold or protection.threshold or THRESHOLD
     derivable = derivable_cells(summary, held_at)
     likely = [d for d in derivable if d.range.high < held_at]
     hits = Counter(d.attribute for d in derivable)
@@ -368,12 +368,12 @@ def _protected(
         ),
         attributes=tuple(
             AttributeLeak(
-                name, len({s for c in a.candidates for s in c.shown}), None, 0, hits[name]
+                name, len({s for c in a.candidates for s in c.labels}), None, 0, hits[name]
             )
             for name, a in summary.attributes.items()
         ),
         findings=tuple(_findings(summary, pairs)),
-        exceptions=said.taken(DomainSource.TABLE),
+        exceptions=protection.items_from(DomainSource.TABLE),
         shortfalls=tuple(shortfalls),
     )
 
@@ -408,7 +408,7 @@ def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
     """Yield sentences that a reader of a protected summary should know, such as its guarantee.
     `pairs` says which combinations of cells of two attributes can be derived.
     """
-    said = summary.protection
+    protection = summary.protection
     if pairs.cells:
         partly = pairs.looked_at < pairs.cells
         yield (
@@ -416,35 +416,35 @@ def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
             "attributes"
             + (": of large pairs at those on which moments weigh most" if partly else "")
         )
-    if said.epsilon is not None:
+    if protection.epsilon is not None:
         yield (
-            f"epsilon {said.epsilon:g} at delta {said.delta:g}, per {str(said.unit).removesuffix('s')}: "
+            f"epsilon {protection.epsilon:g} at delta {protection.delta:g}, per {str(protection.unit).removesuffix('s')}: "
             "a reader's odds that any one of them is in the data change at most "
-            f"{math.exp(min(said.epsilon, _LARGEST_EXPONENT)):.3g}-fold"
+            f"{math.exp(min(protection.epsilon, _LARGEST_EXPONENT)):.3g}-fold"
         )
     else:
         yield "it makes no formal promise; only the linear program was run against it"
-    yield from _sources(said)
+    yield from _sources(protection)
     if summary.verdicts:
         yield f"it says of {len(summary.verdicts):,} configurations whether they meet the rule"
 
 
-def _sources(said: Protection) -> Iterable[str]:
+def _sources(protection: Protection) -> Iterable[str]:
     """Yield sentences on where the names of values and classes, the column types and the cut points
-    come from. `said` is the summary's description of its protection.
+    come from. `protection` is the summary's description of its protection.
     """
-    if taken := said.taken(DomainSource.TABLE):
+    if of_table := protection.items_from(DomainSource.TABLE):
         yield (
-            f"these are values of the table, which level counts does not change: {taken}"
-            if said.level is ProtectionLevel.COUNTS
-            else f"the table itself shows in these, because its owner says that they are public: {taken}"
+            f"these are values of the table, which level counts does not change: {of_table}"
+            if protection.level is ProtectionLevel.COUNTS
+            else f"the table itself shows in these, because its owner says that they are public: {of_table}"
         )
-    if declared := said.taken(DomainSource.POLICY):
+    if declared := protection.items_from(DomainSource.POLICY):
         yield f"the policy declares these, so that the table does not show in them: {declared}"
-    if bought := said.taken(DomainSource.BUDGET):
+    if bought := protection.items_from(DomainSource.BUDGET):
         yield f"the budget paid for these: {bought}"
-    if frequent := said.taken(DomainSource.THRESHOLD):
-        yield f"at least {said.threshold} rows have each of these: {frequent}"
+    if frequent := protection.items_from(DomainSource.THRESHOLD):
+        yield f"at least {protection.threshold} rows have each of these: {frequent}"
 
 
 def _unstated(summary: ProtectedSummary) -> Iterable[str]:
@@ -459,28 +459,28 @@ def _unstated(summary: ProtectedSummary) -> Iterable[str]:
             "table again"
         )
         return
-    told = {(d.what, d.column) for d in domains}
-    if not {(what, summary.label) for what in ("classes", "cuts", "bounds")} & told:
+    items_with_source = {(d.what, d.column) for d in domains}
+    if not {(what, summary.label) for what in ("classes", "cuts", "bounds")} & items_with_source:
         yield f"it does not say where the classes of {summary.label} come from"
     for name, attribute in summary.attributes.items():
-        wanted = ["kind", "values"] if summary.level is ProtectionLevel.NOISE else []
-        for what in [*wanted, *(["bounds"] if learned(attribute) else [])]:
-            if (what, name) not in told:
+        required_items = ["kind", "values"] if summary.level is ProtectionLevel.NOISE else []
+        for what in [*required_items, *(["bounds"] if learned(attribute) else [])]:
+            if (what, name) not in items_with_source:
                 yield f"it does not say where the {what} of {name} come from"
 
 
-def _overspent(said: Protection) -> Iterable[str]:
+def _overspent(protection: Protection) -> Iterable[str]:
     """Yield a sentence if the noise and the thresholds for publishing names cost more epsilon than
     the summary states. The cost is computed again from the scale of the noise and the thresholds in
-    `said`, the summary's description of its protection.
+    `protection`, the summary's description of its protection.
     """
-    if said.epsilon is None or said.delta is None:
+    if protection.epsilon is None or protection.delta is None:
         return
-    left = said.delta - math.fsum(delta_of(t) for t in said.thresholds)
-    rho = math.fsum(rho_of(r.sensitivity, r.sigma) for r in said.rounds)
-    spent = epsilon_of(rho, left) if left > 0 else math.inf
-    if spent > said.epsilon * (1 + 1e-6):
+    noise_delta = protection.delta - math.fsum(delta_of(t) for t in protection.thresholds)
+    rho = math.fsum(rho_of(r.sensitivity, r.sigma) for r in protection.rounds)
+    spent = epsilon_of(rho, noise_delta) if noise_delta > 0 else math.inf
+    if spent > protection.epsilon * (1 + 1e-6):
         yield (
-            f"its rounds and thresholds cost epsilon {spent:.4g} at delta {said.delta:g}, more than the "
-            f"{said.epsilon:g} that it states"
+            f"its rounds and thresholds cost epsilon {spent:.4g} at delta {protection.delta:g}, more than the "
+            f"{protection.epsilon:g} that it states"
         )

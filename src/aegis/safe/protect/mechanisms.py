@@ -123,8 +123,8 @@ def key_table(count: int, deviation: int, variance: float, least: int) -> tuple[
     if count == 0:
         return np.zeros(1, dtype=np.int64), np.ones(1)
     changes = np.arange(-min(count, deviation), deviation + 1, dtype=np.int64)
-    shown = count + changes
-    changes = changes[(shown == 0) | (shown >= least)]
+    changed_counts = count + changes
+    changes = changes[(changed_counts == 0) | (changed_counts >= least)]
     if not len(changes) or changes[-1] < 0 or changes[0] > 0:
         raise PolicyError(
             f"No change of at most {deviation} makes {count} neither negative nor below {least} "
@@ -188,8 +188,8 @@ def apply_key(count: int, deviation: int, variance: float, least: int, chance: f
     variance, and the changed count is 0 or at least `least`.
     """
     changes, probability = key_table(count, deviation, variance, least)
-    place = int(np.searchsorted(np.cumsum(probability), chance, side="right"))
-    return count + int(changes[min(place, len(changes) - 1)])
+    index = int(np.searchsorted(np.cumsum(probability), chance, side="right"))
+    return count + int(changes[min(index, len(changes) - 1)])
 
 
 def keyed_range(published: int, deviation: int, variance: float, least: int) -> tuple[int, int]:

@@ -1,22 +1,17 @@
 """Define the protected summary, a separate type that may leave your organisation, and what can be
-done with it alone: check its use under a policy, and reduce it.
+done with it alone: check its use under a policy, and reduce it to fewer candidates and attributes.
 
 It is not a `Summary` and has none of its contents: no values, no pairs, no frequency table, no
 folds. Functions that need exact counts do not accept this type.
 
-Check whether a protected summary may be used under a policy and its rule.
-
-Reduce a protected summary to fewer candidates and attributes; this needs no exact counts.
-
-Protect a number to predict: round each row's number at random to one of its declared bounds.
-
-A number y becomes the upper bound with the probability (y - low) / (high - low), so the expected
-mean of the rounded numbers is the mean of the numbers. A number outside the bounds counts as the
-nearer bound. The label then has two declared classes, the bounds. A label table (rows by value and
-class) replaces sums of the number, and one row changes it by 1, as for a label with classes. So
-noise, cell keys, the account of epsilon, the audit of small cells and the scorer are the same as
-for classes. Rows are rounded independently, so if the rounded table is protected by differential
-privacy, the table is, too.
+To protect a number to predict, each row's number is rounded at random to one of its declared
+bounds. A number y becomes the upper bound with the probability (y - low) / (high - low), so the
+expected mean of the rounded numbers is the mean of the numbers. A number outside the bounds counts
+as the nearer bound. The label then has two declared classes, the bounds. A label table (rows by
+value and class) replaces sums of the number, and one row changes it by 1, as for a label with
+classes. So noise, cell keys, the account of epsilon, the audit of small cells and the scorer are
+the same as for classes. Rows are rounded independently, so if the rounded table is protected by
+differential privacy, the table is, too.
 """
 
 from __future__ import annotations
@@ -166,7 +161,7 @@ class Protection:
         """Return the fields as JSON values."""
         return json_fields(self)
 
-    def taken(self, source: DomainSource) -> str:
+    def items_from(self, source: DomainSource) -> str:
         """Return in words which published items come from `source`, such as "kind and values of
         age".
         """
@@ -189,19 +184,19 @@ class ProtectedCandidate:
         fitted to protected counts, unless its attribute is public.
     groups
         Number of the group to which each cell belongs, shape (K,).
-    shown
+    labels
         The masked value of each group, as text.
     """
 
     mask: Mask
     declared: Mask
     groups: Ints
-    shown: tuple[str, ...]
+    labels: tuple[str, ...]
 
     @property
     def size(self) -> int:
         """The number of groups that the mask forms."""
-        return len(self.shown)
+        return len(self.labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,8 +382,8 @@ class ProtectedSummary:
     @property
     def rounded(self) -> bool:
         """Whether the label is a number that was rounded to two bounds, which are its classes."""
-        own = ("bounds", self.label)
-        return own in {(domain.what, domain.column) for domain in self.protection.domains or ()}
+        domains = self.protection.domains or ()
+        return any((d.what, d.column) == ("bounds", self.label) for d in domains)
 
     @property
     def all_attributes(self) -> tuple[ProtectedAttribute, ...]:
@@ -420,7 +415,7 @@ class ProtectedSummary:
         attribute's candidate mask.
         """
         pairs = zip(self.attributes.values(), choice, strict=True)
-        return Configuration(name, {a.name: a.candidates[place].mask for a, place in pairs})
+        return Configuration(name, {a.name: a.candidates[index].mask for a, index in pairs})
 
     def verdict(self, choice: tuple[int, ...]) -> bool | None:
         """Return whether a configuration meets the rule, as the owner states it; None if the owner
@@ -455,12 +450,14 @@ class ProtectedSummary:
         }
 
     def __repr__(self) -> str:
-        said = self.protection
+        protection = self.protection
         promise = (
-            f"epsilon {said.epsilon:g} at delta {said.delta:g}" if said.epsilon else "no epsilon"
+            f"epsilon {protection.epsilon:g} at delta {protection.delta:g}"
+            if protection.epsilon
+            else "no epsilon"
         )
         return (
-            f"ProtectedSummary({said.level}, {promise}, about {self.rows:,.0f} rows, label "
+            f"ProtectedSummary({protection.level}, {promise}, about {self.rows:,.0f} rows, label "
             f"{self.label!r}, {len(self.attributes)} attributes)"
         )
 
@@ -469,12 +466,16 @@ def require_policy(summary: ProtectedSummary, policy: Policy) -> None:
     """Raise `PolicyError` if a protected summary was made for another label, other roles or other
     masks than the policy's.
     """
-    asked = {a.name: (a.role, a.masks) for a in policy.features if a.scored}
-    made = {
+    policy_attributes = {a.name: (a.role, a.masks) for a in policy.features if a.scored}
+    summary_attributes = {
         a.name: (a.role, tuple(c.declared for c in a.candidates))
         for a in summary.attributes.values()
     }
-    differing = [name for name in {**asked, **made} if asked.get(name) != made.get(name)]
+    differing = [
+        name
+        for name in {**policy_attributes, **summary_attributes}
+        if policy_attributes.get(name) != summary_attributes.get(name)
+    ]
     if summary.label != policy.label.column:
         differing.append(policy.label.column or summary.label)
     if differing:
@@ -517,10 +518,10 @@ def summary_under(
         )
     if summary.rule is None:
         return summary, override
-    stated = replace(rule_of(summary.rule), person=policy.privacy.person)
-    if strength(policy.privacy, stated) is Strength.SAME:
+    summary_rule = replace(rule_of(summary.rule), person=policy.privacy.person)
+    if strength(policy.privacy, summary_rule) is Strength.SAME:
         return summary, override
-    note = f"its verdicts are on another rule than the policy's, {stated}, and were left out"
+    note = f"its verdicts are on another rule than the policy's, {summary_rule}, and were left out"
     return replace(summary, verdicts=(), rule=None, notes=(*summary.notes, note)), override
 
 
@@ -549,16 +550,16 @@ def narrowed(
     """
     attributes, columns = {}, list[int]()
     moved: dict[int, dict[int, int]] = {}
-    for place, (name, attribute) in enumerate(summary.attributes.items()):
-        wanted = candidates.get(name, ())
-        staying = [i for i, c in enumerate(attribute.candidates) if c.declared in wanted]
+    for index, (name, attribute) in enumerate(summary.attributes.items()):
+        masks = candidates.get(name, ())
+        staying = [i for i, c in enumerate(attribute.candidates) if c.declared in masks]
         if not staying:
             continue
         attributes[name] = replace(
             attribute, candidates=tuple(attribute.candidates[i] for i in staying)
         )
-        columns += range(summary.offsets[place], summary.offsets[place + 1])
-        moved[place] = {old: new for new, old in enumerate(staying)}
+        columns += range(summary.offsets[index], summary.offsets[index + 1])
+        moved[index] = {old: new for new, old in enumerate(staying)}
     if not attributes:
         raise PolicyError(
             "No candidate of the protected summary is left.",
@@ -628,11 +629,11 @@ def with_rounded_label(
         )
     named = {label.column, *policy.attributes, *([] if person is None else [person])}
     table = source.collect(source.table.select(*(n for n in source.columns if n in named)))
-    place = table.column_names.index(label.column)
+    position = table.column_names.index(label.column)
     rounded = _rounded(table[label.column].combine_chunks(), label.bounds, _chances(table, key))
-    made = open_table(table.set_column(place, label.column, rounded))
+    rounded_source = open_table(table.set_column(position, label.column, rounded))
     return (
-        replace(made, origin=source.origin, by_context=source.by_context),
+        replace(rounded_source, origin=source.origin, by_context=source.by_context),
         replace(policy, label=Label(label.column, classes=label.bounds), measure=None),
     )
 
@@ -648,8 +649,8 @@ def _rounded(
     low, high = bounds
     numbers = numbers_one_by_one(values)
     above = chances < (np.clip(numbers, low, high) - low) / (high - low)
-    shown = np.where(above, show(high), show(low))
-    return pa.array(shown.tolist(), pa.string(), mask=np.isnan(numbers))
+    texts = np.where(above, show(high), show(low))
+    return pa.array(texts.tolist(), pa.string(), mask=np.isnan(numbers))
 
 
 def _chances(table: pa.Table, key: bytes | None) -> Floats:
@@ -661,18 +662,18 @@ def _chances(table: pa.Table, key: bytes | None) -> Floats:
     different numbers.
     """
     if key is None:
-        drawn = os.urandom(8 * len(table))
+        random_bytes = os.urandom(8 * len(table))
     else:
-        secret, seen = blake2b(b"rounded label\x1f" + key).digest(), Counter[str]()
+        secret, counts = blake2b(b"rounded label\x1f" + key).digest(), Counter[str]()
         digests = []
         for row in zip(*(table[n].to_pylist() for n in sorted(table.column_names)), strict=True):
             content = repr(row)
             digests.append(
-                blake2b(f"{seen[content]} {content}".encode(), key=secret, digest_size=8).digest()
+                blake2b(f"{counts[content]} {content}".encode(), key=secret, digest_size=8).digest()
             )
-            seen[content] += 1
-        drawn = b"".join(digests)
-    return np.frombuffer(drawn, dtype="<u8") / 2.0**64
+            counts[content] += 1
+        random_bytes = b"".join(digests)
+    return np.frombuffer(random_bytes, dtype="<u8") / 2.0**64
 
 
 def with_bounds(protection: Protection, label: Label) -> Protection:
@@ -680,8 +681,8 @@ def with_bounds(protection: Protection, label: Label) -> Protection:
     bounds. Instead of the source of the label's classes, it states the source of the bounds.
     """
     domains = tuple(
-        replace(own, what="bounds") if (own.what, own.column) == ("classes", label.column) else own
-        for own in protection.domains or ()
+        replace(d, what="bounds") if (d.what, d.column) == ("classes", label.column) else d
+        for d in protection.domains or ()
     )
     return replace(protection, domains=domains)
 

@@ -148,7 +148,7 @@ def moments_of_rows(
     names = [cells.name for _, cells in attributes]
     selected = _counted_rows(source, labelled, names)
     pairs = zip(attributes, codes, strict=True)
-    tables = [_padded(cells, own)[cells.of_value] for (_, cells), own in pairs]
+    tables = [_padded(cells, cell_codes)[cells.of_value] for (_, cells), cell_codes in pairs]
     adder = _Adder(tables, longest)
     with progress.step("Adding up moments", source.rows) as step:
         for batch in source.batches(selected, rows=_BATCH):
@@ -159,7 +159,7 @@ def moments_of_rows(
             alike = batch.column("rows").to_numpy()
             for start in range(0, len(alike), _CHUNK):
                 part = slice(start, start + _CHUNK)
-                sums += adder.products([own[part] for own in places], alike[part])
+                sums += adder.products([value_ids[part] for value_ids in places], alike[part])
             step.advance(int(alike.sum()))
     return MomentSums(_cross(sums, offsets), sensitivity_of_rows(longest, len(codes)))
 
@@ -194,10 +194,10 @@ class _Adder:
         self._tables = tables
         self._longest = longest
         self._offsets = offsets_of(tables)
-        floats = [own.astype(np.float64) for own in tables]
-        self._columns = [np.ascontiguousarray(own.T) for own in floats]
-        self._squares = [(own * own).sum(axis=1) for own in floats]
-        self._most = sum(float(own.max(initial=0)) for own in self._squares)
+        floats = [table.astype(np.float64) for table in tables]
+        self._columns = [np.ascontiguousarray(table.T) for table in floats]
+        self._squares = [(table * table).sum(axis=1) for table in floats]
+        self._most = sum(float(squares.max(initial=0)) for squares in self._squares)
 
     def products(self, places: Sequence[Ints], alike: Ints) -> Ints:
         """Return the sum of x x' over n rows, shape (p, p), where x is the vector of a row's p
@@ -211,26 +211,26 @@ class _Adder:
             How often each row occurs, shape (n,).
         """
         if self._most * int(alike.sum()) >= _EXACT:
-            rows = np.hstack([own[at] for own, at in zip(self._tables, places, strict=True)])
+            rows = np.hstack([table[at] for table, at in zip(self._tables, places, strict=True)])
             return _products(clipped_rows(rows, self._longest), alike)
-        coded: Floats = np.empty((int(self._offsets[-1]), len(alike)))
+        row_codes: Floats = np.empty((int(self._offsets[-1]), len(alike)))
         squares = np.zeros(len(alike))
-        for start, columns, own, at in zip(
+        for start, columns, value_squares, at in zip(
             self._offsets, self._columns, self._squares, places, strict=False
         ):
-            squares += own[at]
-            for place, column in enumerate(columns):
+            squares += value_squares[at]
+            for index, column in enumerate(columns):
                 # Places are within the values: `clip` only spares another copy.
-                np.take(column, at, out=coded[start + place], mode="clip")
+                np.take(column, at, out=row_codes[start + index], mode="clip")
         over = squares > self._longest
         if over.any():
             factor = np.ones(len(alike))
             factor[over] = np.sqrt(self._longest / squares[over]) * _SHORTER
-            coded *= factor
-            np.trunc(coded, out=coded)
+            row_codes *= factor
+            np.trunc(row_codes, out=row_codes)
         # Of a matrix times itself half the products are enough.
-        other = coded if int(alike.max(initial=1)) == 1 else coded * alike
-        return np.rint(coded @ other.T).astype(np.int64)
+        other = row_codes if int(alike.max(initial=1)) == 1 else row_codes * alike
+        return np.rint(row_codes @ other.T).astype(np.int64)
 
 
 def _products(rows: Ints, alike: Ints) -> Ints:
@@ -288,8 +288,8 @@ def moments_of_pairs(
         n = n if classes is None else n * classes[y]
         if not on_atoms[i].shape[1] or not on_atoms[j].shape[1]:
             continue
-        left = on_atoms[i][a].astype(np.float64) * n[:, None]
-        block = left.T @ on_atoms[j][b].astype(np.float64)
+        weighted_codes = on_atoms[i][a].astype(np.float64) * n[:, None]
+        block = weighted_codes.T @ on_atoms[j][b].astype(np.float64)
         sums[offsets[i] : offsets[i + 1], offsets[j] : offsets[j + 1]] = np.rint(block)
     return MomentSums(_cross(sums, offsets), sensitivity_of_blocks([float(v) for v in longest]))
 
@@ -308,17 +308,17 @@ def atoms_coded(
             hint="Give the table itself, or summarise it with --exact.",
         )
     moments = []
-    for own, coded, most in zip(cells, codes, longest, strict=True):
-        attribute = summary.attributes[own.name]
+    for attribute_cells, attribute_codes, most in zip(cells, codes, longest, strict=True):
+        attribute = summary.attributes[attribute_cells.name]
         first = np.unique(attribute.atoms, return_index=True)[1]
-        of_atom = own.of_value[first]
-        if not np.array_equal(of_atom[attribute.atoms], own.of_value):
+        of_atom = attribute_cells.of_value[first]
+        if not np.array_equal(of_atom[attribute.atoms], attribute_cells.of_value):
             raise PolicyError(
-                f"The summary pools values of {own.name!r} that its masks distinguish.",
+                f"The summary pools values of {attribute_cells.name!r} that its masks distinguish.",
                 hint="Give the table itself, or leave out masks of more than "
                 f"{summary.max_levels} groups.",
             )
-        moments.append(clipped_rows(_padded(own, coded)[of_atom], most))
+        moments.append(clipped_rows(_padded(attribute_cells, attribute_codes)[of_atom], most))
     return moments
 
 

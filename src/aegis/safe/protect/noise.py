@@ -21,13 +21,11 @@ sensitivities are multiplied by b. Figures that are computed from published figu
 Names of undeclared classes, values and cells are published if a noisy total exceeds a threshold;
 the thresholds use half of delta.
 
-Compute codes of cells: a few numbers per cell that describe its association with the label.
-
-Every figure here is computed from protected label tables (rows by cell and class), so it costs no
-budget and reveals nothing more. The codes of an attribute span the associations of all its
-candidate masks with the label. So one small matrix of moments determines the covariance between any
-two masked attributes, even for masks that were never counted together (section on `noise` in
-docs/protection.md).
+The codes of a cell are a few numbers that describe its association with the label. They are
+computed from protected label tables (rows by cell and class), so they cost no budget and reveal
+nothing more. The codes of an attribute span the associations of all its candidate masks with the
+label. So one small matrix of moments determines the covariance between any two masked attributes,
+even for masks that were never counted together (section on `noise` in docs/protection.md).
 """
 
 from __future__ import annotations
@@ -136,8 +134,8 @@ def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: 
     # The error of a deviation: that of its own count, less its share of the group's.
     centre = (np.eye(width) - np.outer(shares, np.ones(width))) / root[:, None]
     raw = (deviation.T / count) @ deviation / rows
-    added = (blur * (clear / count)[:, None]).sum(axis=0)
-    covariance = _positive(raw - (centre * added) @ centre.T / rows)
+    noise_variance = (blur * (clear / count)[:, None]).sum(axis=0)
+    covariance = _positive(raw - (centre * noise_variance) @ centre.T / rows)
     strength = float(np.trace(covariance)) * rows / max(float((count * clear).sum()), 1.0)
     of_group = blur @ (centre**2).sum(axis=0)
     trust = strength / np.maximum(strength + of_group / count**2, 1e-300)
@@ -221,8 +219,8 @@ def code_cells(
     # The sign of a component is arbitrary: its largest entry is made positive.
     largest = np.abs(damped).argmax(axis=0)
     damped *= np.where(damped[largest, np.arange(number)] < 0, -1.0, 1.0)
-    coded: Ints = np.trunc(damped * GRID).astype(np.int64)
-    return coded
+    codes: Ints = np.trunc(damped * GRID).astype(np.int64)
+    return codes
 
 
 def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
@@ -249,9 +247,9 @@ def norms_of(codes: Sequence[Ints], table: Sequence[Ints]) -> float:
     `table` each attribute's rows by cell and class.
     """
     total = 0.0
-    for own, counts in zip(codes, table, strict=True):
+    for attribute_codes, counts in zip(codes, table, strict=True):
         weight = np.maximum(counts.sum(axis=1), 0).astype(np.float64)
-        squares = (own.astype(np.float64) ** 2).sum(axis=1)
+        squares = (attribute_codes.astype(np.float64) ** 2).sum(axis=1)
         total += float(weight @ squares) / max(float(weight.sum()), 1.0)
     return total
 
@@ -298,9 +296,9 @@ class Noise:
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         check_delta(self.delta)
-        whole = is_number(self.rows_per_person, whole=True)
+        is_count = is_number(self.rows_per_person, integer=True)
         one_each = self.unit is Unit.ROWS and self.rows_per_person != 1
-        if not whole or self.rows_per_person < 1 or one_each:
+        if not is_count or self.rows_per_person < 1 or one_each:
             raise PolicyError(
                 f"{brief(self.rows_per_person)} rows per person were given for the unit {self.unit}.",
                 hint="Give the most rows of one person, at least 1, with the unit persons.",
@@ -309,7 +307,7 @@ class Noise:
 
 def protect_with_noise(
     summary: Summary,
-    asked: Noise,
+    options: Noise,
     policy: Policy,
     *,
     source: Source | None = None,
@@ -321,7 +319,7 @@ def protect_with_noise(
     ----------
     summary
         The exact summary, which is not published.
-    asked
+    options
         The guarantee, and the attributes whose values in the table are public.
     policy
         The declared classes, cuts, types and values, and the rule of the verdicts.
@@ -334,21 +332,21 @@ def protect_with_noise(
     PolicyError
         The summary cannot be protected this way, for example because it was made from a sample.
     """
-    plan = Plan(summary, policy, asked.public)
-    budget = Budget(asked.epsilon, asked.delta, asked.rows_per_person, plan.namings)
+    plan = Plan(summary, policy, options.public)
+    budget = Budget(options.epsilon, options.delta, options.rows_per_person, plan.namings)
     with budget.marking():
-        protected, verdicts = _drawn(summary, asked, policy, plan, budget, source, progress)
+        protected, verdicts = _add_noise(summary, options, policy, plan, budget, source, progress)
     return replace(
         protected,
         protection=Protection(
             level=ProtectionLevel.NOISE,
-            unit=asked.unit,
-            rows_per_person=asked.rows_per_person,
-            epsilon=asked.epsilon,
-            delta=asked.delta,
+            unit=options.unit,
+            rows_per_person=options.rows_per_person,
+            epsilon=options.epsilon,
+            delta=options.delta,
             rho=math.fsum(r.rho for r in budget.rounds),
             rounds=tuple(budget.rounds),
-            public=tuple(n for n in summary.attributes if n in asked.public),
+            public=tuple(n for n in summary.attributes if n in options.public),
             thresholds=tuple(budget.thresholds),
             domains=tuple(plan.domains()),
         ),
@@ -356,9 +354,9 @@ def protect_with_noise(
     )
 
 
-def _drawn(
+def _add_noise(
     summary: Summary,
-    asked: Noise,
+    options: Noise,
     policy: Policy,
     plan: Plan,
     budget: Budget,
@@ -366,17 +364,17 @@ def _drawn(
     progress: Progress,
 ) -> tuple[ProtectedSummary, tuple[StatedVerdict, ...]]:
     """Draw all noise, paid from `budget`. Return the protected summary, and the statements whether
-    the requested configurations meet the rule. `asked` has the options; `plan` says where names,
+    the requested configurations meet the rule. `options` has the options; `plan` says where names,
     types and bounds come from.
     """
     classes = plan.classes(budget)
     every = plan.cells(plan.columns(budget), classes, budget)
-    exact = _rows_in_small_classes(summary, asked, policy.privacy, plan)
+    exact = _rows_in_small_classes(summary, options, policy.privacy, plan)
     for_rule = DECIDING * budget.total if exact else 0.0
-    for_both = budget.left - for_rule
+    for_both = budget.remaining - for_rule
     table = ExactTable(summary, source, classes, progress)
     bare, cells = _label_tables(table, every, plan, budget, TABLES * for_both)
-    protected = _with_moments(table, asked, bare, cells, budget, (1 - TABLES) * for_both)
+    protected = _with_moments(table, options, bare, cells, budget, (1 - TABLES) * for_both)
     if not exact:
         return protected, ()
     return protected, _verdicts(exact, policy.privacy, budget, for_rule, protected.rows)
@@ -394,7 +392,7 @@ class ExactTable:
     progress: Progress
 
     def sums(
-        self, cells: Sequence[Cells], codes: Sequence[Ints], each: Sequence[int], whole: int
+        self, cells: Sequence[Cells], codes: Sequence[Ints], each: Sequence[int], row_length: int
     ) -> MomentSums:
         """Return the moments: sums over rows of the products of two codes of different attributes.
         If the codes of a row are too long a vector, they are scaled down before.
@@ -409,16 +407,16 @@ class ExactTable:
         each
             If the table is not available: for each attribute, the largest squared length of the
             vector of a row's codes of this attribute.
-        whole
+        row_length
             If the table is available: the largest squared length of the vector of all codes of a
             row.
         """
         if self.source is None:
-            chosen = self.classes.place >= 0
+            chosen = self.classes.name_index >= 0
             return moments_of_pairs(self.summary, cells, codes, each, chosen)
         listed = [(self.summary.attributes[c.name].values, c) for c in cells]
         labelled = rows_of(self.source, self.summary.label, self.classes)
-        return moments_of_rows(self.source, labelled, listed, codes, whole, self.progress)
+        return moments_of_rows(self.source, labelled, listed, codes, row_length, self.progress)
 
 
 def _label_tables(
@@ -435,8 +433,8 @@ def _label_tables(
         clear = [
             (t.sum(axis=1) >= least) | (not c.bought) for c, t in zip(cells, tables, strict=True)
         ]
-        cells = [c.keep(own) for c, own in zip(cells, clear, strict=True)]
-        tables = [t[own] for t, own in zip(tables, clear, strict=True)]
+        cells = [c.keep(chosen) for c, chosen in zip(cells, clear, strict=True)]
+        tables = [t[chosen] for t, chosen in zip(tables, clear, strict=True)]
     return _with_rest(table, cells, tables, sigma), cells
 
 
@@ -452,7 +450,7 @@ def _noisy_tables(
 
 def _with_moments(
     table: ExactTable,
-    asked: Noise,
+    options: Noise,
     bare: ProtectedSummary,
     cells: Sequence[Cells],
     budget: Budget,
@@ -463,13 +461,15 @@ def _with_moments(
     `rho` of the budget. `cells` are the cells (sets of values) of each attribute.
     """
     codes = codes_of(bare)
-    shown = [a.table for a in bare.attributes.values()]
-    coded = sum(c.shape[1] > 0 for c in codes)
-    error = _expected_error(norms_of(codes, shown), coded, bare.rows, rho, asked.rows_per_person)
-    if error > asked.most_error or not math.isfinite(error):
-        return _measured_again(table, asked, bare, cells, budget, rho, error)
-    each = [int(BLOCK_LENGTH**2 * norms_of([c], [t])) for c, t in zip(codes, shown, strict=True)]
-    sums = table.sums(cells, codes, each, int(norms_of(codes, shown)))
+    tables = [a.table for a in bare.attributes.values()]
+    coded_count = sum(c.shape[1] > 0 for c in codes)
+    error = _expected_error(
+        norms_of(codes, tables), coded_count, bare.rows, rho, options.rows_per_person
+    )
+    if error > options.most_error or not math.isfinite(error):
+        return _measured_again(table, options, bare, cells, budget, rho, error)
+    each = [int(BLOCK_LENGTH**2 * norms_of([c], [t])) for c, t in zip(codes, tables, strict=True)]
+    sums = table.sums(cells, codes, each, int(norms_of(codes, tables)))
     upper = np.triu(sums.sums)
     above = upper[np.triu_indices(len(upper), 1)]
     [noisy], scale = budget.spend("moments of codes", [above], sums.sensitivity, rho)
@@ -479,7 +479,7 @@ def _with_moments(
 
 def _measured_again(
     table: ExactTable,
-    asked: Noise,
+    options: Noise,
     bare: ProtectedSummary,
     cells: Sequence[Cells],
     budget: Budget,
@@ -496,7 +496,7 @@ def _measured_again(
     again, second = _noisy_tables("label tables again", cells, budget, rho)
     tables, sigma = _pooled(first, bare.cell_error, again, second)
     note = (
-        f"correlations of codes would err by {error:.3f}, above {asked.most_error:g}"
+        f"correlations of codes would err by {error:.3f}, above {options.most_error:g}"
         if math.isfinite(error)
         else "the noise leaves fewer than two attributes that say anything of the label"
     ) + ": label tables alone are published, and attributes count as if they did not overlap"
@@ -551,19 +551,19 @@ def _with_rest(
     protection = Protection(ProtectionLevel.NOISE)
     protected = assembled(table.summary, table.classes, cells, tables, sigma, protection)
     attributes = {}
-    for own in cells:
-        attribute = protected.attributes[own.name]
+    for attribute_cells in cells:
+        attribute = protected.attributes[attribute_cells.name]
         units = len(attribute.table) + 1
         rest = np.rint(protected.class_counts - attribute.table.sum(axis=0)).astype(np.int64)
         clear = rest.sum() > 3 * protected.cell_error * math.sqrt(units * len(rest))
-        if own.has_unnamed and clear:
+        if attribute_cells.has_unnamed and clear:
             attribute = replace(
                 attribute,
                 table=np.vstack([attribute.table, np.maximum(rest, 0)]),
                 units=np.append(attribute.units, units),
                 candidates=tuple(with_unnamed(c, attribute.table) for c in attribute.candidates),
             )
-        attributes[own.name] = attribute
+        attributes[attribute_cells.name] = attribute
     return replace(protected, attributes=attributes)
 
 
@@ -609,7 +609,7 @@ def with_codes(
     `moments`, the mean products of the codes of two attributes.
     """
     pairs = zip(protected.attributes.values(), codes, strict=True)
-    attributes = {a.name: replace(a, codes=own) for a, own in pairs}
+    attributes = {a.name: replace(a, codes=attribute_codes) for a, attribute_codes in pairs}
     return replace(protected, attributes=attributes, moments=moments)
 
 
@@ -663,12 +663,12 @@ def _verdicts(
 
 
 def _rows_in_small_classes(
-    summary: Summary, asked: Noise, rule: PrivacyRule, plan: Plan
+    summary: Summary, options: Noise, rule: PrivacyRule, plan: Plan
 ) -> list[tuple[tuple[int, ...], int]]:
     """Return, for each configuration whose verdict is requested, the index of each attribute's
     candidate mask, and the exact number of rows in equivalence classes that are too small.
     """
-    if not asked.verdicts:
+    if not options.verdicts:
         return []
     if not (rule.sizes_only and rule.criteria) or summary.frequency is None:
         raise PolicyError(
@@ -677,7 +677,7 @@ def _rows_in_small_classes(
             hint="Leave out --verdicts, or protect by counts.",
         )
     scorer, exact = Scorer(summary), []
-    for configuration in asked.verdicts:
+    for configuration in options.verdicts:
         chosen = scorer.choose(configuration)
         for name, candidate in chosen.items():
             if plan.fitted_to_noise(name) and not candidate.declared.fitted:

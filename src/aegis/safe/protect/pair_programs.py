@@ -50,7 +50,7 @@ class PairProgram(Protocol):
     codes: tuple[Floats, Floats]
 
 
-class Seen:
+class PossibleCounts:
     """The smallest, largest and mean count of each of n cells over the tables found so far that
     agree with all published figures (possible tables).
     """
@@ -92,7 +92,7 @@ class Seen:
         return largest - np.ceil(self.low[places] - SLACK) + 1 >= narrower
 
 
-class Nearby:
+class SmallPrograms:
     """Looks for tables that agree with all published figures (possible tables) and in which one
     cell is larger or smaller than in the tables found so far. Each small linear program changes
     only a few rows and columns of the mean of these tables.
@@ -101,7 +101,7 @@ class Nearby:
     ----------
     program
         The bounds of the whole table.
-    seen
+    counts
         The possible tables found so far; new ones are added.
     lines
         Number of rows and of columns that a program may change, besides those of the cell: half of
@@ -109,44 +109,44 @@ class Nearby:
         with the label.
     """
 
-    def __init__(self, program: PairProgram, seen: Seen, lines: int) -> None:
+    def __init__(self, program: PairProgram, counts: PossibleCounts, lines: int) -> None:
         self._program = program
-        self._seen = seen
+        self._counts = counts
         self._lines = lines
-        self._mean = np.clip(seen.mean, 0.0, program.high)
+        self._mean = np.clip(counts.mean, 0.0, program.high)
         self._table = self._mean.reshape(program.shape)
         sums = program.sums @ self._mean
         self._down = np.minimum(program.least - sums, 0.0)
         self._up = np.maximum(program.most - sums, 0.0)
 
-    def look(self, place: int, narrower: int) -> None:
+    def look(self, cell: int, narrower: int) -> None:
         """Look for possible tables (tables that agree with all published figures) with a larger
-        count in the cell with index `place`. If fewer than `narrower` counts are then known to be
+        count in the cell with index `cell`. If fewer than `narrower` counts are then known to be
         possible for the cell, also look for smaller ones.
         """
-        row, column = divmod(place, self._program.shape[1])
+        row, column = divmod(cell, self._program.shape[1])
         rows = self._near(row, self._table[:, column], self._program.codes[0])
         columns = self._near(column, self._table[row], self._program.codes[1])
         places = (rows[:, None] * self._program.shape[1] + columns[None, :]).ravel()
         for sign in (-1.0, 1.0):
             counts = self._solved(rows, columns, places, sign)
             if counts is not None:
-                self._seen.add_at(places, counts)
-            if self._seen.wide(place, narrower):
+                self._counts.add_at(places, counts)
+            if self._counts.wide(cell, narrower):
                 return
 
-    def _near(self, own: int, held: Floats, codes: Floats) -> Ints:
-        """Return the indices of the rows (or columns) that a small program may change: `own`, which
-        has the cell in question, those with the most similar `codes`, and those with the largest
-        counts in `held`, the counts along the cell's column (or row).
+    def _near(self, line: int, counts: Floats, codes: Floats) -> Ints:
+        """Return the indices of the rows (or columns) that a small program may change: `line`,
+        which has the cell in question, those with the most similar `codes`, and those with the
+        largest counts in `counts`, the counts along the cell's column (or row).
         """
         half = self._lines // 2
-        distance = np.abs(codes - codes[own]).sum(axis=1)
-        largest = np.argsort(-held, kind="stable")[:half]
+        distance = np.abs(codes - codes[line]).sum(axis=1)
+        largest = np.argsort(-counts, kind="stable")[:half]
         alike = np.argsort(distance, kind="stable")[: half + 1]
         others = dict.fromkeys([*alike.tolist(), *largest.tolist()])
-        others.pop(own, None)
-        return np.array([own, *others], dtype=np.int64)
+        others.pop(line, None)
+        return np.array([line, *others], dtype=np.int64)
 
     def _solved(self, rows: Ints, columns: Ints, places: Ints, sign: float) -> Floats | None:
         """Return counts for a block of rows and columns that agree with all published figures, and
@@ -172,20 +172,20 @@ class Nearby:
 
 
 def solved(
-    aim: Floats, low: Any, high: Any, sums: Any, least: Any, most: Any, *, whole: bool = False
+    aim: Floats, low: Any, high: Any, sums: Any, least: Any, most: Any, *, integers: bool = False
 ) -> Floats | None:
     """Return the cell counts that minimise their dot product with `aim`; None if no counts meet the
     bounds.
 
     Each count lies between `low` and `high`. The product of the matrix `sums` with the counts lies
-    between `least` and `most`; `sums` is None if there are no such bounds. With `whole`, the counts
-    are whole numbers.
+    between `least` and `most`; `sums` is None if there are no such bounds. With `integers`, the
+    counts are whole numbers.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     answer: Any = milp(
         aim,
-        integrality=np.full(len(aim), int(whole)),
+        integrality=np.full(len(aim), int(integers)),
         bounds=Bounds(low, high),
         constraints=() if sums is None else LinearConstraint(sums, least, most),
     )

@@ -136,11 +136,11 @@ class Plan:
         """
         label = self._policy.label
         yield PublishedDomain("cuts" if label.cuts else "classes", label.column, self._classes)
-        for own in self.attributes:
-            yield PublishedDomain("kind", own.name, own.kind)
-            yield PublishedDomain("values", own.name, own.values)
-            if own.bounds is not None:
-                yield PublishedDomain("bounds", own.name, own.bounds)
+        for planned in self.attributes:
+            yield PublishedDomain("kind", planned.name, planned.kind)
+            yield PublishedDomain("values", planned.name, planned.values)
+            if planned.bounds is not None:
+                yield PublishedDomain("bounds", planned.name, planned.bounds)
 
     def classes(self, budget: Budget) -> NamedClasses:
         """Return the declared classes of the label, or the classes whose noisy counts are large
@@ -168,18 +168,18 @@ class Plan:
                 math.sqrt(len(bought)),
                 KINDS * budget.total,
             )
-            for own, counts in zip(bought, votes, strict=True):
-                chosen[own.name] = agreed_type(counts, sigma, own.types)
+            for planned, counts in zip(bought, votes, strict=True):
+                chosen[planned.name] = agreed_type(counts, sigma, planned.types)
         return [self._column(a, chosen.get(a.name)) for a in self.attributes]
 
-    def _column(self, own: _Planned, chosen: ColumnType | None) -> TypedColumn:
-        if chosen is None or own.attribute.domain is not None:
-            return as_stored(own.attribute)
-        column = read_column(own.attribute, chosen, own.declared.values)
-        stated = own.declared.values or own.declared.type
-        if stated and self._strict and (column.place < 0).any():
+    def _column(self, planned: _Planned, chosen: ColumnType | None) -> TypedColumn:
+        if chosen is None or planned.attribute.domain is not None:
+            return as_stored(planned.attribute)
+        column = read_column(planned.attribute, chosen, planned.declared.values)
+        declaration = planned.declared.values or planned.declared.type
+        if declaration and self._strict and (column.value_index < 0).any():
             raise PolicyError(
-                f"The table holds values of {own.name!r} that the policy does not declare.",
+                f"The table holds values of {planned.name!r} that the policy does not declare.",
                 hint="Declare all `values` (or the `type`) that the column can have, or write "
                 "`unseen: suppress`: other values then have no name.",
             )
@@ -194,17 +194,17 @@ class Plan:
         """
         by_name = {c.attribute.name: c for c in columns}
         masks = self._masks([by_name[a.name] for a in self._fitted], classes, budget)
-        made = []
-        for own in self.attributes:
-            column = by_name[own.name]
-            cells = classes.within(cells_in(column, masks.get(own.name)))
+        attribute_cells = []
+        for planned in self.attributes:
+            column = by_name[planned.name]
+            cells = classes.within(cells_in(column, masks.get(planned.name)))
             # Not whether all values have a cell, which the table would tell: whether all must.
-            complete = own.values is DomainSource.TABLE or (
-                own.values is DomainSource.POLICY and self._strict
+            complete = planned.values is DomainSource.TABLE or (
+                planned.values is DomainSource.POLICY and self._strict
             )
-            bought = own.values is DomainSource.BUDGET
-            made.append(replace(cells, bought=bought, complete=complete))
-        return made
+            bought = planned.values is DomainSource.BUDGET
+            attribute_cells.append(replace(cells, bought=bought, complete=complete))
+        return attribute_cells
 
     def _masks(
         self, columns: list[TypedColumn], classes: NamedClasses, budget: Budget
@@ -219,8 +219,8 @@ class Plan:
         bought = [a.values is DomainSource.BUDGET for a in self._fitted]
         least = budget.threshold("rows per value", sigma, 1, sum(bought)) if any(bought) else 0.0
         return {
-            column.attribute.name: fit_to(column, counts, (counts >= least) | (not own))
-            for column, counts, own in zip(columns, noisy, bought, strict=True)
+            column.attribute.name: fit_to(column, counts, (counts >= least) | (not is_bought))
+            for column, counts, is_bought in zip(columns, noisy, bought, strict=True)
         }
 
 
@@ -238,16 +238,16 @@ def refuse_read_by_context(
     public
         Attributes whose values and cuts in the table are public knowledge.
     """
-    strict, known = policy.unseen is Unseen.ERROR, columns is not None
+    strict, columns_known = policy.unseen is Unseen.ERROR, columns is not None
     if columns is None:
         columns = {policy.label.column, *policy.attributes}
     label = policy.label
     turning = [label.column] if label.column in columns and not (strict and label.declared) else []
     for attribute in policy.features:
-        stated = strict and bool(attribute.type or attribute.values)
-        if attribute.scored and attribute.name in columns and not stated:
+        type_fixed = strict and bool(attribute.type or attribute.values)
+        if attribute.scored and attribute.name in columns and not type_fixed:
             turning += [] if attribute.name in public or "*" in public else [attribute.name]
-    if turning and not known:
+    if turning and not columns_known:
         raise PolicyError(
             f"The summary does not say how the text of {', '.join(map(repr, turning))} was read: an earlier "
             "version of Aegis made it, and one row could change how the whole column is read.",

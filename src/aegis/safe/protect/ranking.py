@@ -1,8 +1,6 @@
 """Rank, search and trace a Pareto front from a protected summary, with standard errors, ties and
 verdicts of the rule.
 
-Define what the core's search needs to know of a protected summary: space, objectives and verdicts.
-
 If the summary has no moments, a score depends only on two sums over attributes: it rises with the
 sum of explained shares and falls with the sum of degrees of freedom. So the bound of a box uses, for
 each attribute, the largest explained share and the smallest degrees of freedom of its candidates in
@@ -104,7 +102,7 @@ def rank_protected(
     """
     began = time.perf_counter()
     request = RankRequest(configurations=configurations, generate_count=generate_count, seed=seed)
-    listed = configurations_to_rank(summary, policy, request, _stated(summary))
+    listed = configurations_to_rank(summary, policy, request, _stated_configurations(summary))
     named = [(configuration.name, summary.choose(configuration)) for configuration in listed]
     with progress.step("Scoring configurations", len(named)) as step:
         scorer = ProtectedScorer(summary)
@@ -179,7 +177,7 @@ def _fails(expected: ExpectedSmallClasses | None, choice: Choice) -> bool:
     return expected is not None and expected.under(choice) > expected.most
 
 
-def _stated(summary: ProtectedSummary) -> list[Configuration]:
+def _stated_configurations(summary: ProtectedSummary) -> list[Configuration]:
     """Return the configurations for which the owner states whether they meet the rule."""
     width = len(str(len(summary.verdicts)))
     return [
@@ -204,7 +202,7 @@ def _ranked(name: str, choice: Choice, scorer: ProtectedScorer) -> Ranked:
         suppressed_rows=None,
         violations=(),
         attributes={n: AttributeScore(alone[n], finest[n]) for n in alone},
-        declared={a.name: str(a.candidates[place].declared) for a, place in pairs},
+        declared={a.name: str(a.candidates[index].declared) for a, index in pairs},
         against_finest=True,
     )
 
@@ -221,20 +219,24 @@ def _advice(
     small classes. `search` has the figures of the search that found them, if there was one.
     """
     summary = scorer.summary
-    known = bool(scored) and scored[0][0].admissible is not False
-    others = _other_masks(summary, scored[0][1]) if known else []
+    has_admitted = bool(scored) and scored[0][0].admissible is not False
+    others = _other_masks(summary, scored[0][1]) if has_admitted else []
     first = [choice for _, choice in scored[:COMPARED]]
     compared = [*first, *(other for *_, other in others)]
     replicated = replicated_scores(summary, [*compared, scorer.finest] if compared else [])
-    errors, apart = errors_of(replicated[:, : len(compared)])
+    errors, difference_errors = errors_of(replicated[:, : len(compared)])
     ranking = [ranked for ranked, _ in scored]
     if ranking:
         classes = len(summary.classes)
-        drawn = [drawing_error(r.score, classes, summary.rows) for r in ranking[: len(first)]]
-        ranking = marked(ranking, np.hypot(errors[: len(first)], drawn), DIFFERENT * apart)
+        sampling_errors = [
+            drawing_error(r.score, classes, summary.rows) for r in ranking[: len(first)]
+        ]
+        ranking = marked(
+            ranking, np.hypot(errors[: len(first)], sampling_errors), DIFFERENT * difference_errors
+        )
     best = ranking[0].score if ranking else 0.0
-    changes = _changes(scorer, best, others, apart[len(first) :])
-    small = None if expected is None or not known else expected.under(first[0])
+    changes = _changes(scorer, best, others, difference_errors[len(first) :])
+    small = None if expected is None or not has_admitted else expected.under(first[0])
     return with_caveats(
         Advice(
             measure=MEASURE,
@@ -250,7 +252,7 @@ def _advice(
             estimated=EstimatedScores(
                 scorer.estimator,
                 changes,
-                share_error=_share_error(summary, replicated) if known else None,
+                share_error=_share_error(summary, replicated) if has_admitted else None,
                 small_class_rows=small,
             ),
         )
@@ -268,7 +270,7 @@ def _share_error(summary: ProtectedSummary, replicated: Floats) -> float | None:
     if the summary names no value of a column, because the share then says nothing of this column.
     """
     hidden = any(
-        len(a.table) < 2 and a.candidates[0].shown == (UNNAMED_SHOWN,)
+        len(a.table) < 2 and a.candidates[0].labels == (UNNAMED_SHOWN,)
         for a in summary.all_attributes
     )
     if hidden or (replicated[:, -1] <= 0).any():
@@ -312,10 +314,10 @@ def _other_masks(summary: ProtectedSummary, choice: Choice) -> list[tuple[str, M
     attribute and the other mask.
     """
     return [
-        (attribute.name, candidate.declared, (*choice[:i], place, *choice[i + 1 :]))
+        (attribute.name, candidate.declared, (*choice[:i], index, *choice[i + 1 :]))
         for i, attribute in enumerate(summary.all_attributes)
-        for place, candidate in enumerate(attribute.candidates)
-        if place != choice[i]
+        for index, candidate in enumerate(attribute.candidates)
+        if index != choice[i]
     ]
 
 
@@ -381,8 +383,8 @@ class FromTables(_Estimated):
         super().__init__(name, scorer, work)
         # For each candidate: the explained shares, and minus the degrees of freedom.
         self._parts = [
-            np.array([(m.believed * m.strength, -m.freedom) for m in own])
-            for own in scorer.candidates
+            np.array([(m.believed * m.strength, -m.freedom) for m in candidates])
+            for candidates in scorer.candidates
         ]
         self._best: dict[tuple[int, int], Floats] = {}
 
@@ -433,8 +435,8 @@ class RuleByVerdicts:
         # For each candidate, the admitted configurations that have it, as a bit mask.
         self._having = [[0] * len(a.candidates) for a in summary.all_attributes]
         for number, choice in enumerate(admitted):
-            for own, place in zip(self._having, choice, strict=True):
-                own[place] |= 1 << number
+            for bits, index in zip(self._having, choice, strict=True):
+                bits[index] |= 1 << number
 
     def narrow(self, box: Box) -> Box | None:
         """Return a box (a bit mask of candidate masks for each attribute) without the candidates
@@ -443,9 +445,9 @@ class RuleByVerdicts:
         """
         if not self._summary.verdicts:
             return box
-        pairs = [(own, members(domain)) for own, domain in zip(self._having, box, strict=True)]
-        inside = reduce(and_, (reduce(or_, (own[c] for c in chosen)) for own, chosen in pairs))
-        narrowed = tuple(sum(1 << c for c in chosen if own[c] & inside) for own, chosen in pairs)
+        pairs = [(bits, members(domain)) for bits, domain in zip(self._having, box, strict=True)]
+        inside = reduce(and_, (reduce(or_, (bits[c] for c in chosen)) for bits, chosen in pairs))
+        narrowed = tuple(sum(1 << c for c in chosen if bits[c] & inside) for bits, chosen in pairs)
         return narrowed if inside else None
 
     def admits(self, box: Box) -> bool:
@@ -655,13 +657,13 @@ def _under_verdicts(figures: SearchFigures, summary: ProtectedSummary) -> Search
     """Return the figures of a search. If the summary states only for some combinations whether they
     meet the rule, the figures claim no proof.
     """
-    stated = len(summary.verdicts)
+    verdict_count = len(summary.verdicts)
     refused = sum(verdict.admissible is False for verdict in summary.verdicts)
     if figures.best is None and figures.complete and refused < summary.combinations:
         figures = replace(figures, stopped="verdicts")
-    if stated in (0, summary.combinations):
+    if verdict_count in (0, summary.combinations):
         return figures
-    note = f"only the {stated:,} combinations with a verdict of the owner were searched"
+    note = f"only the {verdict_count:,} combinations with a verdict of the owner were searched"
     return replace(
         figures, optimal=False, exact=False, bound=None, gap=None, notes=(*figures.notes, note)
     )

@@ -1,6 +1,5 @@
-"""Protect a summary, write it for others, and charge its cost to a ledger.
-
-Protect a summary: the only way from exact counts to a file that may leave your organisation.
+"""Protect a summary, write it for others, and charge its cost to a ledger: the only way from exact
+counts to a file that may leave your organisation.
 """
 
 from __future__ import annotations
@@ -92,30 +91,35 @@ def protect(
         content that a protected summary cannot have; or small cells can be derived from the planned
         output. If the error's attribute `noise_drawn` is True, it has cost privacy budget.
     """
-    given = request_with(ProtectRequest, request, options)
+    request = request_with(ProtectRequest, request, options)
     policy = as_policy(policy)
     policy.require_label("A protected summary", number=True)
     policy.refuse_weight("A protected summary")
-    level = _level(given.level)
+    level = _level(request.level)
     declared, digest = policy.label, policy_digest(policy)
     if declared.is_number:
-        subject, policy = _rounded(subject, policy, given)
+        subject, policy = _rounded(subject, policy, request)
     summary, source = _exact(subject, policy, progress)
     check_summary(summary, policy)
     override = None
     if source is None:
         require_same(summary, policy)
-        override = check_owner_rule(summary, policy.privacy, override=given.rule_override)
+        override = check_owner_rule(summary, policy.privacy, override=request.rule_override)
     owner = OwnerRule(policy.privacy) if summary.terms is None else summary.terms.owner
     by_level = _with_noise if level is ProtectionLevel.NOISE else _with_counts
-    made = by_level(summary, source, policy, given, progress)
-    rule = dict(policy_mapping(policy).get("privacy") or {}) if made.verdicts else None
+    protected = by_level(summary, source, policy, request, progress)
+    rule = dict(policy_mapping(policy).get("privacy") or {}) if protected.verdicts else None
     notes = () if override is None else (override.sentence,)
     if declared.is_number:
-        made = replace(made, policy=digest, protection=with_bounds(made.protection, declared))
+        protected = replace(
+            protected, policy=digest, protection=with_bounds(protected.protection, declared)
+        )
         notes = (*notes, note_on_rounding(declared))
     return replace(
-        made, owner=owner, rule=rule, notes=(*notes, *_notes_on_delta(made), *made.notes)
+        protected,
+        owner=owner,
+        rule=rule,
+        notes=(*notes, *_notes_on_delta(protected), *protected.notes),
     )
 
 
@@ -165,19 +169,19 @@ def _with_counts(
         )
     method = member(CellMethod, counts.method, "method of perturbation")
     perturbation = Perturbation(counts.key, method, counts.threshold, counts.step, counts.variance)
-    stated = _verdicts(summary, policy, _listed(request.verdicts, summary))
+    verdicts = _verdicts(summary, policy, _listed(request.verdicts, summary))
     return protect_counts(
-        summary, perturbation, policy, verdicts=stated, source=source, progress=progress
+        summary, perturbation, policy, verdicts=verdicts, source=source, progress=progress
     )
 
 
-def _notes_on_delta(made: ProtectedSummary) -> tuple[str, ...]:
-    """Return a warning if the delta of the summary `made` is so large that publishing a random row
-    would be allowed. The number of rows comes from the protected summary, so the warning reveals
-    nothing.
+def _notes_on_delta(protected: ProtectedSummary) -> tuple[str, ...]:
+    """Return a warning if the delta of the summary `protected` is so large that publishing a random
+    row would be allowed. The number of rows comes from the protected summary, so the warning
+    reveals nothing.
     """
-    delta = made.protection.delta
-    if delta is None or delta * made.rows < 1:
+    delta = protected.protection.delta
+    if delta is None or delta * protected.rows < 1:
         return ()
     return (
         f"delta {delta:g} is not below one over the number of rows: to publish a row drawn at random would "
@@ -185,14 +189,14 @@ def _notes_on_delta(made: ProtectedSummary) -> tuple[str, ...]:
     )
 
 
-def _level(given: ProtectionLevel | str) -> ProtectionLevel:
-    chosen = member(ProtectionLevel, given, "level of protection")
-    if chosen is ProtectionLevel.NONE:
+def _level(level: ProtectionLevel | str) -> ProtectionLevel:
+    level = member(ProtectionLevel, level, "level of protection")
+    if level is ProtectionLevel.NONE:
         raise PolicyError(
             "Level none protects nothing, so there is nothing to write.",
             hint="Take noise or counts, or summarise without protection.",
         )
-    return chosen
+    return level
 
 
 def _refuse_given(level: ProtectionLevel, **options: object) -> None:
@@ -250,25 +254,25 @@ def _check_persons(source: Source | None, person: str | None, allowed: int) -> N
 
 
 def _listed(
-    asked: Sequence[Configuration] | Mapping[str, Configuration] | int,
+    verdicts: Sequence[Configuration] | Mapping[str, Configuration] | int,
     summary: Summary,
 ) -> tuple[Configuration, ...]:
     """Return the configurations for which the file will state whether they meet the rule: those in
-    `asked` or, if it is a number, all combinations of masks. Raise `PolicyError` if there are more
-    than this number.
+    `verdicts` or, if it is a number, all combinations of masks. Raise `PolicyError` if there are
+    more than this number.
     """
-    if not isinstance(asked, int):
-        return listed_configurations(asked)
-    if asked < 0 or asked > MOST_VERDICTS:
+    if not isinstance(verdicts, int):
+        return listed_configurations(verdicts)
+    if verdicts < 0 or verdicts > MOST_VERDICTS:
         raise PolicyError(
-            f"Verdicts on up to {asked:,} combinations were asked for.",
+            f"Verdicts on up to {verdicts:,} combinations were asked for.",
             hint=f"Allowed: 0 to {MOST_VERDICTS:,}.",
         )
     attributes = list(summary.attributes.values())
     size = math.prod(len(a.candidates) for a in attributes)
-    if size > asked:
+    if size > verdicts:
         raise PolicyError(
-            f"The candidate masks make {amount(size)} combinations, more than the {asked:,} for which you want "
+            f"The candidate masks make {amount(size)} combinations, more than the {verdicts:,} for which you want "
             "verdicts.",
             hint="Name the configurations, or leave out masks.",
         )
@@ -290,12 +294,12 @@ def _verdicts(
             hint="Leave out --verdicts.",
         )
     plan = PrivacyPlan(summary, policy.privacy, hierarchies=policy.protected_hierarchies)
-    scorer, stated = Scorer(summary), []
+    scorer, verdicts = Scorer(summary), []
     for configuration in configurations:
         choice = scorer.choose(configuration)
         places = tuple(a.candidates.index(choice[n]) for n, a in summary.attributes.items())
-        stated.append(StatedVerdict(places, plan.check(choice).admissible))
-    return stated
+        verdicts.append(StatedVerdict(places, plan.check(choice).admissible))
+    return verdicts
 
 
 _NOT_REMEMBERED = (
@@ -359,30 +363,34 @@ def release_protected(
     >>> made.protection.epsilon
     1
     """
-    given = request_with(ProtectRequest, request, options)
-    with _paying(ledger, population, subject, new_version, given) as spending:
-        made = protect(subject, policy, given, progress=progress)
+    request = request_with(ProtectRequest, request, options)
+    with _paying(ledger, population, subject, new_version, request) as spending:
+        protected = protect(subject, policy, request, progress=progress)
         if spending is not None:
             spending.begin()
-        digest = save_protected(made, output, force=force)
-        return _entered(made, spending, digest)
+        digest = save_protected(protected, output, force=force)
+        return _entered(protected, spending, digest)
 
 
-def _entered(made: ProtectedSummary, spending: Spending | None, digest: str) -> ProtectedSummary:
-    """Record the written file of the summary `made`, whose hash is `digest`, in the ledger. Return
-    the summary with notes: on earlier versions of the table in the ledger or, without a ledger
-    (`spending` is None), that no ledger records the file.
+def _entered(
+    protected: ProtectedSummary, spending: Spending | None, digest: str
+) -> ProtectedSummary:
+    """Record the written file of the summary `protected`, whose hash is `digest`, in the ledger.
+    Return the summary with notes: on earlier versions of the table in the ledger or, without a
+    ledger (`spending` is None), that no ledger records the file.
     """
     if spending is None:
-        counts = made.protection.level is ProtectionLevel.COUNTS
-        return replace(made, notes=(*made.notes, _NOT_REMEMBERED)) if counts else made
-    rounds = made.protection.rounds
+        counts = protected.protection.level is ProtectionLevel.COUNTS
+        return (
+            replace(protected, notes=(*protected.notes, _NOT_REMEMBERED)) if counts else protected
+        )
+    rounds = protected.protection.rounds
     spending.commit(
         digest,
         sensitivity="; ".join(f"{r.name} {r.sensitivity:.6g}" for r in rounds),
         sigma="; ".join(f"{r.name} {r.sigma:.6g}" for r in rounds),
     )
-    return replace(made, notes=(*made.notes, *_notes_on_versions(spending)))
+    return replace(protected, notes=(*protected.notes, *_notes_on_versions(spending)))
 
 
 @contextmanager
@@ -445,9 +453,9 @@ def _notes_on_versions(spending: Spending) -> tuple[str, ...]:
     readers can compare their counts.
     """
     entries = {entry.number: entry for entry in spending.ledger.entries()}
-    own = entries[spending.entry]
-    versions = {e.table for e in entries.values() if e.key and e.population == own.population}
-    if not own.key or len(versions) < 2:
+    entry = entries[spending.entry]
+    versions = {e.table for e in entries.values() if e.key and e.population == entry.population}
+    if not entry.key or len(versions) < 2:
         return ()
     return (
         f"{len(versions)} versions of the table have left at level counts: a reader of all files comes "

@@ -4,15 +4,15 @@ protection and from sampling.
 The score is the held-out target-coded trace of the masked attributes
 (`aegis.measures.target_coded`), computed from label tables and moments of codes. If a summary has
 no moments, the mean square contingencies of the attributes are added, as if attributes shared no
-information. This module uses no exact counts, so even many scores reveal nothing more.
-
-Estimate joint counts of an attribute and the label, with standard errors, from noisy tables.
+information.
 
 A label table of a protected summary may have negative counts, and its class totals may differ from
-the class totals of other tables. This module returns the nearest table (by least squares) that has
-no negative counts and has the class totals that are estimated from all tables (consistency as in
-Hay et al., Boosting the accuracy of differentially private histograms through consistency, PVLDB 3,
-2010). It uses only published figures, so it costs no budget and reveals nothing more.
+the class totals of other tables. Joint counts are estimated by the nearest table (by least squares)
+that has no negative counts and has the class totals that are estimated from all tables (consistency
+as in Hay et al., Boosting the accuracy of differentially private histograms through consistency,
+PVLDB 3, 2010).
+
+This module uses only published figures, so it costs no budget and reveals nothing more.
 """
 
 from __future__ import annotations
@@ -97,13 +97,13 @@ class ProtectedScorer:
         self.summary = summary
         self._random = None if replicate is None else np.random.default_rng(replicate)
         self._attributes = list(summary.attributes.values())
-        self._added = [added_variance(summary, a) for a in self._attributes]
+        self._variances = [added_variance(summary, a) for a in self._attributes]
         self._tables = [
-            self._blurred(a.table.astype(np.float64), np.sqrt(added))
-            for a, added in zip(self._attributes, self._added, strict=True)
+            self._blurred(a.table.astype(np.float64), np.sqrt(variance))
+            for a, variance in zip(self._attributes, self._variances, strict=True)
         ]
         self._moments = self._matrix(summary.moments)
-        self._known: dict[tuple[int, int], MaskedAttribute] = {}
+        self._masked_attributes: dict[tuple[int, int], MaskedAttribute] = {}
         self._columns: dict[tuple[int, int], Ints] = {}
         self._cross = np.zeros((0, 0))
 
@@ -147,22 +147,22 @@ class ProtectedScorer:
         upper = np.triu(self._blurred(moments.matrix, moments.error), 1)
         return np.where(moments.matrix != 0, upper + upper.T, 0.0)
 
-    def masked(self, index: int, place: int) -> MaskedAttribute:
+    def masked(self, index: int, mask: int) -> MaskedAttribute:
         """Return how strongly an attribute is associated with the label under one of its masks.
-        `index` is the index of the attribute, and `place` that of the mask, or `FINEST` if no
+        `index` is the index of the attribute, and `mask` that of the mask, or `FINEST` if no
         values are merged.
         """
-        key = (index, place)
-        if key not in self._known:
-            self._known[key] = self._mask(index, place)
-        return self._known[key]
+        key = (index, mask)
+        if key not in self._masked_attributes:
+            self._masked_attributes[key] = self._mask(index, mask)
+        return self._masked_attributes[key]
 
-    def _mask(self, index: int, place: int) -> MaskedAttribute:
+    def _mask(self, index: int, mask: int) -> MaskedAttribute:
         summary, attribute, table = self.summary, self._attributes[index], self._tables[index]
-        groups = np.arange(len(table)) if place == FINEST else attribute.candidates[place].groups
-        noise = self._added[index]
-        told = explained(table, groups, summary.shares, noise, summary.rows)
-        values, vectors = np.linalg.eigh(told.covariance)
+        groups = np.arange(len(table)) if mask == FINEST else attribute.candidates[mask].groups
+        noise = self._variances[index]
+        figures = explained(table, groups, summary.shares, noise, summary.rows)
+        values, vectors = np.linalg.eigh(figures.covariance)
         strength = float(values.sum())
         chosen = values > max(_MAIN * float(values.max(initial=0.0)), 1e-12)
         values, vectors = values[chosen], vectors[:, chosen]
@@ -170,12 +170,12 @@ class ProtectedScorer:
         onto = np.zeros((0, len(values)))
         if attribute.codes is not None and self._moments is not None:
             codes = attribute.codes.astype(np.float64) / GRID
-            target = told.codes[groups] @ (vectors / np.sqrt(values))
+            target = figures.codes[groups] @ (vectors / np.sqrt(values))
             weight = weights_of(table, summary.rows)
             onto = coefficients(codes, target, weight) if codes.size else np.zeros((0, len(values)))
         rest = max(strength - float(values.sum()), 0.0)
         return MaskedAttribute(
-            strength, main, rest, onto, told.believed, told.freedom, told.skewness
+            strength, main, rest, onto, figures.believed, figures.freedom, figures.skewness
         )
 
     def score(self, choice: Choice) -> float:
@@ -185,7 +185,7 @@ class ProtectedScorer:
 
         The estimate is negative if the association is weaker than chance alone would produce.
         """
-        masked = [self.masked(i, place) for i, place in enumerate(choice)]
+        masked = [self.masked(i, mask) for i, mask in enumerate(choice)]
         alone = math.fsum(m.strength for m in masked)
         explained = sum((m.believed * m.strength for m in masked), np.zeros(1))
         freedom = sum((m.freedom for m in masked), np.zeros(1))
@@ -194,14 +194,14 @@ class ProtectedScorer:
         classes = len(self.summary.classes)
         return held_out_reached(once * explained, once * freedom, classes, self.summary.rows)
 
-    def alone(self, index: int, place: int) -> float:
+    def alone(self, index: int, mask: int) -> float:
         """Return what the attribute with index `index` adds to a score under the candidate mask
-        `place`, as if attributes shared no information.
+        `mask`, as if attributes shared no information.
 
         It is a mean over ridge penalties of the association that models explain, minus 2 (C - 1) /
         N for each degree of freedom, for C classes and N rows.
         """
-        masked = self.masked(index, place)
+        masked = self.masked(index, mask)
         charge = 2 * (len(self.summary.classes) - 1) / self.summary.rows
         return float((masked.believed * masked.strength - charge * masked.freedom).mean())
 
@@ -224,14 +224,14 @@ class ProtectedScorer:
         separate the classes. `choice` has the index of each attribute's mask, and `masked` each
         attribute's association with the label.
         """
-        told = [m for m in masked if len(m.main)]
-        if not told:
+        associated = [m for m in masked if len(m.main)]
+        if not associated:
             return 0.0
-        sign = np.array([math.copysign(1.0, m.main[0, -1]) for m in told])
+        sign = np.array([math.copysign(1.0, m.main[0, -1]) for m in associated])
         return trace_by_separation(
             self._correlations(choice) * np.outer(sign, sign),
-            np.array([m.strength for m in told]),
-            np.array([m.skewness for m in told]),
+            np.array([m.strength for m in associated]),
+            np.array([m.skewness for m in associated]),
             float(self.summary.shares[-1]),
         )
 
@@ -242,9 +242,9 @@ class ProtectedScorer:
         keys = tuple(enumerate(choice))
         if not self._columns.keys() >= set(keys):
             every = [
-                (i, place)
+                (i, mask)
                 for i, a in enumerate(self._attributes)
-                for place in range(len(a.candidates))
+                for mask in range(len(a.candidates))
             ]
             self._correlate(dict.fromkeys((*self._columns, *keys, *every)))
         columns = np.concatenate([self._columns[key] for key in keys])
@@ -260,7 +260,7 @@ class ProtectedScorer:
     def candidates(self) -> list[list[MaskedAttribute]]:
         """How each attribute is associated with the label under each of its candidate masks."""
         return [
-            [self.masked(index, place) for place in range(len(attribute.candidates))]
+            [self.masked(index, mask) for mask in range(len(attribute.candidates))]
             for index, attribute in enumerate(self._attributes)
         ]
 
@@ -274,9 +274,9 @@ class ProtectedScorer:
         onto = [self.masked(*key).onto for key in keys]
         ends = np.cumsum([0, *(o.shape[1] for o in onto)])
         stacked = np.zeros((len(self._moments), ends[-1]))
-        for (index, _), own, start, end in zip(keys, onto, ends, ends[1:], strict=False):
+        for (index, _), directions, start, end in zip(keys, onto, ends, ends[1:], strict=False):
             first = self.summary.offsets[index]
-            stacked[first : first + len(own), start:end] = own
+            stacked[first : first + len(directions), start:end] = directions
         owner = np.repeat([index for index, _ in keys], np.diff(ends))
         # The main directions of an attribute are uncorrelated.
         others = owner[:, None] != owner
@@ -324,8 +324,8 @@ def errors_of(replicated: Floats) -> tuple[Floats, Floats]:
     The first result has the standard error of each score, shape (n,). The second has the standard
     error of the difference between each score and the first one, shape (n,).
     """
-    apart: Floats = (replicated - replicated[:, :1]).std(axis=0, ddof=1)
-    return replicated.std(axis=0, ddof=1), apart
+    difference_errors: Floats = (replicated - replicated[:, :1]).std(axis=0, ddof=1)
+    return replicated.std(axis=0, ddof=1), difference_errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,28 +378,28 @@ def reconstruct_protected(summary: ProtectedSummary, attribute: str) -> Protecte
     """
     if attribute not in summary.attributes:
         raise PolicyError.unknown("attribute", attribute, summary.attributes)
-    own = summary.attributes[attribute]
-    place = list(summary.attributes).index(attribute)
+    protected_attribute = summary.attributes[attribute]
+    index = list(summary.attributes).index(attribute)
     random = np.random.default_rng(0)
-    weight = np.maximum(own.units, 1).astype(np.float64)
-    error = np.sqrt(added_variance(summary, own))
-    published = own.table.astype(np.float64)
+    weight = np.maximum(protected_attribute.units, 1).astype(np.float64)
+    error = np.sqrt(added_variance(summary, protected_attribute))
+    published = protected_attribute.table.astype(np.float64)
     draws = [
-        consistent(published + error * random.standard_normal(own.table.shape), summary, weight)
+        consistent(published + error * random.standard_normal(published.shape), summary, weight)
         for _ in range(REPLICATES)
     ]
     strengths = [
-        ProtectedScorer(summary, replicate=seed).masked(place, FINEST).strength
+        ProtectedScorer(summary, replicate=seed).masked(index, FINEST).strength
         for seed in range(REPLICATES)
     ]
     return ProtectedJoint(
         attribute=attribute,
         label=summary.label,
-        cells=tuple(cell_names(own)),
+        cells=tuple(cell_names(protected_attribute)),
         classes=summary.classes,
         table=consistent(published, summary, weight),
         stderr=np.std(draws, axis=0, ddof=1),
-        contingency=ProtectedScorer(summary).masked(place, FINEST).strength,
+        contingency=ProtectedScorer(summary).masked(index, FINEST).strength,
         contingency_stderr=float(np.std(strengths, ddof=1)),
     )
 
@@ -433,8 +433,8 @@ def nearest_with_sum(counts: Floats, weight: Floats, total: float) -> Floats:
     # With the first i cells in that order above 0: sum = counts + s weights over them.
     shifts = (total - np.cumsum(counts[order])) / np.cumsum(weight[order])
     last = np.append((-counts / weight)[order][1:], np.inf)
-    place = int(np.argmax(shifts <= last))
-    nearest: Floats = np.maximum(counts + shifts[place] * weight, 0.0)
+    index = int(np.argmax(shifts <= last))
+    nearest: Floats = np.maximum(counts + shifts[index] * weight, 0.0)
     return nearest
 
 
@@ -446,6 +446,6 @@ def cell_names(attribute: ProtectedAttribute) -> list[str]:
     finest = finest_first[0].groups
     names = []
     for cell in range(len(attribute.table)):
-        shown = [c.shown[int(c.groups[cell])] for c in finest_first]
-        names.append(shown[0] if (finest == finest[cell]).sum() == 1 else " · ".join(shown))
+        labels = [c.labels[int(c.groups[cell])] for c in finest_first]
+        names.append(labels[0] if (finest == finest[cell]).sum() == 1 else " · ".join(labels))
     return names

@@ -87,7 +87,7 @@ class ExpectedSmallClasses:
         """Return the expected number of rows in too small classes. `choice` has the index of each
         attribute's candidate mask.
         """
-        return self._fewest(tuple(1 << place for place in choice))
+        return self._fewest(tuple(1 << index for index in choice))
 
     def fits(self, box: Box) -> bool:
         """Return whether the box may have a configuration that meets the rule with a margin, by
@@ -98,7 +98,7 @@ class ExpectedSmallClasses:
     @property
     def fits_all(self) -> bool:
         """Whether every configuration meets the rule with a margin, by the estimate."""
-        worst = [np.diff(own.cumsum(axis=1).min(axis=0), prepend=0.0) for own in self._spread]
+        worst = [np.diff(spread.cumsum(axis=1).min(axis=0), prepend=0.0) for spread in self._spread]
         return self._expected(worst) <= self.most
 
     def _fewest(self, box: Box) -> float:
@@ -106,21 +106,21 @@ class ExpectedSmallClasses:
         falls; for a single configuration, its number.
         """
         return self._expected(
-            [self._most_common(own, box[place]) for own, place in enumerate(self._places)]
+            [self._most_common(quasi, box[index]) for quasi, index in enumerate(self._places)]
         )
 
     def _expected(self, spread: Sequence[Floats]) -> float:
         joint = reduce(_sum, spread, np.eye(1, len(self._small))[0])
         return self.rows * float(joint @ self._small)
 
-    def _most_common(self, own: int, domain: int) -> Floats:
-        """Return the distribution of a value's share that no candidate of a quasi-identifier (by
-        its place among them) exceeds: at each share, the most rows with at least this share. Only
-        the candidates whose bits are set in `domain` count.
+    def _most_common(self, quasi: int, domain: int) -> Floats:
+        """Return the distribution of a value's share that no candidate of the quasi-identifier with
+        index `quasi` exceeds: at each share, the most rows with at least this share. Only the
+        candidates whose bits are set in `domain` count.
         """
-        key = own, domain
+        key = quasi, domain
         if key not in self._best:
-            above = self._spread[own][members(domain)].cumsum(axis=1).max(axis=0)
+            above = self._spread[quasi][members(domain)].cumsum(axis=1).max(axis=0)
             self._best[key] = np.diff(above, prepend=0.0)
         return self._best[key]
 
@@ -130,9 +130,9 @@ def _sum(first: Floats, second: Floats) -> Floats:
     for all larger ones.
     """
     steps = len(second)
-    whole = np.convolve(first, second)
-    joint: Floats = whole[:steps].copy()
-    joint[-1] += whole[steps:].sum()
+    convolution = np.convolve(first, second)
+    joint: Floats = convolution[:steps].copy()
+    joint[-1] += convolution[steps:].sum()
     return joint
 
 
@@ -155,13 +155,13 @@ def _distribution(
     """
     cells = np.maximum(attribute.table.sum(axis=1), 0).astype(np.float64)
     unnamed: Flags = attribute.units > 1
-    if all(c.shown == (UNNAMED_SHOWN,) for c in attribute.candidates):
+    if all(c.labels == (UNNAMED_SHOWN,) for c in attribute.candidates):
         unnamed[:] = True
     if not candidate.declared.fitted or isinstance(candidate.declared, Suppress):
         unnamed = np.zeros(len(cells), dtype=bool)
     total = max(cells.sum(), 1.0)
-    shown = np.bincount(candidate.groups, weights=np.where(unnamed, 0.0, cells))
-    shares = shown[shown > 0] / total
+    group_rows = np.bincount(candidate.groups, weights=np.where(unnamed, 0.0, cells))
+    shares = group_rows[group_rows > 0] / total
     places = np.minimum(np.rint(-np.log(shares) / _STEP).astype(np.int64), steps - 1)
     spread: Floats = np.bincount(places, weights=shares, minlength=steps).astype(np.float64)
     spread[-1] += 1.0 - shares.sum()

@@ -59,10 +59,10 @@ def protected_sections(summary: ProtectedSummary) -> Sequence[ReportSection]:
     return (ReportSection("protection", "Protection", html),)
 
 
-def _promise(said: Protection) -> str:
-    if said.epsilon is None:
-        return f"{said.method}, threshold {said.threshold}; no formal promise"
-    return f"epsilon {said.epsilon:g} at delta {said.delta:g}, per {said.unit}"
+def _promise(protection: Protection) -> str:
+    if protection.epsilon is None:
+        return f"{protection.method}, threshold {protection.threshold}; no formal promise"
+    return f"epsilon {protection.epsilon:g} at delta {protection.delta:g}, per {protection.unit}"
 
 
 def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +80,10 @@ def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
         "attributes": [
             (
                 clean(a["attribute"]),
-                *(_told(a[k]) for k in ("named", "rare", "disclosed", "derivable")),
+                *(
+                    "not told" if a[k] is None else count(a[k])
+                    for k in ("named", "rare", "disclosed", "derivable")
+                ),
             )
             for a in figures.get("attributes", ())
         ],
@@ -93,10 +96,6 @@ def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
             )
         ],
     }
-
-
-def _told(value: int | None) -> str:
-    return "not told" if value is None else count(value)
 
 
 def render_leak(figures: Mapping[str, Any], name: str) -> str:

@@ -93,7 +93,7 @@ def view_of(
     preview: tuple[tuple[str, str, str], ...] = ()
     if best is not None:
         preview = tuple(
-            (name, str(candidate.declared), _said(candidate.shown))
+            (name, str(candidate.declared), _said(candidate.labels))
             for name, attribute in known.attributes.items()
             for candidate in [attribute.candidate(best.configuration.masks[name])]
         )

@@ -72,8 +72,8 @@ def ranges(
     sums: Any = None,
     least: npt.ArrayLike | None = None,
     most: npt.ArrayLike | None = None,
-    asked: Sequence[int] | None = None,
-    whole: bool = False,
+    cells: Sequence[int] | None = None,
+    integers: bool = False,
 ) -> list[Range]:
     """Return the possible range of each cell, from bounds on the cells and on their sums.
 
@@ -86,9 +86,9 @@ def ranges(
         shape (s, n), dense or sparse. None if there are no sums.
     least, most
         Lower and upper bounds of the sums, shape (s,).
-    asked
+    cells
         Indices of the cells for which a range is returned; by default all.
-    whole
+    integers
         Whether only tables of whole numbers are possible. This is slower, and makes no difference
         for a two-way table.
 
@@ -99,17 +99,17 @@ def ranges(
     """
     size = len(np.asarray(low))
 
-    def end(place: int, sign: float) -> float:
+    def end(cell: int, sign: float) -> float:
         aim = np.zeros(size)
-        aim[place] = sign
-        table = solved(aim, low, high, sums, least, most, whole=whole)
+        aim[cell] = sign
+        table = solved(aim, low, high, sums, least, most, integers=integers)
         if table is None:
             raise contradiction()
-        return float(table[place])
+        return float(table[cell])
 
     return [
-        Range(math.ceil(end(place, 1.0) - _SLACK), math.floor(end(place, -1.0) + _SLACK))
-        for place in (range(size) if asked is None else asked)
+        Range(math.ceil(end(cell, 1.0) - _SLACK), math.floor(end(cell, -1.0) + _SLACK))
+        for cell in (range(size) if cells is None else cells)
     ]
 
 
@@ -117,14 +117,16 @@ def known_bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> 
     """Return the smallest and the largest true number of rows of each of the K cells (sets of
     values) and C classes that agree with its published count, shape (K, C, 2).
     """
-    said, step = protected.protection, protected.protection.step or 1
-    counts, place = np.unique(attribute.table, return_inverse=True)
-    if said.method is CellMethod.ROUNDING:
-        known = [rounded_range(int(n), step) for n in counts]
+    protection, step = protected.protection, protected.protection.step or 1
+    counts, count_index = np.unique(attribute.table, return_inverse=True)
+    if protection.method is CellMethod.ROUNDING:
+        count_ranges = [rounded_range(int(n), step) for n in counts]
     else:
-        least = max(2, (said.threshold or 2) // 2)
-        known = [keyed_range(int(n), step, said.variance or 1.0, least) for n in counts]
-    bounds = np.array(known, dtype=np.int64).reshape(-1, 2)[place.ravel()]
+        least = max(2, (protection.threshold or 2) // 2)
+        count_ranges = [
+            keyed_range(int(n), step, protection.variance or 1.0, least) for n in counts
+        ]
+    bounds = np.array(count_ranges, dtype=np.int64).reshape(-1, 2)[count_index.ravel()]
     return bounds.reshape(*attribute.table.shape, 2)
 
 
@@ -172,26 +174,26 @@ def _narrow(
     classes = bounds.shape[1]
     low, high = bounds[..., 0], bounds[..., 1]
     # Cells with many possible counts left over need not be looked at.
-    asked = np.flatnonzero(((high > 0) & (low < narrower)).ravel()).tolist()
-    if not asked:
+    entries = np.flatnonzero(((high > 0) & (low < narrower)).ravel()).tolist()
+    if not entries:
         return []
     if classes <= MOST_CLASSES:
         ends = table_ranges(low, high, threshold, *totals)
-        intervals = [Range(int(ends[0].flat[i]), int(ends[1].flat[i])) for i in asked]
+        intervals = [Range(int(ends[0].flat[i]), int(ends[1].flat[i])) for i in entries]
     else:
-        intervals = _programmed(low, high, threshold, totals, asked)
+        intervals = _programmed(low, high, threshold, totals, entries)
     return [
-        Derivable(name, place // classes, place % classes, own)
-        for place, own in zip(asked, intervals, strict=True)
-        if own.values < narrower and own.high > 0
+        Derivable(name, entry // classes, entry % classes, interval)
+        for entry, interval in zip(entries, intervals, strict=True)
+        if interval.values < narrower and interval.high > 0
     ]
 
 
 def _programmed(
-    low: Ints, high: Ints, threshold: int, totals: tuple[Ints, Ints], asked: Sequence[int]
+    low: Ints, high: Ints, threshold: int, totals: tuple[Ints, Ints], entries: Sequence[int]
 ) -> list[Range]:
     """Return the range of possible counts for some entries of a table of rows by cell and class, by
-    two linear programs for each. `asked` has the indices of these entries.
+    two linear programs for each. `entries` has the indices of these entries.
 
     `low` and `high` bound the entries, `totals` bounds the rows of each class, and each cell has at
     least `threshold` rows.
@@ -203,7 +205,7 @@ def _programmed(
         sums=margins(cells, classes),
         least=np.concatenate([np.full(cells, threshold), totals[0]]),
         most=np.concatenate([np.full(cells, np.inf), totals[1]]),
-        asked=asked,
+        cells=entries,
     )
 
 
@@ -232,17 +234,17 @@ def table_ranges(
     feasible = bool((high.sum(axis=1) >= threshold).all() and (low <= high).all())
     for chosen in _sets(low.shape[1]):
         inside, outside = low[:, chosen].sum(axis=1), high[:, ~chosen].sum(axis=1)
-        own = np.maximum(inside, threshold - outside)
-        spare = int(most[chosen].sum()) - int(own.sum())
+        least_inside = np.maximum(inside, threshold - outside)
+        spare = int(most[chosen].sum()) - int(least_inside.sum())
         short = int(least[chosen].sum()) - int(high[:, chosen].sum())
         feasible &= spare >= 0 and short <= 0
         # A cell of a class outside S makes up for what the others may not have; one inside lacks the rest.
         for label in np.flatnonzero(~chosen):
-            needed = threshold - outside + high[:, label] - own - spare
+            needed = threshold - outside + high[:, label] - least_inside - spare
             np.maximum(narrowest[:, label], needed, out=narrowest[:, label])
         for label in np.flatnonzero(chosen):
             np.maximum(narrowest[:, label], short + high[:, label], out=narrowest[:, label])
-            room = spare + own - inside + low[:, label]
+            room = spare + least_inside - inside + low[:, label]
             np.minimum(widest[:, label], room, out=widest[:, label])
     if not feasible or bool((least > most).any()):
         raise contradiction()
@@ -252,4 +254,4 @@ def table_ranges(
 def _sets(classes: int) -> Iterator[Flags]:
     """Yield every subset of the classes, as an array of C flags."""
     for number in range(1 << classes):
-        yield np.array([number >> place & 1 for place in range(classes)], dtype=bool)
+        yield np.array([number >> label & 1 for label in range(classes)], dtype=bool)

@@ -27,7 +27,14 @@ from scipy import sparse
 from aegis.arrays import Floats, Ints
 from aegis.safe.protect.derive.cells import Range, known_bounds
 from aegis.safe.protect.model import GRID, ProtectedAttribute, ProtectedSummary, ProtectionLevel
-from aegis.safe.protect.pair_programs import SLACK, Nearby, Seen, contradiction, margins, solved
+from aegis.safe.protect.pair_programs import (
+    SLACK,
+    PossibleCounts,
+    SmallPrograms,
+    contradiction,
+    margins,
+    solved,
+)
 
 MOST_CELLS = 2_000
 """Largest number of cells of a pair of which all are examined; of larger pairs, only `HEAVIEST`
@@ -44,7 +51,7 @@ LOOKS = 150
 
 A program for many cells at once should settle more cells than small programs in the same time.
 """
-NEARBY = (8, 32)
+CHANGED_LINES = (8, 32)
 """Number of rows and columns of a pair's table that a program around one cell may change."""
 
 
@@ -108,9 +115,9 @@ def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> Pai
     derivable: list[DerivablePair] = []
     looked_at = cells = 0
     for program in _programs(protected, threshold):
-        asked = program.asked()
-        derivable += program.narrower_than(narrower or threshold, asked)
-        looked_at += len(asked)
+        candidates = program.candidates()
+        derivable += program.narrower_than(narrower or threshold, candidates)
+        looked_at += len(candidates)
         cells += program.size
     return PairAudit(tuple(derivable), looked_at, cells)
 
@@ -128,7 +135,7 @@ def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
     """
     threshold = protected.protection.threshold or 2
     for number, program in enumerate(_programs(protected, threshold)):
-        if number >= start and any(True for _ in program.narrower_than(threshold, program.asked())):
+        if number >= start and any(program.narrower_than(threshold, program.candidates())):
             return number
     return None
 
@@ -184,7 +191,7 @@ class _Program:
         self.least = np.concatenate([np.maximum(least, threshold), centre - half])
         self.most = np.concatenate([most, centre + half])
 
-    def asked(self) -> Ints:
+    def candidates(self) -> Ints:
         """Return the indices of the combinations of two cells that may have rows. If there are
         many, return only the `HEAVIEST` ones: those in which one more row changes published figures
         most.
@@ -195,52 +202,54 @@ class _Program:
         weight = np.abs(self.products[:, possible]).max(axis=0)
         return possible[np.argsort(-weight, kind="stable")[:HEAVIEST]]
 
-    def narrower_than(self, narrower: int, asked: Ints) -> Iterator[DerivablePair]:
-        """Yield those of the combinations of two cells with the indices `asked` whose number of
-        rows a reader can derive: it has fewer than `narrower` possible values, and one of them is
-        above 0 and below `narrower`.
+    def narrower_than(self, narrower: int, candidates: Ints) -> Iterator[DerivablePair]:
+        """Yield those of the combinations of two cells with the indices `candidates` whose number
+        of rows a reader can derive: it has fewer than `narrower` possible values, and one of them
+        is above 0 and below `narrower`.
         """
-        seen = Seen(self.size)
-        left = self._aimed_at_together(seen, narrower, asked, -(-self.size // LOOKS))
-        for lines in NEARBY if len(left) else ():
-            nearby = Nearby(self, seen, lines)
-            for place in left.tolist():
-                if not seen.wide(place, narrower):
-                    nearby.look(place, narrower)
-            left = left[~seen.wide(left, narrower)]
-        left = self._aimed_at_together(seen, narrower, left, 1)
-        for place in left.tolist():
-            own = self._range(place)
-            if own.values < narrower and own.low < narrower and own.high > 0:
+        counts = PossibleCounts(self.size)
+        open_pairs = self._aimed_at_together(counts, narrower, candidates, -(-self.size // LOOKS))
+        for lines in CHANGED_LINES if len(open_pairs) else ():
+            small_programs = SmallPrograms(self, counts, lines)
+            for pair in open_pairs.tolist():
+                if not counts.wide(pair, narrower):
+                    small_programs.look(pair, narrower)
+            open_pairs = open_pairs[~counts.wide(open_pairs, narrower)]
+        open_pairs = self._aimed_at_together(counts, narrower, open_pairs, 1)
+        for pair in open_pairs.tolist():
+            interval = self._range(pair)
+            if interval.values < narrower and interval.low < narrower and interval.high > 0:
                 names = (self.attributes[0].name, self.attributes[1].name)
-                cells = divmod(place, self.shape[1])
-                yield DerivablePair(names, (int(cells[0]), int(cells[1])), own)
+                cells = divmod(pair, self.shape[1])
+                yield DerivablePair(names, (int(cells[0]), int(cells[1])), interval)
 
-    def _aimed_at_together(self, seen: Seen, narrower: int, asked: Ints, worth: int) -> Ints:
-        """Solve linear programs for many combinations of two cells at once. Return those of `asked`
-        that are not proven safe. A combination is safe if at least `narrower` numbers of rows are
-        possible for it.
+    def _aimed_at_together(
+        self, counts: PossibleCounts, narrower: int, candidates: Ints, worth: int
+    ) -> Ints:
+        """Solve linear programs for many combinations of two cells at once. Return those of
+        `candidates` that are not proven safe. A combination is safe if at least `narrower` numbers
+        of rows are possible for it.
 
         The search ends when a program proves fewer than `worth` combinations safe. The tables that
-        it finds, which agree with all published figures, are added to `seen`.
+        it finds, which agree with all published figures, are added to `counts`.
         """
-        random = np.random.default_rng(len(asked))
-        left = asked
-        for number in range(SHARED if len(asked) else 0):
+        random = np.random.default_rng(len(candidates))
+        open_pairs = candidates
+        for number in range(SHARED if len(candidates) else 0):
             aim = np.zeros(self.size)
-            aim[left] = -random.uniform(0.2, 1.0, len(left))
-            for sign in (1.0, -1.0) if left is asked else (1.0,):
-                seen.add(self._solved(sign * aim))
-            still = left[~seen.wide(left, narrower)]
-            settled, left = len(left) - len(still), still
-            if not len(left) or (number >= LEAST_SHARED and settled < worth):
+            aim[open_pairs] = -random.uniform(0.2, 1.0, len(open_pairs))
+            for sign in (1.0, -1.0) if open_pairs is candidates else (1.0,):
+                counts.add(self._solved(sign * aim))
+            still = open_pairs[~counts.wide(open_pairs, narrower)]
+            settled, open_pairs = len(open_pairs) - len(still), still
+            if not len(open_pairs) or (number >= LEAST_SHARED and settled < worth):
                 break
-        return left
+        return open_pairs
 
-    def _range(self, place: int) -> Range:
+    def _range(self, pair: int) -> Range:
         aim = np.zeros(self.size)
-        aim[place] = 1.0
-        low, high = float(self._solved(aim)[place]), float(self._solved(-aim)[place])
+        aim[pair] = 1.0
+        low, high = float(self._solved(aim)[pair]), float(self._solved(-aim)[pair])
         return Range(math.ceil(low - SLACK), math.floor(high + SLACK))
 
     def _solved(self, aim: Floats) -> Floats:
