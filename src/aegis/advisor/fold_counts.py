@@ -44,7 +44,8 @@ CV_FOLDS = 5
 """Largest number of folds for held-out scores; the summary's folds are distributed over them."""
 
 MOST_CLASSES = 100
-"""Largest number of label classes for which Aegis predicts a metric: the time grows with its cube."""
+"""Largest number of label classes for which Aegis predicts a metric: the time grows with its cube.
+"""
 
 FEWEST_LEVELS = 64
 """If at least this many levels are common to several configurations, eliminating them once costs
@@ -137,7 +138,7 @@ class FoldBlocks:
             _chance(shown),
             below=True,
             outside=outside,
-            shown=[own.by_level for own in shown],
+            by_attribute=[own.by_level for own in shown],
             response=self._response_of(shown),
             common=common,
             blocks=[(own.key, len(own.places)) for own in others or ()],

@@ -32,7 +32,7 @@ from aegis.measures import (
     ModelMetric,
     pillai_trace,
 )
-from aegis.measures.pillai import Given, GroupedLevels, PillaiFit
+from aegis.measures.pillai import GroupedLevels, PartialCovariances, PillaiFit
 from aegis.registry import Registry
 
 CUBED = 1e-10
@@ -167,7 +167,9 @@ class OfConfigurations(Objective):
 
     @abstractmethod
     def _score(self, box: Box) -> float:
-        """Return the score of the only configuration of a box, negated if smaller values are better."""
+        """Return the score of the only configuration of a box, negated if smaller values are
+        better.
+        """
 
     @abstractmethod
     def _over(self, box: Box) -> float:
@@ -389,7 +391,9 @@ class FinestBound:
 
 Key = tuple[int, ...]
 """A key of groupings: for each variable, the number of its grouping."""
-"""Largest number of levels, of all attributes together, for which a box is fitted before it is split."""
+"""Largest number of levels, of all attributes together, for which a box is fitted before it is
+split.
+"""
 _FIT = 3e-4
 """Work of a fit in any case."""
 _CACHED = 1 << 27
@@ -520,12 +524,14 @@ class _Corners:
         joint = grouping.T @ pairs.stacked_joint
         chosen = len(problem.variables) > len(attributes) or any(v.channels for v in attributes)
         stays = np.array([len(variable.candidates) == 1 for variable in attributes])
-        self._counts: RowGroups | Given = RowGroups(lambda: total, joint, self._offsets)
+        self._counts: RowGroups | PartialCovariances = RowGroups(
+            lambda: total, joint, self._offsets
+        )
         self._atoms, self._places = atoms, list(range(len(problem.variables)))
         if chosen or not isinstance(total, np.ndarray):
             return
         for fixed in (stays, np.zeros_like(stays)):
-            given = Given.of(total, joint, pairs.n, self._offsets, fixed)
+            given = PartialCovariances.of(total, joint, pairs.n, self._offsets, fixed)
             if given is not None:
                 self._counts, self._places = given, np.flatnonzero(~fixed).tolist()
                 self._atoms = [atoms[place] for place in self._places]
@@ -551,7 +557,7 @@ class _Corners:
         """
         numbers, label = key[: len(self._atoms)], key[len(self._atoms) :]
         counts = self._counts
-        if isinstance(counts, Given):
+        if isinstance(counts, PartialCovariances):
             groups = [self._groups_of(counts, i, number) for i, number in enumerate(numbers)]
             return counts.fit(groups), counts.classes
         grouped = counts.counts([self._levels[number] for number in numbers])
@@ -559,7 +565,7 @@ class _Corners:
         fit = pillai_trace(grouped.total, joint, self._rows, grouped.offsets, grouped.chance)
         return fit, int(joint.any(axis=0).sum())
 
-    def _groups_of(self, counts: Given, index: int, number: int) -> GroupedLevels:
+    def _groups_of(self, counts: PartialCovariances, index: int, number: int) -> GroupedLevels:
         """Return the group of each level (counted value) of the attribute at `index` under the
         grouping that `number` identifies. `counts` has the levels.
         """
