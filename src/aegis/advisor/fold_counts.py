@@ -44,8 +44,7 @@ CV_FOLDS = 5
 """Largest number of folds for held-out scores; the summary's folds are distributed over them."""
 
 MOST_CLASSES = 100
-"""Largest number of label classes for which Aegis predicts a metric: the time grows with its cube.
-"""
+"""Largest number of label classes for which Aegis predicts a metric: the time grows with its cube."""
 
 FEWEST_LEVELS = 64
 """If at least this many levels are common to several configurations, eliminating them once costs
@@ -480,7 +479,7 @@ class FoldBlocks:
         total = _shown(
             counted.reshape(self.folds, classes, width, height), (left.level, other.level)
         )
-        total = other.shown(left.shown(total, 2), 3)
+        total = other.by_column(left.by_column(total, 2), 3)
         return np.ascontiguousarray(total.swapaxes(2, 3))
 
     def _entries_of(

@@ -633,7 +633,7 @@ def with_utility(
         expected=expected,
         warnings=(*caveats, *advice.warnings),
     )
-    return with_caveats(measured, told=told)
+    return with_caveats(measured, earlier=told)
 
 
 def _kept(

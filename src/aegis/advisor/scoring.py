@@ -21,7 +21,6 @@ from aegis.advisor import scores
 from aegis.advisor.encodings import (
     Encodings,
     RowGroups,
-    added,
     encodings,
     group_rows,
     indicators,
@@ -30,6 +29,7 @@ from aegis.advisor.encodings import (
     mean_numbers,
     shared_losses,
     summary_of_one,
+    summed_by_group,
 )
 from aegis.advisor.fold_counts import CV_FOLDS, FoldBlocks, Interactions, pair_block, widths
 from aegis.advisor.scores import (
@@ -156,7 +156,7 @@ class PairValues:
         level = self._levels(place, candidate)
         if level.ndim == 2:
             return np.asarray(level.T @ counts)
-        return added(counts, level, widths(level))
+        return summed_by_group(counts, level, widths(level))
 
     def informations(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None

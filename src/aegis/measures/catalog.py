@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
 
 _NO_GAIN = 1e-12
-"""Gains up to this many bits count as rounding: an attribute that another determines adds nothing.
-"""
+"""Gains up to this many bits count as rounding: an attribute that another determines adds nothing."""
 
 
 @dataclass(frozen=True)

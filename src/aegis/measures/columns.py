@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 PENALTIES = (10.0, 100.0, 1000.0)
 """Ridge penalties, in rows. Each column is predicted with the penalty that is best for it."""
 _SMALL = 1e-7
-"""Penalty in rows that keeps the bound of many configurations solvable; see `explained_by_others`.
-"""
+"""Penalty in rows that keeps the bound of many configurations solvable; see `explained_by_others`."""
 _ROUNDING = 1e-6
 
 

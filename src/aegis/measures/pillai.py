@@ -232,8 +232,7 @@ def pillai_plain(counts: Cooccurrence) -> float:
 
 
 _SMALLEST = 1e-2
-"""Smallest pivot of F that is used as a divisor; a smaller pivot would lose digits of the residual.
-"""
+"""Smallest pivot of F that is used as a divisor; a smaller pivot would lose digits of the residual."""
 
 
 @dataclass(frozen=True, eq=False)

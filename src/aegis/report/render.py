@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import jinja2
 
     from aegis.advisor.advice import Advice
-    from aegis.advisor.owner_preview import Shown
+    from aegis.advisor.owner_preview import ReleaseValues
 
 DEFAULT_TITLE = "Masking advice"
 """The report's heading if the caller gives none."""
@@ -49,7 +49,7 @@ def render(
     advice: Advice,
     *,
     title: str | None = None,
-    shown: Shown | None = None,
+    shown: ReleaseValues | None = None,
     sections: Sequence[ReportSection] = (),
 ) -> str:
     """Return the report on `advice` as one HTML document, without any external resource.
@@ -94,7 +94,7 @@ def render_report(
     given: Advice | Reported,
     *,
     title: str | None = None,
-    shown: Shown | None = None,
+    shown: ReleaseValues | None = None,
     sections: Sequence[ReportSection] = (),
 ) -> str:
     """Return the report on an advice, or on an object with an advice, as one HTML document.

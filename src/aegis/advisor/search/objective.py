@@ -167,9 +167,7 @@ class OfConfigurations(Objective):
 
     @abstractmethod
     def _score(self, box: Box) -> float:
-        """Return the score of the only configuration of a box, negated if smaller values are
-        better.
-        """
+        """Return the score of the only configuration of a box, negated if smaller values are better."""
 
     @abstractmethod
     def _over(self, box: Box) -> float:
@@ -391,9 +389,7 @@ class FinestBound:
 
 Key = tuple[int, ...]
 """A key of groupings: for each variable, the number of its grouping."""
-"""Largest number of levels, of all attributes together, for which a box is fitted before it is
-split.
-"""
+"""Largest number of levels, of all attributes together, for which a box is fitted before it is split."""
 _FIT = 3e-4
 """Work of a fit in any case."""
 _CACHED = 1 << 27
