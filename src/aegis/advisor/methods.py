@@ -265,8 +265,8 @@ class RecordRanker:
         return anonymize_records(self.read, recipe, seed=self.seed, progress=self.progress)
 
     def rank(self, release: Anonymized) -> Ranked:
-        """Score a release (`release` by the method `make`), check whether it meets the rule, and
-        return it as an entry of the ranking.
+        """Score a release (which `make` made), check whether it meets the rule, and return it as an
+        entry of the ranking.
         """
         released, remaining, verdict = check_release(release, self.policy)
         before = self._score(released, release.data)

@@ -184,7 +184,7 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
     if context["privacy"] is not None:
         drawings["histogram"] = histogram_drawing(context["privacy"])
     front = context["front"]
-    points = [] if front is None else [p for p in front.shown if p.utility_kept is not None]
+    points = [p for p in front.visible_points if p.utility_kept is not None] if front else []
     if points:
         parameter = clean(front.parameter, limit=80)
         drawn = [

@@ -209,7 +209,7 @@ def front(identifier: str, call: CallOf, benches: BenchesOf, form: FormOf) -> Re
     """
     bench, _ = _taken(identifier, call, benches, form)
     drawn = bench.front("k=2,3,5,10,20,50", SECONDS)
-    named = [(f"{point.value:g}", point.utility_kept) for point in drawn.shown]
+    named = [(f"{point.value:g}", point.utility_kept) for point in drawn.visible_points]
     return fragment(
         "front.html",
         parameter=drawn.parameter,
