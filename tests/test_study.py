@@ -201,7 +201,7 @@ def test_rows_that_are_alone_are_those_that_the_query_counts(columns: tuple[str,
         a.name: a.candidate(advice.best.configuration.masks[a.name])
         for a in study.summary.all_attributes
     }
-    assert study._subject.known is not None
+    assert study._subject.coded_rows is not None
     by_query = outside_of_release(ReleasedRows(study.plan, study.source, rule), choice)
     assert by_query is not None
     assert outside_part(advice.uncovered) == by_query == study.apply(advice).audit.outside

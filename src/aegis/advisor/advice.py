@@ -1,7 +1,5 @@
 """Hold a ranking of configurations with its reasons and warnings, as immutable objects that print
-themselves.
-
-Warn if a release that meets the rule may be of little use.
+themselves, and warn if a release that meets the rule may be of little use.
 """
 
 from __future__ import annotations

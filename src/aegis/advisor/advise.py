@@ -1,12 +1,7 @@
 """List or generate configurations, rank them by the predictive value that they keep under a privacy
 rule, and find the risks that the best one leaves.
 
-Choose the configurations to rank: listed ones, or generated ones.
-
 Generated configurations are the least masked ones first, then random ones without repetition.
-
-Find risks that the privacy rule does not cover: other identifying columns, and columns that
-reveal the label.
 
 A rule covers only the quasi-identifiers. Somebody who knows more about a person may find the person
 by other released columns. A column may also repeat the label in other words. If this column is not

@@ -8,9 +8,8 @@ jackknife, Journal of Official Statistics 17, 2001; the jackknife of groups goes
 Both mask the same rows, so the scores vary together, and the error of the difference is much
 smaller than the errors of the two scores.
 
-Choose which configuration to recommend among those that score about the same.
-
-The choice is by the amount of masking, which does not depend on the label.
+Among configurations that score about the same, the choice is by the amount of masking, which does
+not depend on the label.
 """
 
 from __future__ import annotations

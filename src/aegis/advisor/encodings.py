@@ -1,9 +1,6 @@
 """Encode the levels of masked attributes as indicators, thresholds or numbers, sum counts by atom
-to counts by level, and leave out attributes with too many values.
-
-Sum counts by atom to counts by level. In theory.md, section 2, this is S' G S.
-
-Score the attributes that measures of whole configurations leave out, and warn about them.
+to counts by level (S' G S in theory.md, section 2), and score attributes with too many values,
+which measures of whole configurations leave out.
 """
 
 from __future__ import annotations

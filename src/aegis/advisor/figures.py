@@ -1,7 +1,5 @@
 """Hold what a search returns besides its ranking: proof, binding requirements, Pareto front, and
-the cost of each mask.
-
-Compute how much utility is lost by each candidate mask if it is the only mask.
+the utility that is lost by each candidate mask if it is the only mask.
 """
 
 from __future__ import annotations

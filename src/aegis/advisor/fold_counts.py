@@ -4,13 +4,11 @@ interactions of attributes by them.
 A block has the counts of two attributes under two masks. Every configuration with these two masks
 uses the same block, so it is counted once, from the non-empty cells of the summary.
 
-Count pairs of attributes by fold and class, to measure their interactions: what they predict
-beyond the sum of both effects.
-
-Aegis divides each attribute into at most eight bins, similar to a tree with few leaves. For numbers
-and dates, a bin is a range. Of other values, the seven most frequent ones have a bin each, and all
-others share one bin. The interaction of two attributes under two masks is the same in every
-configuration with these masks, so Aegis computes it once.
+To measure interactions (what two attributes predict beyond the sum of both effects), Aegis divides
+each attribute into at most eight bins, similar to a tree with few leaves. For numbers and dates, a
+bin is a range. Of other values, the seven most frequent ones have a bin each, and all others share
+one bin. The interaction of two attributes under two masks is the same in every configuration with
+these masks, so Aegis computes it once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Find released columns that alone explain the label, so that a utility may be too high; state
-these and other risks that the rule does not cover.
-
-State the risks of a release that the rule does not cover, as figures and as sentences.
+these and other risks that the rule does not cover, as figures and as sentences.
 """
 
 from __future__ import annotations

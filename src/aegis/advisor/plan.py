@@ -1,9 +1,5 @@
-"""Check configurations against the privacy rule and the rule of a summary's owner, and rank a
-single configuration.
-
-Check on the frequency table whether configurations meet the rule, without reading rows.
-
-Compare a user's privacy rule with the rule of the summary's owner.
+"""Check on the frequency table, without reading rows, whether configurations meet the privacy rule;
+compare this rule with the rule of the summary's owner; and rank a single configuration.
 """
 
 from __future__ import annotations

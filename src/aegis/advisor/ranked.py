@@ -1,11 +1,7 @@
 """Hold one entry of a ranking with its estimates and its record-level release, and privacy figures
 before and after masking.
 
-Hold the details of a record-level release in a ranking: its recipe and its losses.
-
-Define estimates of how far masked tables deviate from the unmasked table; they can rank
-configurations.
-
+Estimates say how far masked tables deviate from the unmasked table; they can rank configurations.
 Packages add estimates through the entry points `aegis.estimates`; see `EstimateCase`.
 """
 

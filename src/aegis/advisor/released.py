@@ -4,8 +4,6 @@ Aegis measures the best configuration in the same way as a release: it masks the
 the classes that fail the rule, and summarises the remaining rows like any table. If there is only a
 summary, the rows come from the frequency table. This works only if the frequency table has every
 scored attribute and the measure uses no held-out rows.
-
-Find the rows that a release keeps, among rows that were read as codes.
 """
 
 from __future__ import annotations

@@ -1,22 +1,18 @@
 """Hold scores of configurations, compute the share of the utility that they keep, and compute
 figures of an advice when somebody first reads them.
 
-Score noise masks from expected counts, without drawing rows.
+Noise masks are scored without drawing rows. The result is the score of the expected counts, not the
+expected score of drawn rows. Plug-in measures of the expected counts measure the information that
+passes through the noise. Corrected measures of single attributes also subtract the effect of chance
+in drawn rows, which expected counts do not have. So these measures are slightly too low. Pillai's
+trace and its held-out forms take into account that expected counts contain less chance
+(`Cooccurrence.chance`), and agree with the mean score of drawn rows. Noise cannot improve MI,
+chi-square, g3 and the plug-in trace. It can improve g1 and g2: they count rows with the same value,
+and noise spreads these rows over more values. So do not compare noise masks by g1 or g2.
 
-The result is the score of the expected counts, not the expected score of drawn rows. Plug-in
-measures of the expected counts measure the information that passes through the noise. Corrected
-measures of single attributes also subtract the effect of chance in drawn rows, which expected
-counts do not have. So these measures are slightly too low. Pillai's trace and its held-out forms
-take into account that expected counts contain less chance (`Cooccurrence.chance`), and agree with
-the mean score of drawn rows. Noise cannot improve MI, chi-square, g3 and the plug-in trace. It can
-improve g1 and g2: they count rows with the same value, and noise spreads these rows over more
-values. So do not compare noise masks by g1 or g2.
-
-Weight the columns in a measure that predicts every column from the others.
-
-Columns that almost determine each other, such as an age and a year of birth, count once. Otherwise
-they would dominate the mean over columns. A column that cannot be predicted is left out, and the
-reason is stated.
+If a measure predicts every column from the others, each column has a weight. Columns that almost
+determine each other, such as an age and a year of birth, count once. Otherwise they would dominate
+the mean over columns. A column that cannot be predicted is left out, and the reason is stated.
 """
 
 from __future__ import annotations

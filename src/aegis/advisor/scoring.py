@@ -4,8 +4,6 @@ The time does not depend on the number of rows, because every score is a functio
 (theory.md, section 2). The cache contains the contingency table of each attribute under each mask
 and the measures of this table. It also contains the mutual information of each pair of attributes
 under each pair of masks.
-
-Score how well two masked attributes predict each other, for all pairs of attributes at once.
 """
 
 from __future__ import annotations

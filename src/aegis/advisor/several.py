@@ -2,10 +2,9 @@
 the shares kept.
 
 Each label has a scorer for a table with this label alone. A configuration of the whole table is
-also a configuration of each label's table, with the candidates at the same positions.
-
-Compute the utility that a release keeps for each of several labels, and what each label loses
-because the release serves all of them.
+also a configuration of each label's table, with the candidates at the same positions. For each
+label, Aegis states the utility that a release keeps, and what the label loses because the release
+serves all of them.
 """
 
 from __future__ import annotations

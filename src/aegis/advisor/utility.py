@@ -4,10 +4,6 @@ figure for each column; choose the measure if the user names none.
 A ranking compares masks on all rows. But a release suppresses rows, and readers of the release do
 not know the order of its ranges. So Aegis measures the utility of a release on the released rows,
 and states the same figure in an advice, a front, a report and the certificate.
-
-Measure how well the other columns of a release predict each column, on held-out rows.
-
-Choose the measure for rankings, searches and releases if the user names none.
 """
 
 from __future__ import annotations

@@ -17,11 +17,8 @@ into many boxes at once, because such masks together distinguish values that no 
 distinguishes.
 
 When no remaining bound exceeds the value of the best known configuration, that configuration is
-optimal.
-
-Define search strategies, which packages can add for objectives without good bounds over boxes.
-
-Find the configuration that needs the fewest rows removed, if none is admissible.
+optimal. If none is admissible, the search finds the configuration that needs the fewest rows
+removed. For objectives without good bounds over boxes, packages can add other strategies.
 """
 
 from __future__ import annotations
@@ -233,7 +230,7 @@ class BranchAndBound:
         best = [value for value, _ in self.found.best]
         self.found.bound = max([self._remaining(), *best[:1]])
         self.found.beyond = max([self._remaining(), *best[self.top - 1 :][:1]])
-        self.found.open = self._left()
+        self.found.open = self._open_boxes()
         return self.found
 
     def _remaining(self) -> float:
@@ -244,7 +241,7 @@ class BranchAndBound:
         at_work = -math.inf if self._at_work is None else self._at_work.bound
         return max(at_work, -self._heap[0][0]) if self._heap else at_work
 
-    def _left(self) -> tuple[OpenBox, ...]:
+    def _open_boxes(self) -> tuple[OpenBox, ...]:
         """Return the boxes (sets of configurations) that may still contain a configuration among
         the best, largest upper bound first.
         """
@@ -423,18 +420,18 @@ class BranchAndBound:
         its candidates as a bit mask. The decrease is estimated for the box without the finer half.
         If a split decreased the bound little for an earlier box, its old estimate is used again.
         """
-        whole = self.objective.guess(box)
-        if not math.isfinite(whole):
+        estimate = self.objective.guess(box)
+        if not math.isfinite(estimate):
             return [(0.0, index, fine) for index, fine in self._splits(box)]
         splits = [(index, box[index], fine) for index, fine in self._splits(box)]
         splits.sort(key=lambda split: -self._falls.get(split, math.inf))
-        for place, split in enumerate(splits):
-            if place >= _GUESSED and split in self._falls:
+        for rank, split in enumerate(splits):
+            if rank >= _GUESSED and split in self._falls:
                 continue
             self.clock.check()
             index, domain, fine = split
             coarser = replaced(box, index, domain & ~fine)
-            self._falls[split] = whole - self.objective.guess(coarser)
+            self._falls[split] = estimate - self.objective.guess(coarser)
         falls = ((self._falls[split], split[0], split[2]) for split in splits)
         return sorted(falls, key=lambda split: -split[0])
 
@@ -471,8 +468,8 @@ class BranchAndBound:
         minus that of `inner`, a smaller box inside it. The result is 0 if the estimate for the box
         is infinite.
         """
-        whole = self.objective.guess(box)
-        return whole - self.objective.guess(inner) if math.isfinite(whole) else 0.0
+        estimate = self.objective.guess(box)
+        return estimate - self.objective.guess(inner) if math.isfinite(estimate) else 0.0
 
     def _splits(self, box: Box) -> Iterator[tuple[int, int]]:
         """Yield the possible splits of a box (a set of candidate masks for each attribute): the

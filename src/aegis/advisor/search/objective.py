@@ -1,10 +1,6 @@
 """Define what an objective of a search is, with the objectives that need their own bounds: expected
-AUC and R2, and Pillai's trace.
-
-Bound the expected AUC and R2 over a box: a set of candidate masks for each attribute.
-
-Compute Pillai's trace as an objective: an exact value for a configuration, a bound for a box of
-configurations.
+AUC and R2, and Pillai's trace. They are exact for a configuration, and bounded over a box (a set
+of candidate masks for each attribute).
 """
 
 from __future__ import annotations
@@ -299,7 +295,7 @@ class FinestMasks:
         self._names = names
         self._numbers: dict[tuple[int, bytes], int] = {}
 
-    def coded(self, box: Box) -> CodedMasks | None:
+    def encoded(self, box: Box) -> CodedMasks | None:
         """Return the level of each value (atom) of each attribute under the finest masks of a box,
         and a number that identifies each mask; equal numbers mean equal masks.
 
@@ -326,11 +322,11 @@ class FinestMasks:
         return number, level, int(level.max(initial=0)) + 1
 
 
-def levels_at(coded: CodedMasks) -> int:
-    """Return how many levels (masked values) the masks in `coded`, one for each attribute, have
+def levels_at(masks: CodedMasks) -> int:
+    """Return how many levels (masked values) the masks in `masks`, one for each attribute, have
     together.
     """
-    return sum(int(level.max(initial=0)) + 1 for level in coded.levels)
+    return sum(int(level.max(initial=0)) + 1 for level in masks.levels)
 
 
 def _refined(variable: Variable, domain: int, *, names: bool) -> Integers:
@@ -338,7 +334,7 @@ def _refined(variable: Variable, domain: int, *, names: bool) -> Integers:
     atoms = len(chosen[0].levels)
     if any(candidate.noise is not None for candidate in chosen):
         return np.arange(atoms, dtype=np.int32)
-    groupings = [own.ranges for own in chosen if own.ranges is not None]
+    groupings = [c.ranges for c in chosen if c.ranges is not None]
     if names or len(groupings) < len(chosen):
         groupings.append(variable.level_join(domain))
     distinct = {grouping.tobytes(): grouping for grouping in groupings}
@@ -375,14 +371,14 @@ class FinestBound:
         candidate masks for each attribute). If the finest masks have more than 1,024 levels, the
         bound is 1, which excludes nothing.
         """
-        coded = self._masks.coded(box)
-        if coded is None:
+        masks = self._masks.encoded(box)
+        if masks is None:
             return 1.0
-        keys = tuple(coded.keys)
+        keys = tuple(masks.keys)
         if keys not in self._known:
-            levels = levels_at(coded)
+            levels = levels_at(masks)
             self._work.add(score_work(levels, levels))
-            counts = self._blocks.counts(range(len(keys)), coded)
+            counts = self._blocks.counts(range(len(keys)), masks)
             self._known[keys] = self._most(counts)
         return self._known[keys]
 
@@ -431,7 +427,7 @@ class Pillai(Objective):
         self._rows = problem.summary.pairs.n
         self._noisy = [j for j, variable in enumerate(problem.variables) if variable.channels]
         self._bounds: dict[Box, float] = {}
-        self._corners = _Corners(problem)
+        self._corners = _CornerFits(problem)
 
     def bound(self, box: Box) -> float:
         """Return an upper bound of the trace over a box (a set of candidate masks for each
@@ -482,7 +478,7 @@ def _told_apart(variable: Variable) -> Integers:
     return variable.level_join(variable.full)
 
 
-class _Corners:
+class _CornerFits:
     """Computes Pillai's trace for the finest and the coarsest grouping of a box (a set of candidate
     masks for each attribute). Fits are cached.
     """
@@ -516,7 +512,7 @@ class _Corners:
             total = total.toarray()
         if isinstance(total, np.ndarray):
             total = np.ascontiguousarray(total)
-        atoms = [np.unique(own, return_index=True)[1] for own in levels]
+        atoms = [np.unique(level, return_index=True)[1] for level in levels]
         joint = grouping.T @ pairs.stacked_joint
         chosen = len(problem.variables) > len(attributes) or any(v.channels for v in attributes)
         stays = np.array([len(variable.candidates) == 1 for variable in attributes])
@@ -527,10 +523,10 @@ class _Corners:
         if chosen or not isinstance(total, np.ndarray):
             return
         for fixed in (stays, np.zeros_like(stays)):
-            given = PartialCovariances.of(total, joint, pairs.n, self._offsets, fixed)
-            if given is not None:
-                self._counts, self._places = given, np.flatnonzero(~fixed).tolist()
-                self._atoms = [atoms[place] for place in self._places]
+            residuals = PartialCovariances.of(total, joint, pairs.n, self._offsets, fixed)
+            if residuals is not None:
+                self._counts, self._places = residuals, np.flatnonzero(~fixed).tolist()
+                self._atoms = [atoms[index] for index in self._places]
                 widths = np.diff(self._offsets)[~fixed]
                 self._offsets = np.concatenate([[0], np.cumsum(widths)])
                 return
@@ -541,7 +537,7 @@ class _Corners:
         coarsest grouping.
         """
         numbers = enumerate(self._places)
-        return self._fitted(tuple([self._number(j, box[place], finest) for j, place in numbers]))
+        return self._fitted(tuple([self._number(j, box[index], finest) for j, index in numbers]))
 
     @remembered
     def _fitted(self, key: Key) -> tuple[PillaiFit, int]:
@@ -574,7 +570,7 @@ class _Corners:
         is factorised.
         """
         places = enumerate(self._places[: len(self._atoms)])
-        return sum(self._sizes[self._number(j, box[place], True)] for j, place in places)
+        return sum(self._sizes[self._number(j, box[index], True)] for j, index in places)
 
     @remembered
     def _number(self, index: int, domain: int, finest: bool) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aegis.advisor.search.corner_classes import Corners, RuleCells, dense, refine
+from aegis.advisor.search.corner_classes import CornerClasses, RuleCells, dense, refine
 from aegis.advisor.search.problem import Problem
 from aegis.arrays import Flags, Floats, Int32s, Ints, Remembered
 
@@ -397,7 +397,7 @@ class Tally:
     def __init__(self, problem: Problem, cells: RuleCells, least: int) -> None:
         self._least = least
         self._weights = cells.counts.astype(np.float64)
-        self._corners = Corners(problem, cells)
+        self._corners = CornerClasses(problem, cells)
         self._known: Remembered[tuple[Node, Node], tuple[Ints, int]] = Remembered(
             _REMEMBERED, lambda classes: classes[0].nbytes
         )
@@ -440,7 +440,7 @@ class Tally:
         `some` has the indices of these attributes, and `node` the candidate of each.
         """
         if len(some) == 1:
-            return self._corners.coded((some[0], 1 << node[0]))
+            return self._corners.cell_groups((some[0], 1 << node[0]))
         return self._known.get((some, node), lambda: self._halved(some, node))
 
     def _halved(self, some: tuple[int, ...], node: Node) -> tuple[Ints, int]:

@@ -479,7 +479,7 @@ def best_configurations(
     if expected is not None and not expected.fits_all:
         rules.insert(0, RuleByEstimate(summary, expected))
     with progress.step(f"Searching {amount(summary.combinations)} combinations") as step:
-        clock = Clock.asked(request, space.work)
+        clock = Clock.of_request(request, space.work)
         for rule in rules:
             outcome, objective = _searched(scorer, space, rule, top, clock, step)
             if outcome.best:
