@@ -47,7 +47,7 @@ class ClassCounts:
         self._count = count
         self.classes = classes
         self._at_once = at_once
-        self._known: tuple[int, Floats] | None = None
+        self._last: tuple[int, Floats] | None = None
 
     @classmethod
     def of(cls, total: Floats) -> ClassCounts:
@@ -68,10 +68,10 @@ class ClassCounts:
         fastest in ascending order of classes.
         """
         start = target - target % self._at_once
-        if self._known is None or self._known[0] != start:
-            self._known = None  # so that its memory is free before the next classes are counted
-            self._known = start, self._count(slice(start, start + self._at_once))
-        return self._known[1][:, target - start]
+        if self._last is None or self._last[0] != start:
+            self._last = None  # so that its memory is free before the next classes are counted
+            self._last = start, self._count(slice(start, start + self._at_once))
+        return self._last[1][:, target - start]
 
     @cached_property
     def every(self) -> Floats:

@@ -621,7 +621,7 @@ class _Fitted:
     def __init__(self, others: _Others, penalties: tuple[float, ...]) -> None:
         self._others = others
         self._penalties = penalties
-        self._known: tuple[slice, Floats, dict[int, Floats]] | None = None
+        self._last_fit: tuple[slice, Floats, dict[int, Floats]] | None = None
 
     def slopes(self, targets: slice, sides: tuple[Side, Side]) -> Floats:
         """Return the directions (coefficients of linear scores) that separate each of G classes
@@ -629,8 +629,8 @@ class _Fitted:
         (masked values). `targets` are the positions of the classes in `compared`, and `sides` the
         counts of the rest and of the class.
         """
-        self._known = targets, *self._solved(targets, sides)
-        return self._known[1]
+        self._last_fit = targets, *self._solved(targets, sides)
+        return self._last_fit[1]
 
     def varied(self, position: int, fold: int) -> Floats:
         """Return a matrix V with k columns for each of P penalties, shape (P, d, k): noise gives
@@ -639,9 +639,9 @@ class _Fitted:
 
         Call `slopes` first.
         """
-        if self._known is None:
+        if self._last_fit is None:
             raise InternalError("Slopes were not set before they were varied.")
-        targets, slopes, varied = self._known
+        targets, slopes, varied = self._last_fit
         if not self._others.outside.pooled:
             return varied[fold]
         gap, between = self._between(slice(position, position + 1))

@@ -500,7 +500,7 @@ class BesidePopulation(InMemory):
         self._part = plan.rule.monotone_part
         hopeless = any(criterion.model.hopeless is not None for criterion in plan.rule.criteria)
         self._tells = hopeless or self._part is not None
-        self._corners: dict[tuple[Box, PrivacyRule | None], bool] = {}
+        self._verdicts: dict[tuple[Box, PrivacyRule | None], bool] = {}
 
     def narrow(self, box: Box) -> Box | None:
         """Return a box without those candidates that fail the rule even if all other attributes
@@ -540,12 +540,12 @@ class BesidePopulation(InMemory):
             return True
         part = sound_part(self._part, undecided(self.problem, box))
         key = (corner, part)
-        if key not in self._corners:
+        if key not in self._verdicts:
             self.count()
             table = self.plan.classes(self.problem.choice(corner))
             lost = any(
                 criterion.model.hopeless is not None and criterion.model.hopeless(table, criterion)
                 for criterion in self.plan.rule.criteria
             )
-            self._corners[key] = not lost and (part is None or part.check(table).admissible)
-        return self._corners[key]
+            self._verdicts[key] = not lost and (part is None or part.check(table).admissible)
+        return self._verdicts[key]

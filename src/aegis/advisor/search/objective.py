@@ -364,7 +364,7 @@ class FinestBound:
         self._most, self._work = most, problem.work
         self._masks = FinestMasks(problem, names=names)
         self._blocks = FoldBlocks(problem.summary.pairs)
-        self._known: dict[tuple[Hashable, ...], float] = {}
+        self._bounds: dict[tuple[Hashable, ...], float] = {}
 
     def bound(self, box: Box) -> float:
         """Return an upper bound of the AUC (or R2) of all configurations in a box (a set of
@@ -375,12 +375,12 @@ class FinestBound:
         if masks is None:
             return 1.0
         keys = tuple(masks.keys)
-        if keys not in self._known:
+        if keys not in self._bounds:
             levels = levels_at(masks)
             self._work.add(score_work(levels, levels))
             counts = self._blocks.counts(range(len(keys)), masks)
-            self._known[keys] = self._most(counts)
-        return self._known[keys]
+            self._bounds[keys] = self._most(counts)
+        return self._bounds[keys]
 
 
 Key = tuple[int, ...]
@@ -427,7 +427,7 @@ class Pillai(Objective):
         self._rows = problem.summary.pairs.n
         self._noisy = [j for j, variable in enumerate(problem.variables) if variable.channels]
         self._bounds: dict[Box, float] = {}
-        self._corners = _CornerFits(problem)
+        self._fits = _CornerFits(problem)
 
     def bound(self, box: Box) -> float:
         """Return an upper bound of the trace over a box (a set of candidate masks for each
@@ -447,16 +447,16 @@ class Pillai(Objective):
         """Return the upper bound of the trace, computed from the finest and the coarsest grouping
         of a box (a set of candidate masks for each attribute).
         """
-        levels = self._corners.levels(box)
+        levels = self._fits.levels(box)
         if levels > _LEVELS and not is_leaf(box):
             return float(self._problem.summary.pairs.classes - 1)  # no trace is larger
         self._problem.work.add(_FIT + CUBED * float(levels) ** 3)
-        fine, _ = self._corners.fit(box, finest=True)
+        fine, _ = self._fits.fit(box, finest=True)
         if not self._adjusted:
             return fine.trace
         if is_leaf(box):
             return fine.adjusted
-        coarse, classes = self._corners.fit(box, finest=False)
+        coarse, classes = self._fits.fit(box, finest=False)
         freedom = self._rows - coarse.rank - 1
         if freedom <= 0:
             return fine.trace
@@ -489,7 +489,7 @@ class _CornerFits:
             _CACHED, lambda groups: groups.covariances.nbytes + groups.indicators.nbytes
         )
         self._rows = problem.summary.pairs.n
-        self._known: dict[tuple[int, bytes], int] = {}
+        self._numbers: dict[tuple[int, bytes], int] = {}
         self._levels: list[Array] = []
         self._sizes: list[int] = []
         self._count(problem)
@@ -582,7 +582,7 @@ class _CornerFits:
         mask.
         """
         levels = self._grouping(index, domain, finest)
-        number = self._known.setdefault((index, levels.tobytes()), len(self._levels))
+        number = self._numbers.setdefault((index, levels.tobytes()), len(self._levels))
         if number == len(self._levels):
             self._levels.append(levels)
             size = levels.shape[1] if levels.ndim == 2 else levels.max(initial=-1) + 1

@@ -84,7 +84,7 @@ class ShareOfLabel(Objective):
         scorer = task.scorer
         self._rows = scorer.label_rows
         self._reference = scorer.value(scorer.unmasked, measure)
-        self._known: dict[Box, float | None] = {}
+        self._shares: dict[Box, float | None] = {}
         self._quick: dict[Box, float | None] = {}
 
     def box(self, box: Box) -> Box:
@@ -109,17 +109,17 @@ class ShareOfLabel(Objective):
         utility for the label.
         """
         label_box = self.box(box)
-        if label_box not in self._known:
-            self._known[label_box] = self._share(label_box, self._inner.bound)
-        return self._known[label_box]
+        if label_box not in self._shares:
+            self._shares[label_box] = self._share(label_box, self._inner.bound)
+        return self._shares[label_box]
 
     def quick_share(self, box: Box) -> float | None:
         """Return an upper bound of `share` that takes less time to compute: for a single
         configuration, it need not be exact. A box has a set of candidate masks for each attribute.
         """
         label_box = self.box(box)
-        if label_box in self._known:
-            return self._known[label_box]
+        if label_box in self._shares:
+            return self._shares[label_box]
         if label_box not in self._quick:
             self._quick[label_box] = self._share(label_box, self._inner.upper)
         return self._quick[label_box]
@@ -132,8 +132,8 @@ class ShareOfLabel(Objective):
         The result is None if the unmasked table has no utility for the label.
         """
         label_box = self.box(box)
-        if label_box in self._known:
-            return self._known[label_box]
+        if label_box in self._shares:
+            return self._shares[label_box]
         return self._quick.get(label_box, self._most)
 
     @cached_property
@@ -180,7 +180,7 @@ class ShareOfLabel(Objective):
         masks for each attribute); 0 if the result is cached.
         """
         label_box = self.box(box)
-        return 0.0 if label_box in self._known else self._inner.effort(label_box)
+        return 0.0 if label_box in self._shares else self._inner.effort(label_box)
 
 
 class SharesKept(Objective):

@@ -410,7 +410,7 @@ class LeafBound:
         self._plan = plan
         self._criteria = [c for c in plan.rule.criteria if ModelNeed.LEAVES in c.model.needs]
         quasi = [v.attribute for v in problem.variables if v.quasi]
-        self._whole = whole_bits(map(domain, quasi))
+        self._most_bits = whole_bits(map(domain, quasi))
         self._counted = lru_cache(_CACHED)(self._count)
         self._room = plan.rule.allowed_rows(frequency.rows)
         # Persons lose rows in several classes: rows that fail say little about how many they are.
@@ -424,7 +424,7 @@ class LeafBound:
         if corner is None:
             return True
         sizes, people = self._counted(corner)
-        hidden = least_bits(self._problem, self._frequency, box) / self._whole
+        hidden = least_bits(self._problem, self._frequency, box) / self._most_bits
         table = ClassTable(sizes, population=people, hidden=hidden)
         for criterion in self._criteria:
             if self._frequency.counts[criterion.failing(table)].sum() > self._room:

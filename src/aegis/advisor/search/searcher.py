@@ -222,7 +222,7 @@ class Searcher:
         self.problem = make_problem(summary, plan.groups_of_people)
         self.objective = make_objective(objective, self.problem, self.scorer, plan)
         self.measure = MEASURES.get(measure)
-        self._corners: dict[bool, CornerClasses] = {}
+        self._classes: dict[bool, CornerClasses] = {}
         listing = () if self.objective.bounded else TRACES
         self._traces = [
             make_objective(t, self.problem, self.scorer, plan, self.objective) for t in listing
@@ -275,7 +275,7 @@ class Searcher:
         if self.summary.frequency is None:
             return InEngine(self.problem, plan, clock)
         counted = BesidePopulation if plan.by_population else InMemory
-        return counted(self.problem, self.summary.frequency, plan, clock, self._corners)
+        return counted(self.problem, self.summary.frequency, plan, clock, self._classes)
 
     def objective_under(self, rule: PrivacyRule) -> Objective:
         """Return the objective for searches under a rule. Some objectives depend on the rule,

@@ -112,7 +112,7 @@ class Sieve(BranchAndBound):
         self._share = 1.0
 
     def _loop(self) -> None:
-        if len(self.found.best) < self.top:
+        if len(self.outcome.best) < self.top:
             super()._loop()
             return
         if not self._open():
@@ -202,7 +202,7 @@ class Sieve(BranchAndBound):
                 return
             check()
             self._go_on()
-            self.found.nodes += 1
+            self.outcome.nodes += 1
             if proves:
                 self._prove(window.least(place))
             if number % _SHARES == 0:
