@@ -105,7 +105,10 @@ class FoldBlocks:
             Positions in `which` of the attributes whose masks are the same in other configurations.
             Their levels are factorised only once, if this saves time.
         """
-        attributes = self._attributes_of(which, masks, label)
+        attributes = [
+            self._attribute((index, key), level, numbers, label, linear=masks.linear)
+            for index, level, key, numbers in zip(which, *masks[:3], strict=True)
+        ]
         if not self._splits(attributes, common, label):
             return self._counts_of(attributes, label)
         shared = [attributes[position] for position in common]
@@ -180,8 +183,8 @@ class FoldBlocks:
         self, attributes: Sequence[CodedAttribute], common: Collection[int], label: Candidate | None
     ) -> bool:
         """Return whether it saves time to factorise the levels of the common attributes first, so
-        that other configurations can reuse the factors. `common` has the positions of these
-        attributes in `attributes`, the encoded attributes.
+        that other configurations can reuse the factors. `common` has the positions of the common
+        attributes among the encoded `attributes`.
         """
         if self._pairs.responses is not None or any(a.chance is not None for a in attributes):
             return False
@@ -192,14 +195,6 @@ class FoldBlocks:
             max(FEWEST_LEVELS, 2 * (levels - shared)) <= shared < levels
             and factors * len(PENALTIES) * shared**2 <= MOST_NUMBERS
         )
-
-    def _attributes_of(
-        self, which: Sequence[int], masks: CodedMasks, label: Candidate | None
-    ) -> list[CodedAttribute]:
-        return [
-            self._attribute((index, key), level, numbers, label, linear=masks.linear)
-            for index, level, key, numbers in zip(which, *masks[:3], strict=True)
-        ]
 
     def _by_class(
         self,
@@ -542,7 +537,7 @@ class FoldBlocks:
 
 
 def _chance(attributes: Sequence[CodedAttribute]) -> Floats | None:
-    """Return a matrix B, shape (d, k), for the d levels of the attributes in `attributes` and the k
+    """Return a matrix B, shape (d, k), for the d levels of the encoded `attributes` and the k
     levels of their noise masks. Counts of rows with drawn noise have the covariance of the expected
     counts plus B B'.
 

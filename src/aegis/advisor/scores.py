@@ -402,11 +402,11 @@ def coarse(
     return stepped or round(score, 2) or 0.0  # not -0.0
 
 
-def coarse_decimals(score: float, rows: float, *, in_units: bool = False) -> int:
-    """Return with how many decimals `coarse` states a score; negative for tens, hundreds and so on.
-    The parameters are as there.
+def coarse_decimals(score: float, rows: float) -> int:
+    """Return with how many decimals `coarse` states a score that is not in the units of a label;
+    negative for tens, hundreds and so on. `rows` is as there.
     """
-    return coarse_digits(rows) - _size(score, in_units=in_units)
+    return coarse_digits(rows) - _size(score, in_units=False)
 
 
 def rows_each(table_rows: float, figures: int, *, earlier: bool = False) -> float:
@@ -423,10 +423,12 @@ def coarse_digits(rows: float) -> int:
     return decimals + (parts > 1)
 
 
-def coarse_error(score: float, rows: float, *, in_units: bool = False) -> float:
-    """Return by how much `coarse` changes a score at most; the parameters are as there."""
+def coarse_error(score: float, rows: float) -> float:
+    """Return by how much `coarse` changes, at most, a score that is not in the units of a label;
+    `rows` is as there.
+    """
     decimals, parts = _steps(rows)
-    return 0.5 / parts * 10.0 ** (_size(score, in_units=in_units) - decimals)
+    return 0.5 / parts * 10.0 ** (_size(score, in_units=False) - decimals)
 
 
 def too_coarse(rows: float) -> bool:

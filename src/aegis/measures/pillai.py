@@ -194,8 +194,7 @@ def solved_by(factor: Floats, right: Floats, rank: int) -> Floats:
     solved, info = dtrtrs(factor[:rank, :rank], right, lower=1, overwrite_b=1)
     if info:
         raise InternalError(f"LAPACK dtrtrs failed with code {info} at rank {rank}.")
-    solution: Floats = solved
-    return solution
+    return np.asarray(solved)
 
 
 def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:

@@ -323,9 +323,7 @@ class FinestMasks:
 
 
 def levels_at(masks: CodedMasks) -> int:
-    """Return how many levels (masked values) the masks in `masks`, one for each attribute, have
-    together.
-    """
+    """Return how many levels (masked values) `masks`, one for each attribute, have together."""
     return sum(int(level.max(initial=0)) + 1 for level in masks.levels)
 
 
