@@ -119,7 +119,7 @@ def former(scorer: Scorer, choice: Choice) -> float:
     counts = scorer.cooccurrence(choice, MEASURES.get("held-out-auc").needs)
     names = out_of_fold(counts.by_fold(), FORMER)
     steps = out_of_fold(counts.by_fold(Encoding.THRESHOLDS), [100 * p for p in FORMER])
-    areas = np.array([names.areas[0].mean(), steps.areas[0].mean()])
+    areas = np.array([names.aucs[0].mean(), steps.aucs[0].mean()])
     if names.shape is not None:
         areas = cumulative(names.shape[0] * quantile(np.clip(areas, 0.5, 1 - 1e-16)))
     return max(float(areas @ [2 / 3, 1 / 3]), 0.5)

@@ -95,7 +95,7 @@ def compare(name: str, store: str | None) -> dict[str, Any]:
     return {
         "rule": str(policy.privacy),
         "optimal": searched.optimal,
-        "masks": best.shown,
+        "masks": best.mask_texts,
         "metric": METRIC[name],
         "splits": SPLITS[name],
         "ranking": [

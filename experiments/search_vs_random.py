@@ -92,7 +92,7 @@ def main(argv: list[str] | None = None) -> None:
             "admissible": len(admissible),
             "best_random_pillai": scores[:10],
             "searched_pillai": best.score,
-            "searched": best.shown,
+            "searched": best.mask_texts,
             "search": searched.to_dict()["search"],
             "at_least_all": best.score >= max(scores),
             "splits": arguments.splits,

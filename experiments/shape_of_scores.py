@@ -35,7 +35,7 @@ def normal(scorer: Scorer, choice: Choice, what: Expected) -> float:
     counts = scorer.cooccurrence(choice, MEASURES.get(what.name).needs)
     encodings = (Encoding.NUMBERS,) if what.learners else (Encoding.NUMBERS, Encoding.THRESHOLDS)
     parts = [counts.by_fold(counts.same_as(encoding)) for encoding in encodings]
-    return max(0.5, *(float(out_of_fold(own, jointly=False).areas[0].max()) for own in parts))
+    return max(0.5, *(float(out_of_fold(own, jointly=False).aucs[0].max()) for own in parts))
 
 
 def together(area: Floats, without: Floats, trace: Floats) -> dict[str, Floats]:

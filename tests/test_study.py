@@ -15,7 +15,7 @@ import pytest
 
 import aegis
 from aegis.advisor.advise import outside_of_release
-from aegis.advisor.label_leaks import Uncovered
+from aegis.advisor.label_leaks import ResidualRisks
 from aegis.advisor.released import ReleasedRows
 from aegis.errors import DataError, PolicyError
 from aegis.policy import load_policy
@@ -184,7 +184,7 @@ def test_the_same_part_is_not_added_up_twice(tmp_path: Path) -> None:
     assert aegis.merge_bundles([part]).rows == ROWS
 
 
-def outside_part(uncovered: Uncovered) -> Outside:
+def outside_part(uncovered: ResidualRisks) -> Outside:
     return Outside(**{entry.name: getattr(uncovered, entry.name) for entry in fields(Outside)})
 
 
@@ -201,7 +201,7 @@ def test_rows_that_are_alone_are_those_that_the_query_counts(columns: tuple[str,
         a.name: a.candidate(advice.best.configuration.masks[a.name])
         for a in study.summary.all_attributes
     }
-    assert study._subject.known is not None
+    assert study._subject.coded_rows is not None
     by_query = outside_of_release(ReleasedRows(study.plan, study.source, rule), choice)
     assert by_query is not None
     assert outside_part(advice.uncovered) == by_query == study.apply(advice).audit.outside
@@ -319,4 +319,4 @@ def test_an_entry_of_a_ranking_says_its_masks() -> None:
     first, *lines = repr(best).splitlines()
     assert first.startswith(f"Ranked('best-1': score {best.score:.6g}, ")
     assert first.endswith("% kept, meets the rule)")
-    assert lines == [f"  {name}: {mask}" for name, mask in best.shown.items()]
+    assert lines == [f"  {name}: {mask}" for name, mask in best.mask_texts.items()]

@@ -279,4 +279,4 @@ def test_masks_of_the_ranking_can_be_read_back(summary: Summary) -> None:
     hierarchies = {n: a.hierarchy for n, a in policy.attributes.items()}
     masks = {n: parse_mask(spec, hierarchy=hierarchies[n]) for n, spec in ranked.masks.items()}
     assert Configuration(ranked.name, masks) == ranked.configuration
-    assert set(ranked.shown) == set(masks)
+    assert set(ranked.mask_texts) == set(masks)

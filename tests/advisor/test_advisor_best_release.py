@@ -54,7 +54,7 @@ def policy(suppression: float = 0.05, **more: Any) -> Policy:
 
 def masks_of(advice: Advice) -> dict[str, str]:
     assert advice.best is not None
-    return advice.best.shown
+    return advice.best.mask_texts
 
 
 def test_a_release_that_loses_its_class_is_not_recommended() -> None:
@@ -150,7 +150,7 @@ def test_record_level_releases_leave_the_order_of_masks() -> None:
     study = Study(table(), policy())
     advice = study.search(methods=["mondrian"])
     masks = [ranked for ranked in advice.ranking if ranked.method is None]
-    assert masks[0].shown == masks_of(study.search())
+    assert masks[0].mask_texts == masks_of(study.search())
 
 
 @given(
@@ -192,7 +192,7 @@ def test_a_front_recommends_what_the_first_screen_does() -> None:
     middle = advice.front.points[1]
     assert middle.utility == advice.utility
     assert dict(middle.declared) == masks_of(advice)
-    assert [point.value for point in advice.front.shown] == [10]
+    assert [point.value for point in advice.front.visible_points] == [10]
     assert advice.front.on == "the released rows"
     assert advice.front.left_out == (
         "k = 2, 5: a stricter k keeps as much.",
@@ -205,7 +205,7 @@ def test_a_front_shows_no_point_that_keeps_nothing() -> None:
     declared = policy_mapping(policy())
     declared["attributes"].pop("height")
     front = Study(own, load_policy(declared)).front("k=2,20")
-    assert front.shown == ()
+    assert front.visible_points == ()
     assert front.left_out == ("k = 2, 20: the best release keeps nothing.",)
 
 
@@ -223,7 +223,7 @@ def test_a_front_from_a_summary_says_that_it_counts_all_rows() -> None:
     study = Study(Study(table(), policy(0.0)).summary, policy(0.0))
     advice = study.search(front="k=2,5", explain_best=True)
     assert advice.front is not None
-    assert advice.front.shown
+    assert advice.front.visible_points
     assert advice.front.on == "all rows"
     shown = io.StringIO()
     console = Console(file=shown, width=200)

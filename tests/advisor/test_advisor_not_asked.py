@@ -105,7 +105,7 @@ def test_a_search_by_a_loss_scores_nothing_until_somebody_reads_it_and_explains_
     advice = study.search(objective="loss", top=2, explain_best=False)
     assert len(advice.ranking) == 2
     assert advice.require_best().suppressed_rows is not None
-    assert not any(vars(advice)[name].known for name in ("privacy", "uncovered", "warnings"))
+    assert not any(vars(advice)[name].computed for name in ("privacy", "uncovered", "warnings"))
     assert scored == []
     figures = [advice.unmasked, *(ranked.score for ranked in advice.ranking)]
     assert figures == [advice.unmasked, *(ranked.score for ranked in copy(advice).ranking)]

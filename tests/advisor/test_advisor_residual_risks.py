@@ -201,7 +201,7 @@ def test_all_ways_to_look_outside_the_rule_agree(
     advice = study.rank()
     if advice.best is None:
         return
-    assert study._subject.known is not None
+    assert study._subject.coded_rows is not None
     choice = {
         a.name: a.candidate(advice.best.configuration.masks[a.name])
         for a in study.summary.all_attributes

@@ -14,7 +14,7 @@ from advisor_support import policy_of, random_rows, table_of
 from aegis.advisor import PrivacyPlan
 from aegis.advisor.confidence import Prefer
 from aegis.advisor.search import Searcher
-from aegis.advisor.search.corner_classes import Corners, RuleCells
+from aegis.advisor.search.corner_classes import CornerClasses, RuleCells
 from aegis.advisor.search.feasibility import InMemory
 from aegis.advisor.search.front import FrontRange, _FrontStrength, _settle, prefer_among_ties
 from aegis.advisor.search.objective import seconds_of
@@ -106,8 +106,8 @@ def test_classes_of_boxes_are_those_of_their_groupings(
     assert summary.frequency is not None
     plan = PrivacyPlan(summary, rule_of({"k": 2}, 0.0))
     problem = Searcher(summary, plan, "nu-entropy", "adjusted-pillai").problem
-    cells = RuleCells(summary.frequency, whole=True)
-    corners = Corners(problem, cells)
+    cells = RuleCells(summary.frequency, all_cells=True)
+    corners = CornerClasses(problem, cells)
     some = [*boxes(problem), *leaves(problem.root)]
     for box in [*some, *reversed(some)]:
         for finest, ids in ((False, corners.of(box)[0]), (True, corners.finest_of(box)[0])):

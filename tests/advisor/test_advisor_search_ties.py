@@ -249,5 +249,5 @@ def test_record_level_releases_come_first_only_if_they_beat_the_best_score(
     (release,) = (entry for entry in listed.ranking if entry.method is not None)
     assert advice.preferred is not None
     assert (release.score > advice.preferred.best) == better  # type: ignore[union-attr]
-    assert listed.ranking[0].shown == (release if better else advice.ranking[0]).shown
+    assert listed.ranking[0].mask_texts == (release if better else advice.ranking[0]).mask_texts
     assert listed.preferred == (None if better else advice.preferred)

@@ -150,7 +150,7 @@ def test_dives_become_rarer_while_they_improve_nothing(
     with SILENT.step("") as step:
         search = search_of("nu-entropy", rule_of(RULES[0], 0.0), step)
         at: list[int] = []
-        monkeypatch.setattr(search, "_dive", lambda _: at.append(search.found.nodes))
+        monkeypatch.setattr(search, "_dive", lambda _: at.append(search.outcome.nodes))
         monkeypatch.setattr(search.objective, "excludes", lambda *_: False)
         monkeypatch.setattr(search, "_threshold", lambda: -math.inf)
         search.run()

@@ -33,7 +33,7 @@ def test_no_scores_out_of_fold_exceed_it(rows, strength):
         out_of_fold(ordered, [strength]),
         naive_bayes(folds),
     ):
-        assert scores.areas[0][0] <= most + 1e-7
+        assert scores.aucs[0][0] <= most + 1e-7
 
 
 @settings(max_examples=50)

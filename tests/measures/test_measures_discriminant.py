@@ -78,7 +78,7 @@ def explicit(features, label, fold, penalty):
 def test_out_of_fold_scores_are_those_of_explicit_discriminants(rows):
     codes, label, fold = rows
     folds, _ = in_parts(codes, label, fold)
-    found = out_of_fold(folds).areas[0]
+    found = out_of_fold(folds).aucs[0]
     expected = [explicit(_indicators(codes), label, fold, penalty) for penalty in PENALTIES]
     assert found == pytest.approx(expected, abs=1e-8)
 
@@ -136,15 +136,15 @@ def test_many_classes_are_scored_by_the_counts_of_all_rows_and_label_tables(rows
     expected = [explicit_alike(codes, label, fold, penalty) for penalty in PENALTIES]
     varying, places = varying_only(counts)
     bounds = np.searchsorted(places, offsets)
-    whole = replace(below(varying), shown=by_attribute(varying.joint, bounds))
-    assert out_of_fold(whole).areas[0] == pytest.approx(expected, abs=1e-8)
+    whole = replace(below(varying), by_attribute=by_attribute(varying.joint, bounds))
+    assert out_of_fold(whole).aucs[0] == pytest.approx(expected, abs=1e-8)
     assume(bounds[1])
     apart = split(whole, bounds, 1)
     for _ in range(2):  # once solved, and remembered
-        assert out_of_fold(apart).areas[0] == pytest.approx(expected, abs=1e-8)
-    assert naive_bayes(apart).areas[0] == pytest.approx(naive_bayes(whole).areas[0], abs=1e-8)
+        assert out_of_fold(apart).aucs[0] == pytest.approx(expected, abs=1e-8)
+    assert naive_bayes(apart).aucs[0] == pytest.approx(naive_bayes(whole).aucs[0], abs=1e-8)
     assert reachable_auc(apart) == pytest.approx(reachable_auc(whole), abs=1e-8)
-    assert max(*expected, *naive_bayes(whole).areas[0]) <= reachable_auc(whole) + 1e-7
+    assert max(*expected, *naive_bayes(whole).aucs[0]) <= reachable_auc(whole) + 1e-7
     coarser = codes.copy()
     coarser[coarser[:, 0] == 1, 0] = 0
     assert reachable_auc(in_parts(coarser, label, fold)[0]) <= reachable_auc(whole) + 1e-7
@@ -161,7 +161,7 @@ def test_no_counts_by_class_are_made_of_many_classes():
         return counts.total.sum(axis=1, keepdims=True)
 
     scores = out_of_fold(replace(counts, total=ClassCounts(count, 40, 1)))
-    assert scores.areas[0] == pytest.approx(out_of_fold(counts).areas[0], abs=1e-12)
+    assert scores.aucs[0] == pytest.approx(out_of_fold(counts).aucs[0], abs=1e-12)
     assert set(asked) == {None}
 
 
@@ -230,7 +230,7 @@ def test_the_measure_is_the_best_penalty_of_the_better_coding_and_leaves_parts_o
     steps = in_thresholds(names, offsets, [True] * codes.shape[1])
     folds = {Encoding.NAMES: names, Encoding.NUMBERS: names, Encoding.THRESHOLDS: steps}
     counts = replace(counted(codes, label, fold), folds=folds)
-    numbers, trees = (out_of_fold(own).areas[0].max() for own in (names, steps))
+    numbers, trees = (out_of_fold(own).aucs[0].max() for own in (names, steps))
     assert measure(counts) == pytest.approx(max(numbers, trees, 0.5))
     assert get("held-out-auc(lr)")(counts) == pytest.approx(max(numbers, 0.5))
     assert get("held-out-auc(gbdt)")(counts) == pytest.approx(max(trees, 0.5))
@@ -285,10 +285,10 @@ def below(counts):
 def test_half_of_the_counts_says_the_same(rows):
     whole = in_parts(*rows)[0]
     half = below(varying_only(whole)[0])
-    assert naive_bayes(half).areas[0] == pytest.approx(naive_bayes(whole).areas[0], abs=1e-8)
+    assert naive_bayes(half).aucs[0] == pytest.approx(naive_bayes(whole).aucs[0], abs=1e-8)
     for given_half in half, replace(half, outside=None):
         scores, expected = out_of_fold(given_half), out_of_fold(whole)
-        assert scores.areas[0] == pytest.approx(expected.areas[0], abs=1e-8)
+        assert scores.aucs[0] == pytest.approx(expected.aucs[0], abs=1e-8)
         assert scores.second == pytest.approx(expected.second, abs=1e-6)
     assert reachable_auc(half) == pytest.approx(reachable_auc(whole), abs=1e-8)
 
@@ -313,7 +313,7 @@ def test_counts_with_common_levels_say_the_same(rows, common):
     counts, offsets = in_parts(*rows)
     varying, places = varying_only(counts)
     bounds = np.searchsorted(places, offsets)
-    whole = replace(below(varying), shown=by_attribute(varying.joint, bounds))
+    whole = replace(below(varying), by_attribute=by_attribute(varying.joint, bounds))
     assume(common < len(bounds) - 1 and bounds[common])
     apart = split(whole, bounds, common)
     for own in (None, *range(whole.rows.shape[1])):
@@ -325,7 +325,7 @@ def test_counts_with_common_levels_say_the_same(rows, common):
         scores, expected = scores_of(apart), scores_of(whole)
         assert scores.first == pytest.approx(expected.first, abs=1e-7)
         assert scores.second == pytest.approx(expected.second, abs=1e-6)
-        assert scores.areas[0] == pytest.approx(expected.areas[0], abs=1e-8)
+        assert scores.aucs[0] == pytest.approx(expected.aucs[0], abs=1e-8)
 
 
 def test_common_levels_have_no_noise():

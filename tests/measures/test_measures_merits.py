@@ -72,7 +72,7 @@ def test_moments_by_class_are_those_of_rows_scored_out_of_fold(scored, fitted, r
     folds, _ = in_parts(codes, label, fold)
     found = scored(folds)
     features = indicators(codes, label)
-    for place, target in enumerate(found.told):
+    for place, target in enumerate(found.compared):
         own = label == target
         for k in range(len(folds.rows)):
             one, rest = features[own & (fold != k)], features[~own & (fold != k)]
@@ -91,7 +91,7 @@ def test_moments_by_class_are_those_of_rows_scored_out_of_fold(scored, fitted, r
                 squares = (scores[of] ** 2).sum()
                 assert found.second[k, place, side, 0] == pytest.approx(squares, abs=1e-8)
             if (both := found.together) is None:
-                assert len(found.told) == 1
+                assert len(found.compared) == 1
                 continue
             for c in range(folds.rows.shape[1]):
                 of = scores[here & (label == c)]
@@ -209,4 +209,4 @@ def test_scores_that_cancel_but_for_rounding_tell_nothing():
     # Every row scores its offset: what was left of the difference passed for a perfect score.
     codes = np.array([[0, 0, 2], [2, 1, 2], [0, 0, 2], [3, 1, 2], [2, 1, 0]])
     label, fold = np.array([0, 1, 1, 0, 0]), np.array([3, 2, 3, 2, 2])
-    assert out_of_fold(in_parts(codes, label, fold)[0], [50.0]).areas[0][0] == 0.5
+    assert out_of_fold(in_parts(codes, label, fold)[0], [50.0]).aucs[0][0] == 0.5

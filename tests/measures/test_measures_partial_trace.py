@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aegis.measures import pillai_trace
-from aegis.measures.pillai import Given
+from aegis.measures.pillai import PartialCovariances
 
 
 def counts_of(codes, label):
@@ -43,7 +43,7 @@ def test_it_is_the_trace_of_all_attributes(seed, rows, stays, classes, copies):
     label = (codes[0] + codes[-1] + draw.integers(0, 3, rows)) % classes
     total, joint, offsets = counts_of(codes, label)
     stays = np.array(stays)
-    fixed = Given.of(total, joint, rows, offsets, stays)
+    fixed = PartialCovariances.of(total, joint, rows, offsets, stays)
     if fixed is None:
         return
     groups = [draw.integers(0, 4, offsets[j + 1] - offsets[j]) for j in np.flatnonzero(~stays)]
@@ -67,5 +67,8 @@ def test_what_is_nearly_explained_is_not_eliminated():
     second[0] = 1 - second[0]
     codes, label = [first, second, np.arange(rows) % 3], (np.arange(rows) // 2) % 2
     total, joint, offsets = counts_of(codes, label)
-    assert Given.of(total, joint, rows, offsets, np.array([True, True, False])) is None
-    assert Given.of(total, joint, rows, offsets, np.array([True, False, False])) is not None
+    assert PartialCovariances.of(total, joint, rows, offsets, np.array([True, True, False])) is None
+    assert (
+        PartialCovariances.of(total, joint, rows, offsets, np.array([True, False, False]))
+        is not None
+    )

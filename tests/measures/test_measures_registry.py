@@ -123,7 +123,9 @@ def test_counts_of_the_other_scope_are_refused(measure):
     sums = folds.joint[:, 0]
     response = Response(sums, sums.sum(axis=1), sums.sum(axis=1))
     folds = replace(folds, response=response)
-    columns = ColumnCounts(lambda: replace(folds, shown=[ShownLevels(folds.joint)]), np.ones(1))
+    columns = ColumnCounts(
+        lambda: replace(folds, by_attribute=[ShownLevels(folds.joint)]), np.ones(1)
+    )
     configuration = replace(
         cooccurrence(codes, label), folds=dict.fromkeys(Encoding, folds), columns=columns
     )

@@ -21,7 +21,7 @@ measure = get("held-out-auc")
 
 def counted(codes, label, fold):
     folds, offsets = in_parts(codes, label, fold)
-    folds = replace(folds, shown=by_attribute(folds.joint, offsets))
+    folds = replace(folds, by_attribute=by_attribute(folds.joint, offsets))
     return replace(cooccurrence(codes, label), folds=dict.fromkeys(Encoding, folds))
 
 

@@ -89,7 +89,7 @@ def test_ranking_is_one_order():
     assert not names["hybrid"].admissible
     assert names["hybrid"].violations
     shown = {"age": "mdav(k=4)", "sex": "mdav(k=4)", "job": "identity"}
-    assert names["mdav"].shown == shown  # job is a feature
+    assert names["mdav"].mask_texts == shown  # job is a feature
     assert names["mdav"].to_dict()["method"]["information_loss"]["scaled"] >= 0
     assert advice.rows()[0].keys() == advice.rows()[-1].keys()
 

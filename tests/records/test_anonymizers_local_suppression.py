@@ -266,8 +266,8 @@ def test_the_same_masks_are_ranked_with_rows_left_out_and_with_cells_suppressed(
     ranked = study.rank(generate_count=20, methods=["local-suppression"])
     names = [one.name for one in ranked.ranking if one.method is not None]
     assert "local-suppression" in names
-    own = cells.method.shown
+    own = cells.method.method_text
     for name in NAMES:
         mask = first.configuration.masks[name]
         before = "" if str(mask) == "identity" else f"{mask}, then "
-        assert cells.shown[name] == f"{before}{own}"
+        assert cells.mask_texts[name] == f"{before}{own}"

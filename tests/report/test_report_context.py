@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.advisor.owner_preview import Shown
+from aegis.advisor.owner_preview import ReleaseValues
 from aegis.advisor.utility import NumberErrors, UtilityFigure
 from aegis.errors import PolicyError
 from aegis.present.finding import LISTED
@@ -28,7 +28,7 @@ from aegis.report.context import (
 from aegis.report.sections import _smaller
 from report_factory import BINDING, FRONT, ROWS, advice, many, privacy, ranked
 
-OWNER = Shown(())
+OWNER = ReleaseValues(())
 """A report for the owner, which states small numbers of rows, too."""
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from aegis.advisor import Advice
 from aegis.advisor.figures import Binding, EstimatedScores, MaskChange
-from aegis.advisor.owner_preview import ColumnChange, Share, Shown
+from aegis.advisor.owner_preview import ColumnChange, ReleaseValues, Share
 from aegis.advisor.ranked import AttributeEstimate, Estimate, PrivacyChange, RecordLevel
 from aegis.advisor.several import ServedLabel
 from aegis.anonymizers import InformationLoss, Recipe
@@ -161,10 +161,10 @@ def _with_every_section(given: Advice) -> Advice:
     )
 
 
-def _hostile_values() -> Shown:
+def _hostile_values() -> ReleaseValues:
     values = tuple((name, 3) for name in HOSTILE)
     shares = tuple(Share(name, name, 9, 3) for name in HOSTILE)
-    return Shown(
+    return ReleaseValues(
         tuple(ColumnChange(name, values, values, 7, 7) for name in HOSTILE),
         shares,
         shares,

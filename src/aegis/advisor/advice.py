@@ -1,7 +1,5 @@
 """Hold a ranking of configurations with its reasons and warnings, as immutable objects that print
-themselves.
-
-Warn if a release that meets the rule may be of little use.
+themselves, and warn if a release that meets the rule may be of little use.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-    from aegis.advisor.label_leaks import Uncovered
+    from aegis.advisor.label_leaks import ResidualRisks
     from aegis.advisor.several import ServedLabel
 
 SCHEMA_VERSION = 2
@@ -141,7 +139,7 @@ class Advice:
     binding: Binding | None = None
     front: Front | None = None
     privacy: PrivacyChange | None = None
-    uncovered: Uncovered | None = None
+    uncovered: ResidualRisks | None = None
     lost_alone: Mapping[str, float] = field(default_factory=dict)
     expected: UtilityFigure | None = None
     proxy: ProxyFigures | None = None
@@ -298,8 +296,8 @@ class Advice:
         """The metric that models trained on the best release are expected to reach, in words; None
         if it is unknown.
         """
-        told = self.expectation
-        return None if told is None else told.expected(self.label_rows)
+        figure = self.expectation
+        return None if figure is None else figure.expected(self.label_rows)
 
     @property
     def closest(self) -> Ranked | None:
@@ -444,7 +442,6 @@ class Advice:
         >>> advice.rows(top=1)[0]["rank"]
         1
         """
-        shown: Sequence[Ranked] = self.ranking[:top]
         return [
             {
                 "rank": i + 1,
@@ -458,8 +455,8 @@ class Advice:
                 "suppressed_rows": r.suppressed_rows,
                 "violations": "; ".join(r.violations),
             }
-            | {f"mask:{name}": mask for name, mask in r.shown.items()}
-            for i, r in enumerate(shown)
+            | {f"mask:{name}": mask for name, mask in r.mask_texts.items()}
+            for i, r in enumerate(self.ranking[:top])
         ]
 
     def to_polars(self) -> polars.DataFrame:
@@ -533,7 +530,7 @@ RARE = 0.1
 """Share of the labelled rows below which a class counts as rare."""
 COMPARED = 10
 """Number of configurations to compare, starting with the best."""
-APART = 0.01
+DISAGREEING = 0.01
 """Smallest difference in AUC from which two metrics count as disagreeing."""
 ALIKE = 0.005
 """Largest difference in accuracy up to which two releases count as equal."""
@@ -565,8 +562,8 @@ def class_of_few_rows(advice: Advice) -> Quoting | None:
     if advice.expectation is None or rows >= FEWEST:
         return None
     label, noun = advice.summary["label"], "row" if rows == 1 else "rows"
-    said = f"{label} = {in_sentence(name)} has {rows:,.0f} {noun} only"
-    return Quoting(said, f"a class of {label} has fewer than {FEWEST} rows")
+    sentence = f"{label} = {in_sentence(name)} has {rows:,.0f} {noun} only"
+    return Quoting(sentence, f"a class of {label} has fewer than {FEWEST} rows")
 
 
 def _few_rows(advice: Advice) -> tuple[str, ...]:
@@ -594,9 +591,9 @@ def _rare_class(advice: Advice) -> tuple[str, ...]:
         f"such a class hardly affects accuracy, and {advice.measure} weights rows, not classes. Compare "
         "with the ranking by --measure held-out-auc"
     )
-    said = f"only {share:.1%} of the labelled rows are {label} = {in_sentence(name)}"
+    fact = f"only {share:.1%} of the labelled rows are {label} = {in_sentence(name)}"
     without = f"less than {RARE:.0%} of the labelled rows are in the rarest class of {label}"
-    return (Quoting(f"{said}: {then}", f"{without}: {then}"),)
+    return (Quoting(f"{fact}: {then}", f"{without}: {then}"),)
 
 
 def _worthless(advice: Advice) -> tuple[str, ...]:
@@ -636,15 +633,15 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
     return ()
 
 
-def with_caveats(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
+def with_caveats(advice: Advice, earlier: tuple[str, ...] = ()) -> Advice:
     """Return a copy of the advice whose warnings include the reasons why the best release may be
     less useful than its score suggests.
 
-    `told` lists the reasons that an earlier call added for another best release; they are removed.
+    `earlier` lists the reasons to remove, which a call added for another best release.
     """
 
     def warnings() -> tuple[str, ...]:
-        others = tuple(text for text in advice.warnings if text not in told)
+        others = tuple(text for text in advice.warnings if text not in earlier)
         return (*others, *caveats_of(advice))
 
     return changed(advice, warnings=later(warnings))
@@ -683,15 +680,15 @@ def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) ->
     auc, accuracy = (
         MEASURES.get(merit.measure + suffix) for merit in (ModelMetric.AUC, ModelMetric.ACCURACY)
     )
-    areas = [scorer.value(choice, auc) for choice in choices]
-    best = max(range(len(able)), key=areas.__getitem__)
-    if areas[best] - areas[0] < APART:
+    aucs = [scorer.value(choice, auc) for choice in choices]
+    best = max(range(len(able)), key=aucs.__getitem__)
+    if aucs[best] - aucs[0] < DISAGREEING:
         return ()
-    right = [scorer.value(choices[place], accuracy) for place in (0, best)]
+    right = [scorer.value(choices[index], accuracy) for index in (0, best)]
     alike = "equal" if abs(right[0] - right[1]) <= ALIKE else "close"
     first, other = able[0].name, able[best].name
     return (
         f"the model metrics disagree, because a class is rare ({min(label_rows) / sum(label_rows):.1%}): "
         f"by accuracy {first} and {other} are {alike} ({right[0]:.3f} and {right[1]:.3f}), by AUC they "
-        f"differ ({areas[0]:.3f} and {areas[best]:.3f}). To rank by AUC, give --metric auc",
+        f"differ ({aucs[0]:.3f} and {aucs[best]:.3f}). To rank by AUC, give --metric auc",
     )

@@ -1,12 +1,7 @@
 """List or generate configurations, rank them by the predictive value that they keep under a privacy
 rule, and find the risks that the best one leaves.
 
-Choose the configurations to rank: listed ones, or generated ones.
-
 Generated configurations are the least masked ones first, then random ones without repetition.
-
-Find risks that the privacy rule does not cover: other identifying columns, and columns that
-reveal the label.
 
 A rule covers only the quasi-identifiers. Somebody who knows more about a person may find the person
 by other released columns. A column may also repeat the label in other words. If this column is not
@@ -29,7 +24,7 @@ from aegis.advisor.best_release import best_release
 from aegis.advisor.confidence import Prefer, confidence_note, preferred_first, with_confidence
 from aegis.advisor.encodings import aside_note
 from aegis.advisor.figures import FirstByMasking, FirstByRelease
-from aegis.advisor.label_leaks import MissingLeak, Uncovered, label_leaks, leak_sentences
+from aegis.advisor.label_leaks import MissingLeak, ResidualRisks, label_leaks, leak_sentences
 from aegis.advisor.plan import PrivacyPlan, lost_alone, rank_choice
 from aegis.advisor.ranked import ESTIMATES, EstimateCase, PrivacyChange, Ranked
 from aegis.advisor.released import KeptCodes, ReleasedRows, codes_known, expected_auc, kept_codes
@@ -107,14 +102,14 @@ def configurations_to_rank(
     summary: WithCandidates,
     policy: Policy | None,
     request: RankRequest,
-    stated: Sequence[Configuration] = (),
+    owner_listed: Sequence[Configuration] = (),
 ) -> list[Configuration]:
     """Return the configurations to rank: those that the request lists, or as many random ones as it
     wants. If the request says neither, these are the policy's configurations. If the policy has
-    none, they are those in `stated`; if `stated` is empty, 50 random ones.
+    none, they are those in `owner_listed`; if `owner_listed` is empty, 50 random ones.
 
-    For the configurations in `stated`, the owner of a protected summary states whether they meet
-    the rule.
+    For the configurations in `owner_listed`, the owner of a protected summary states whether they
+    meet the rule.
 
     Raises
     ------
@@ -134,8 +129,8 @@ def configurations_to_rank(
         return list(explicit)
     if count is None:
         listed = () if policy is None else tuple(policy.configurations.values())
-        if listed or stated:
-            return list(listed or stated)
+        if listed or owner_listed:
+            return list(listed or owner_listed)
     return generate(summary, DEFAULT_COUNT if count is None else count, seed=request.seed or 0)
 
 
@@ -180,8 +175,8 @@ def generate(summary: WithCandidates, count: int, *, seed: int = 0) -> list[Conf
     sizes = [len(a.candidates) for a in attributes]
     if total <= 4 * count:
         every = list(product(*map(range, sizes)))
-        drawn = [every[number] for number in random.permutation(total).tolist()]
-        choices = list(dict.fromkeys([*ladder, *drawn]))[:count]
+        shuffled = [every[number] for number in random.permutation(total).tolist()]
+        choices = list(dict.fromkeys([*ladder, *shuffled]))[:count]
     else:
         different = dict.fromkeys(ladder)
         while len(different) < count:
@@ -253,20 +248,20 @@ def rank_configurations(
     PolicyError
         A measure or a mask is unknown, or there is no configuration to rank.
     """
-    given = request_with(RankRequest, request, options)
+    request = request_with(RankRequest, request, options)
     if configurations is not None:
-        given = replace(given, configurations=configurations)
-    started, preference = time.perf_counter(), Prefer.of(given.prefer or Prefer.SCORE)
-    case = None if given.estimate is None else ESTIMATES.get(given.estimate)
+        request = replace(request, configurations=configurations)
+    started, preference = time.perf_counter(), Prefer.of(request.prefer or Prefer.SCORE)
+    case = None if request.estimate is None else ESTIMATES.get(request.estimate)
     notes = _note_on_estimates(policy, case)
-    chosen, lacking = measure_for(summary, given.measure, policy.measure)
-    scorer, listed = scorer_of(summary), configurations_to_rank(summary, policy, given)
+    chosen, lacking = measure_for(summary, request.measure, policy.measure)
+    scorer, listed = scorer_of(summary), configurations_to_rank(summary, policy, request)
     scored = _scored(listed, scorer, plan, chosen, progress)
     if case is not None:
-        named = given.measure or policy.measure
+        named = request.measure or policy.measure
         scored = _by_estimate(scored, summary, case, named, progress)
     scoring = time.perf_counter()
-    aside, warnings = aside_note(summary, chosen), warnings_of(summary, plan)
+    exclusions, warnings = aside_note(summary, chosen), warnings_of(summary, plan)
     if case is None:
         ranking, certain, preferred = _settled(
             scored, scorer, chosen, preference, progress, released
@@ -274,7 +269,7 @@ def rank_configurations(
         rare = disagreement(ranking, scorer, chosen)
     else:  # of an order by estimates, errors of the measure say nothing
         ranking, certain, preferred, rare = [ranked for ranked, _ in scored], (), None, ()
-    notes = (*notes, *lacking, *certain, *aside, *warnings, *rare)
+    notes = (*notes, *lacking, *certain, *exclusions, *warnings, *rare)
     advice = _advice(ranking, scorer, chosen, policy, proven=case is None and not preferred)
     now = time.perf_counter()
     timings = {"scoring": scoring - started, "standard_errors": now - scoring}
@@ -412,9 +407,9 @@ def _by_estimate(
     """
     choices = {ranked.name: choice for ranked, choice in scored}
     estimates = case.estimates(summary, choices, measure=measure, progress=progress)
-    told = [(replace(ranked, estimate=estimates[ranked.name]), choice) for ranked, choice in scored]
+    entries = [(replace(r, estimate=estimates[r.name]), choice) for r, choice in scored]
     # What the estimates do not distinguish stays in the order of the measure.
-    return sorted(told, key=lambda s: s[0].ranking_key(0)[:2])
+    return sorted(entries, key=lambda s: s[0].ranking_key(0)[:2])
 
 
 def weight_notes(summary: Summary) -> list[str]:
@@ -424,10 +419,10 @@ def weight_notes(summary: Summary) -> list[str]:
     weights = summary.weights
     if weights is None:
         return []
-    own = amount(round(weights.labelled.effective))
+    effective = amount(round(weights.labelled.effective))
     notes = [
         f"scores are weighted by {weights.column!r}; with these weights "
-        f"{counted(summary.rows - summary.label.unlabelled, 'row')} carry as much information as {own} of "
+        f"{counted(summary.rows - summary.label.unlabelled, 'row')} carry as much information as {effective} of "
         "equal weight (Kish's effective sample size), and standard errors are for that many"
     ]
     if weights.zeros:
@@ -508,11 +503,11 @@ def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
     released
         The object that counts the rows of releases, with the policy.
     """
-    risks = Later(lambda: _uncovered(advice, released))
+    risks = Later(lambda: _risks(advice, released))
     if advice.best is not None and not _rows_known(advice.best, released):
         risks.value  # noqa: B018 - the rows are read now, not when they may have changed
-    told = changed(advice, uncovered=later(lambda: risks.value[0]))
-    return with_first(told, lambda: (*risks.value[1], *risks.value[0].sentences))
+    updated = changed(advice, uncovered=later(lambda: risks.value[0]))
+    return with_first(updated, lambda: (*risks.value[1], *risks.value[0].sentences))
 
 
 def _rows_known(best: Ranked, released: ReleasedRows) -> bool:
@@ -523,10 +518,10 @@ def _rows_known(best: Ranked, released: ReleasedRows) -> bool:
     if best.method is not None or released.source is None or policy is None:
         return True
     choice = Scorer(plan.summary).choose(best.configuration)
-    return codes_known(released.known, plan, policy, choice)
+    return codes_known(released.codes, plan, policy, choice)
 
 
-def _uncovered(advice: Advice, released: ReleasedRows) -> tuple[Uncovered, tuple[str, ...]]:
+def _risks(advice: Advice, released: ReleasedRows) -> tuple[ResidualRisks, tuple[str, ...]]:
     """Return the risks of the best release that the privacy rule does not cover, and the warnings
     about columns that alone explain one of several labels. `released` counts the rows of releases.
     """
@@ -538,7 +533,7 @@ def _uncovered(advice: Advice, released: ReleasedRows) -> tuple[Uncovered, tuple
     if best is None or best.method is not None:
         unmasked = {attribute.name: attribute.unmasked for attribute in summary.all_attributes}
         leaks = _leaks(None, summary, unmasked)
-        return Uncovered.of(nothing, leaks.get(label, {}), missing), _of_others(label, leaks)
+        return ResidualRisks.of(nothing, leaks.get(label, {}), missing), _of_others(label, leaks)
     choice = Scorer(summary).choose(best.configuration)
     leaks = _leaks(advice.utility, summary, choice)
     outside = outside_of_release(released, choice)
@@ -549,7 +544,7 @@ def _uncovered(advice: Advice, released: ReleasedRows) -> tuple[Uncovered, tuple
             if candidate.noise is None and candidate.size >= NEAR_KEY * summary.rows > 1
         }
         outside = replace(nothing, near_keys=near)
-    return Uncovered.of(outside, leaks.get(label, {}), missing), _of_others(label, leaks)
+    return ResidualRisks.of(outside, leaks.get(label, {}), missing), _of_others(label, leaks)
 
 
 def _leaks(
@@ -565,8 +560,8 @@ def _leaks(
     measured = figure is not None and figure.rows is Rows.RELEASED
     tasks = tasks_of(scorer_of(summary))
     if not tasks:
-        own = figure.leaks if figure and measured else label_leaks(summary, choice)
-        return {summary.label.column or None: own}
+        leaks = figure.leaks if figure and measured else label_leaks(summary, choice)
+        return {summary.label.column or None: leaks}
     return {
         task.column: figure.labels[task.column].leaks
         if figure and measured and task.column in figure.labels
@@ -581,9 +576,9 @@ def _of_others(
     """Return warnings about columns that alone explain one of several labels. `leaks` has these
     columns by label; those of `label` are left out, because `Uncovered` describes them.
     """
-    others = {column: own for column, own in leaks.items() if column != label}
+    others = {column: shares for column, shares in leaks.items() if column != label}
     return tuple(
-        text for column, own in others.items() for text in leak_sentences(own, str(column))
+        text for column, shares in others.items() for text in leak_sentences(shares, str(column))
     )
 
 
@@ -596,21 +591,21 @@ def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None
     source, policy = released.source, released.policy
     if policy is None:
         return None
-    codes = kept_codes(released.known, released.plan, policy, choice)
+    codes = kept_codes(released.codes, released.plan, policy, choice)
     if codes is not None:
         return _outside_of_codes(codes, released.plan.summary, policy, choice)
-    drawn = any(candidate.noise is not None for candidate in choice.values())
-    if source is None or drawn or source.rows > MOST_ROWS:
+    noisy = any(candidate.noise is not None for candidate in choice.values())
+    if source is None or noisy or source.rows > MOST_ROWS:
         return None
     originals = None
     if released.stored(choice) is None:
         originals = WithOriginals.of(source, released.masks(choice))
     table = released.table(choice, originals)
-    added = () if originals is None else tuple(originals.masks)
+    copies = () if originals is None else tuple(originals.masks)
     outside = outside_of(
         source,
         [attribute.name for attribute in policy.quasi_identifiers],
-        table=table.drop(*added, *({WEIGHT} & set(table.columns))),
+        table=table.drop(*copies, *({WEIGHT} & set(table.columns))),
         person=None if policy.person is None else PERSON,
         label=policy.label.column or None,
     )
@@ -626,19 +621,19 @@ def _outside_of_codes(
     has the mask of each attribute.
     """
     names = dict.fromkeys((*summary.attributes, *policy.label.columns))
-    shown = {name: codes.masked.codes[name] for name in names}
+    masked = {name: codes.masked.codes[name] for name in names}
     values = {
         name: len(codes.masked.values[name]) - codes.masked.values[name].null_count
-        for name in shown
+        for name in masked
     }
     hidden = {
-        name: (codes.original.codes[name], shown[name])
+        name: (codes.original.codes[name], masked[name])
         for name, candidate in choice.items()
         if str(candidate.mask) != "identity"
     }
     quasi = [attribute.name for attribute in policy.quasi_identifiers]
-    outside = outside_of_codes(shown, values, quasi, summary.label.column or None)
-    return replace(outside, implied=find_implications(hidden, shown))
+    outside = outside_of_codes(masked, values, quasi, summary.label.column or None)
+    return replace(outside, implied=find_implications(hidden, masked))
 
 
 def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
@@ -656,9 +651,9 @@ def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
         besides = (null.sum() - null[varying]) / (rows.sum() - rows[varying])
         if not len(varying) or np.abs(within - besides).max() < MISSING_LEAK:
             continue
-        place = int(np.abs(within - besides).argmax())
-        label_class = summary.label.classes[varying[place]]
-        leaks[name] = MissingLeak(label_class, float(within[place]), float(besides[place]))
+        strongest = int(np.abs(within - besides).argmax())
+        label_class = summary.label.classes[varying[strongest]]
+        leaks[name] = MissingLeak(label_class, float(within[strongest]), float(besides[strongest]))
     return leaks
 
 
@@ -676,14 +671,14 @@ def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Po
         after = _after(advice, scorer, plan, policy)
         return PrivacyChange(before, after, finest=not plan.as_it_is)
 
-    def said() -> tuple[str, ...]:
+    def cautions() -> tuple[str, ...]:
         after = privacy.value.after
         return () if advice.best is None or after is None else after.cautions
 
     privacy = Later(change)
     if summary.frequency is None or plan.by_population:
         privacy.value  # noqa: B018 - the engine counts the classes, or checks the population, now
-    return with_first(changed(advice, privacy=later(lambda: privacy.value)), said)
+    return with_first(changed(advice, privacy=later(lambda: privacy.value)), cautions)
 
 
 def _after(

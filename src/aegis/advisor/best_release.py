@@ -53,15 +53,15 @@ def best_release(
         return first, None, None
     label_rows, unmasked = scorer.label_rows, scorer.value(scorer.unmasked, measure)
     score = scorer.value(first, measure)
-    whole = utility_kept(score, unmasked, measure, label_rows) or 0.0
+    kept_on_all_rows = utility_kept(score, unmasked, measure, label_rows) or 0.0
     margin = measure.direction.sign * tie_margin(measure, unmasked, score, None, label_rows)
     equal = 100.0 - (utility_kept(unmasked - margin, unmasked, measure, label_rows) or 0.0)
     classes = sum(rows > 0 for rows in label_rows)
 
-    def share(own: UtilityFigure) -> float:
-        return (own.utility_kept or 0.0) * (1 - own.lost_class_count / max(classes, 1))
+    def share(utility: UtilityFigure) -> float:
+        return (utility.utility_kept or 0.0) * (1 - utility.lost_class_count / max(classes, 1))
 
-    best, highest, short = first, figure, share(figure) < whole - equal
+    best, highest, short = first, figure, share(figure) < kept_on_all_rows - equal
     for rows in _fewer(plan, removed) if short else ():
         if (other := sparing(rows)) is None:
             continue

@@ -163,8 +163,8 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
         )
     if file.suffix.lower() == ".json":
         document = read_document(file, "certificate")
-        said, digest, after, certified = _certificate(file, policy)
-        located = replace(document, data={"configurations": {file.stem: said}})
+        masks, digest, after, certified = _certificate(file, policy)
+        located = replace(document, data={"configurations": {file.stem: masks}})
         configurations = load_configurations(located, policy)
     else:
         configurations = load_configurations(file, policy)
@@ -219,16 +219,16 @@ def _masks_under(
     The certificate states no mask for the label of its release, which showed the label. This policy
     needs no mask for a column that it does not score, such as its own label.
     """
-    stated = dict(document.get("policy", {}))
-    entries, tasks = dict(stated.get("attributes", {})), stated.get("labels")
-    tasks = tasks if isinstance(tasks, list) else [stated.get("label")]
+    certified_policy = dict(document.get("policy", {}))
+    entries, tasks = dict(certified_policy.get("attributes", {})), certified_policy.get("labels")
+    tasks = tasks if isinstance(tasks, list) else [certified_policy.get("label")]
     labels = [task["column"] if isinstance(task, Mapping) else task for task in tasks]
-    shown = {
+    label_masks = {
         name: dict(entries.get(name, {})).get("masks", ["identity"]) for name in labels if name
     }
     scored = {a.name for a in policy.attributes.values() if a.scored}
     unscored = {*policy.attributes, *policy.label.columns} - scored
-    labels_then = {n: m[0] for n, m in shown.items() if n in scored and len(m) == 1}
+    labels_then = {n: m[0] for n, m in label_masks.items() if n in scored and len(m) == 1}
     return labels_then | {name: mask for name, mask in masks.items() if name not in unscored}
 
 
@@ -254,8 +254,8 @@ def widened(policy: Policy, releases: Sequence[Configuration]) -> Policy:
     """Return a copy of the policy that also has the masks of the given releases as candidates."""
     attributes = dict(policy.attributes)
     for name, attribute in policy.attributes.items():
-        own = (r.masks[name] for r in releases if name in r.masks)
-        more = [m for m in dict.fromkeys(own) if m not in attribute.masks and m.deterministic]
+        applied = (r.masks[name] for r in releases if name in r.masks)
+        more = [m for m in dict.fromkeys(applied) if m not in attribute.masks and m.deterministic]
         if more and attribute.role is Role.QUASI_IDENTIFIER:
             attributes[name] = replace(attribute, masks=(*attribute.masks, *more))
     return replace(policy, attributes=attributes)
@@ -317,8 +317,8 @@ def _narrowed(summary: Summary, policy: Policy) -> Summary:
     """Return a copy of the summary without the candidate masks that the policy does not list."""
     attributes = {}
     for name, attribute in summary.attributes.items():
-        own = len(policy.attributes[name].masks)
-        attributes[name] = replace(attribute, candidates=attribute.candidates[:own])
+        count = len(policy.attributes[name].masks)
+        attributes[name] = replace(attribute, candidates=attribute.candidates[:count])
     return replace(summary, attributes=attributes)
 
 
@@ -519,19 +519,19 @@ class _Joint:
             Whether to suppress the cells that the real releases suppressed (True), or those that
             they would suppress without the attribute `leave_out` (False).
         """
-        shown = [self.codes(release, leave_out) for release in releases]
+        codes = [self.codes(release, leave_out) for release in releases]
         before = np.zeros(self.frequency.cells, dtype=np.int64) if start is None else start
         released = released_cells(
             self.rule,
-            [self.codes(release) for release in releases] if as_made else shown,
-            lambda place, ids, trace: self._count(ids, releases[place : place + 1], trace),
+            [self.codes(release) for release in releases] if as_made else codes,
+            lambda index, ids, trace: self._count(ids, releases[index : index + 1], trace),
             before,
             made_after(releases),
         )
         if start is None and leave_out is None:
-            lost = [int(self.frequency.counts[~seen].sum()) for seen in released]
+            lost = [int(self.frequency.counts[~cells].sum()) for cells in released]
             require_as_certified(releases, lost, self.rule)
-        return traces(shown, released, before)
+        return traces(codes, released, before)
 
     def judged(
         self, releases: Sequence[Configuration], leave_out: str | None = None
@@ -546,21 +546,23 @@ class _Joint:
         if leave_out is None:
             self.trace(releases)  # compares suppressed rows with those that each certificate states
         verdicts = []
-        taken = made_after(releases)
-        for place in range(1, len(releases)):
-            made = releases[: place + 1]
-            if len(taken[place]) == place:
-                trace = self.trace(releases[:place], leave_out=leave_out)
-                ids = joined(trace, self.codes(releases[place], leave_out))
-                table = self._count(ids, made, trace)
+        earlier = made_after(releases)
+        for index in range(1, len(releases)):
+            until = releases[: index + 1]
+            if len(earlier[index]) == index:
+                trace = self.trace(releases[:index], leave_out=leave_out)
+                ids = joined(trace, self.codes(releases[index], leave_out))
+                table = self._count(ids, until, trace)
                 verdicts.append(self.rule.check(table))
             else:
-                table = self._shown(made, leave_out)
+                table = self._released_classes(until, leave_out)
                 verdicts.append(PrivacyRule(self.rule.criteria).check(table))
         broken = (verdict for verdict in verdicts if not verdict.admissible)
         return next(broken, verdicts[-1]), table.sizes
 
-    def _shown(self, releases: Sequence[Configuration], leave_out: str | None) -> ClassTable:
+    def _released_classes(
+        self, releases: Sequence[Configuration], leave_out: str | None
+    ) -> ClassTable:
         """Return the joint classes of all rows that are in at least one release. These rows are
         already released, so none of them can be suppressed any more.
 
@@ -610,12 +612,12 @@ class _Joint:
         masks = {release.name: release.masks.get(name) for release in releases}
         if any(mask is None or not mask.deterministic for mask in masks.values()):
             return attribute.unmasked.in_order
-        shown = [_groups(attribute, mask, own) for own, mask in masks.items() if mask is not None]
+        groups = [_groups(attribute, m, release) for release, m in masks.items() if m is not None]
         first, joint = np.unique(
-            combine(shown, len(attribute.values)), return_index=True, return_inverse=True
+            combine(groups, len(attribute.values)), return_index=True, return_inverse=True
         )[1:]
         for candidate in (*attribute.candidates, attribute.unmasked):
             if _refines(candidate.groups, joint) and _refines(joint, candidate.groups):
                 return candidate.in_order
         codes, labels = attribute.unmasked.in_order
-        return joint, tuple(labels[codes[place]] for place in first)
+        return joint, tuple(labels[codes[index]] for index in first)

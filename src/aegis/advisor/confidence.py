@@ -8,9 +8,8 @@ jackknife, Journal of Official Statistics 17, 2001; the jackknife of groups goes
 Both mask the same rows, so the scores vary together, and the error of the difference is much
 smaller than the errors of the two scores.
 
-Choose which configuration to recommend among those that score about the same.
-
-The choice is by the amount of masking, which does not depend on the label.
+Among configurations that score about the same, the choice is by the amount of masking, which does
+not depend on the label.
 """
 
 from __future__ import annotations
@@ -69,12 +68,12 @@ class FoldScorer(Scorer):
     The counts by fold put all rare masked values of an attribute together. So do the scores.
     """
 
-    def __init__(self, whole: Scorer, fold: int) -> None:
-        rest = without_fold(whole.summary.pairs, fold)
-        super().__init__(replace(whole.summary, pairs=rest))
-        self._channels = whole._channels
-        self._orders = whole._orders
-        self._lost = whole._lost
+    def __init__(self, scorer: Scorer, fold: int) -> None:
+        rest = without_fold(scorer.summary.pairs, fold)
+        super().__init__(replace(scorer.summary, pairs=rest))
+        self._channels = scorer._channels
+        self._orders = scorer._orders
+        self._lost = scorer._lost
 
     def _rows_by_class(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
@@ -107,11 +106,11 @@ def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int
     if isinstance(scorer.summary.pairs, RowPairCounts):
         atoms = float(sum(scorer.summary.pairs.sizes))
         spent = np.count_nonzero(folds.rows) * _PER_CELL * atoms**2
-    for place, choice in enumerate(choices[:most]):
+    for count, choice in enumerate(choices[:most]):
         levels = sum(choice[name].n_levels for name in scorer.summary.attributes)
         spent += np.count_nonzero(folds.rows) * float(levels) ** 3
         if spent > EFFORT:
-            return place if place > 1 else 0  # of one alone nothing is compared
+            return count if count > 1 else 0  # of one alone nothing is compared
     return most
 
 
@@ -199,12 +198,12 @@ def with_confidence(
     values = jackknife(scorer, chosen, measure, progress) if chosen else None
     if values is None:
         return list(ranking)
-    known = marked_by_folds(ranking, values, shrink_of(scorer.summary, measure))
+    entries = marked_by_folds(ranking, values, shrink_of(scorer.summary, measure))
     return [
         r
         if r.stderr is None
         else replace(r, stderr=sampling_error(scorer, measure, r.score, r.stderr))
-        for r in known
+        for r in entries
     ]
 
 
@@ -235,8 +234,8 @@ def marked_by_folds(ranking: Sequence[Ranked], values: Floats, shrink: float) ->
         Factor that converts errors for the rows in the folds to errors for the scored rows.
     """
     errors = shrink * standard_errors(values)
-    apart = shrink * standard_errors(values - values[:, :1])
-    return marked(ranking, errors, apart * student_quantile(len(values) - 1))
+    difference_errors = shrink * standard_errors(values - values[:, :1])
+    return marked(ranking, errors, difference_errors * student_quantile(len(values) - 1))
 
 
 def marked(ranking: Sequence[Ranked], errors: Floats, limits: Floats) -> list[Ranked]:
@@ -353,17 +352,17 @@ def hidden_share(
         original values), shape (A, L); None for any other mask.
     """
     counts = attribute.counts.astype(np.float64)
-    whole = entropy(counts)
-    if whole <= 0:
+    total = entropy(counts)
+    if total <= 0:
         return 0.0
     if channel is None:
         groups = np.bincount(candidate.groups, weights=counts)
-        return max(0.0, 1 - entropy(groups.astype(np.float64)) / whole)
+        return max(0.0, 1 - entropy(groups.astype(np.float64)) / total)
     atoms = np.bincount(attribute.atoms, weights=counts, minlength=len(channel))
     share = atoms / atoms.sum()
-    told = entropy(share @ channel)
-    told -= sum(float(p) * entropy(row) for p, row in zip(share, channel, strict=True) if p > 0)
-    return min(max(0.0, 1 - told / whole), 1.0)
+    mutual = entropy(share @ channel)
+    mutual -= sum(float(p) * entropy(row) for p, row in zip(share, channel, strict=True) if p > 0)
+    return min(max(0.0, 1 - mutual / total), 1.0)
 
 
 def configuration_masking(choice: Choice, scorer: Scorer) -> float:
@@ -440,24 +439,24 @@ def preferred_first(
     best, sign = ranking[0], measure.direction.sign
     unmasked = scorer.value(scorer.unmasked, measure)
     margin = tie_margin(measure, unmasked, best.score, best.stderr, scorer.label_rows)
-    told = list(ranking)
+    entries = list(ranking)
     ties = [
-        place
-        for place, (ranked, _) in enumerate(zip(ranking, choices, strict=False))
+        i
+        for i, (ranked, _) in enumerate(zip(ranking, choices, strict=False))
         if ranked.admissible and sign * (best.score - ranked.score) <= margin
     ]
-    for place in ties:
-        told[place] = replace(told[place], masking=configuration_masking(choices[place], scorer))
+    for i in ties:
+        entries[i] = replace(entries[i], masking=configuration_masking(choices[i], scorer))
 
-    def order(place: int) -> tuple[float, int, int]:
-        ranked = told[place]
+    def order(i: int) -> tuple[float, int, int]:
+        ranked = entries[i]
         # Equal where only the last digits differ.
-        return (-prefer.sign * round(ranked.masking or 0.0, 9), ranked.suppressed_rows or 0, place)
+        return (-prefer.sign * round(ranked.masking or 0.0, 9), ranked.suppressed_rows or 0, i)
 
     first = min(ties, key=order)
     if first == 0:
-        return told, None
-    chosen = told[first]
-    hidden, other = chosen.masking or 0.0, told[0].masking or 0.0
+        return entries, None
+    chosen = entries[first]
+    hidden, other = chosen.masking or 0.0, entries[0].masking or 0.0
     why = FirstByMasking(str(prefer), best.score, margin, hidden, other)
-    return [chosen, *told[:first], *told[first + 1 :]], why
+    return [chosen, *entries[:first], *entries[first + 1 :]], why

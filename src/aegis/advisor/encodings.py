@@ -1,9 +1,6 @@
 """Encode the levels of masked attributes as indicators, thresholds or numbers, sum counts by atom
-to counts by level, and leave out attributes with too many values.
-
-Sum counts by atom to counts by level. In theory.md, section 2, this is S' G S.
-
-Score the attributes that measures of whole configurations leave out, and warn about them.
+to counts by level (S' G S in theory.md, section 2), and score attributes with too many values,
+which measures of whole configurations leave out.
 """
 
 from __future__ import annotations
@@ -96,10 +93,10 @@ def encodings(
         For each attribute, such levels in their natural order, with the number of each level, shape
         (L,). If the attribute has no order, the second part is None.
     """
-    ranges, numbers = [level for level, _ in orders], [known for _, known in orders]
-    ordered = [(own, known is not None) for own, known in zip(candidates, numbers, strict=True)]
+    ranges, numbers = [level for level, _ in orders], [number for _, number in orders]
+    ordered = [(c, number is not None) for c, number in zip(candidates, numbers, strict=True)]
     thresholds = CodedMasks(ranges, ordered, numbers)
-    names = CodedMasks(levels, [(own, False) for own in candidates], [None] * len(candidates))
+    names = CodedMasks(levels, [(c, False) for c in candidates], [None] * len(candidates))
     return Encodings(names, thresholds, thresholds._replace(linear=True))
 
 
@@ -115,9 +112,9 @@ def mean_numbers(level: Array, count: Floats, total: Floats) -> Floats:
     count, total
         Count and sum of the numbers in each atom, shape (A,).
     """
-    told = indicators(level)
-    held, summed = count @ told, total @ told
-    return np.divide(summed, held, out=np.full_like(summed, np.nan), where=held > 0)
+    membership = indicators(level)
+    rows, summed = count @ membership, total @ membership
+    return np.divide(summed, rows, out=np.full_like(summed, np.nan), where=rows > 0)
 
 
 def steps_of(numbers: Floats, rows: Floats) -> Floats:
@@ -144,13 +141,13 @@ def steps_of(numbers: Floats, rows: Floats) -> Floats:
     [[0.0, 0.0], [2.0, 0.0], [-1.0, 1.0]]
     """
     missing = np.isnan(numbers)
-    known = np.where(missing, 0.0, rows) / max(float(rows[~missing].sum()), 1e-300)
-    away = np.where(missing, 0.0, numbers - known @ np.nan_to_num(numbers))
-    deviation = float(np.sqrt(known @ away**2))
+    weights = np.where(missing, 0.0, rows) / max(float(rows[~missing].sum()), 1e-300)
+    away = np.where(missing, 0.0, numbers - weights @ np.nan_to_num(numbers))
+    deviation = float(np.sqrt(weights @ away**2))
     columns = [away / deviation] if deviation > 0 else []
     columns += [missing.astype(np.float64)] if missing.any() and not missing.all() else []
-    shown = np.array(columns).reshape(len(columns), len(numbers)).T
-    return np.diff(shown, axis=0, prepend=shown[:1])
+    stacked = np.array(columns).reshape(len(columns), len(numbers)).T
+    return np.diff(stacked, axis=0, prepend=stacked[:1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,11 +232,11 @@ class CodedAttribute:
         if self.steps is None:
             # No row shows two levels; of two thresholds it shows the later one where it shows both.
             levels = np.arange(self.joint.shape[2])
-            shown = np.tri(len(levels)) if self.ordered else np.eye(len(levels))
-            return _in_classes(self.joint, some)[..., levels[:, None]] * shown
-        told = self.by_level.matrix
-        weighted = _in_classes(self.by_level.joint, some)[:, :, None] * told.T  # (K, c, d, L)
-        return np.tril(weighted @ told)
+            columns = np.tri(len(levels)) if self.ordered else np.eye(len(levels))
+            return _in_classes(self.joint, some)[..., levels[:, None]] * columns
+        matrix = self.by_level.matrix
+        weighted = _in_classes(self.by_level.joint, some)[:, :, None] * matrix.T  # (K, c, d, L)
+        return np.tril(weighted @ matrix)
 
     @cached_property
     def of_atoms(self) -> Floats:
@@ -249,16 +246,16 @@ class CodedAttribute:
         if self.steps is not None:
             steps, thresholds = self.steps
             return thresholds.of_atoms @ steps
-        return self.shown(indicators(self.level), 1)
+        return self.by_column(indicators(self.level), 1)
 
-    def shown(self, block: Floats, axis: int) -> Floats:
+    def by_column(self, block: Floats, axis: int) -> Floats:
         """Convert counts by level (masked value) to counts by column of the encoding. `axis` is the
         axis of `block` that has the levels.
         """
         if self.ordered:
             block = later(block, axis)
-        whole = len(self.places) == block.shape[axis]
-        return block if whole else block.take(self.places, axis)
+        complete = len(self.places) == block.shape[axis]
+        return block if complete else block.take(self.places, axis)
 
 
 def _in_classes(joint: Floats, some: slice | None) -> Floats:
@@ -311,7 +308,7 @@ class GroupedCounts(NamedTuple):
         return self.counted() if callable(self.counted) else self.counted
 
 
-def _whole(summed: Floats) -> Array:
+def _as_whole_numbers(summed: Floats) -> Array:
     """Return `summed`, an array of sums, as integers if all of them are whole numbers; otherwise
     (if rows have weights) as floats.
     """
@@ -357,10 +354,10 @@ class RowGroups:
         if any(level.ndim == 2 for level in levels):
             return _expected_counts(self._total_of(places), joint, levels)
         stacked, offsets = stacked_levels(levels)
-        by_level = added(joint, stacked, int(offsets[-1]))
+        by_level = summed_by_group(joint, stacked, int(offsets[-1]))
         return GroupedCounts(
             lambda: _summed(self._total_of(places), stacked, int(offsets[-1])),
-            _whole(by_level),
+            _as_whole_numbers(by_level),
             offsets,
         )
 
@@ -385,7 +382,7 @@ def stacked_levels(levels: Sequence[Integers]) -> tuple[Ints, Ints]:
     """
     sizes = [int(level.max(initial=0)) + 1 for level in levels]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    stacked = [own + start for own, start in zip(levels, offsets, strict=False)]
+    stacked = [level + start for level, start in zip(levels, offsets, strict=False)]
     return np.concatenate(stacked).astype(np.int64), offsets
 
 
@@ -411,7 +408,7 @@ def _indicators_of(level: Ints, size: int) -> sparse.csr_array:
     return sparse.csr_array(entries, shape=(len(level), size))
 
 
-def added(counts: Array, groups: Integers, size: int) -> Floats:
+def summed_by_group(counts: Array, groups: Integers, size: int) -> Floats:
     """Sum the D rows of `counts`, shape (D, C) for C classes, that belong to the same group; the
     result has one row for each of `size` groups. `groups` has the group of each row.
     """
@@ -430,7 +427,7 @@ def _summed(total: Matrix, level: Ints, size: int) -> Floats:
     is d.
     """
     if not is_sparse(total):
-        return added(added(total, level, size).T, level, size)
+        return summed_by_group(summed_by_group(total, level, size).T, level, size)
     return _weighted(total, _indicators_of(level, size))
 
 
@@ -470,9 +467,9 @@ def _expected_counts(total: Matrix, joint: Floats, levels: Sequence[Array]) -> G
         if level.ndim == 2:
             # One report per row: between reports of one attribute nothing co-occurs.
             total[start:stop, start:stop] = np.diag(joint[start:stop].sum(axis=1))
-            own = drawn_chance(level, rows)
-            chance.append(np.zeros((len(joint), own.shape[1])))
-            chance[-1][start:stop] = own
+            noise = drawn_chance(level, rows)
+            chance.append(np.zeros((len(joint), noise.shape[1])))
+            chance[-1][start:stop] = noise
     return GroupedCounts(total, joint, offsets, np.hstack(chance))
 
 
@@ -499,8 +496,8 @@ def drawn_chance(channel: Floats, rows: Floats) -> Floats:
     reports = np.sqrt(rows @ channel)
     scale = np.divide(1.0, reports, out=np.zeros_like(reports), where=reports > 0)
     # On the scale of correlations, so that a report that hardly ever occurs is as exact as others.
-    told = np.sqrt(rows)[:, None] * channel * scale
-    spread, axes = np.linalg.eigh(told.T @ told)
+    scaled = np.sqrt(rows)[:, None] * channel * scale
+    spread, axes = np.linalg.eigh(scaled.T @ scaled)
     lacking = np.sqrt(np.clip(1 - spread, 0.0, 1.0))
     factor: Floats = reports[:, None] * axes * lacking
     return factor
@@ -512,7 +509,7 @@ def group_rows(counts: Array, groups: Integers, size: int) -> Array:
 
     Sums of whole numbers that are stored as floats are exact below 2**53.
     """
-    return added(counts, groups, size).astype(counts.dtype)
+    return summed_by_group(counts, groups, size).astype(counts.dtype)
 
 
 def masked_classes(joint: Array, label: Candidate | None) -> Array:
@@ -527,7 +524,7 @@ def group_classes(joint: Array, groups: Integers) -> Array:
     group. `groups` has the group of each class.
     """
     used = groups[: joint.shape[1]]  # a group for null may follow: no joint counts such rows
-    return added(joint.T, used, int(used.max(initial=0)) + 1).T.astype(joint.dtype)
+    return summed_by_group(joint.T, used, int(used.max(initial=0)) + 1).T.astype(joint.dtype)
 
 
 def shared_losses(
@@ -555,9 +552,9 @@ def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
     The fold of each row is drawn at random, because rows with the same value and class are
     interchangeable.
     """
-    added = np.zeros((attribute.n_atoms, attribute.joint.shape[1]), dtype=attribute.joint.dtype)
-    np.add.at(added, attribute.atoms, attribute.joint)
-    joint = np.rint(added).astype(np.int64)
+    by_atom = np.zeros((attribute.n_atoms, attribute.joint.shape[1]), dtype=attribute.joint.dtype)
+    np.add.at(by_atom, attribute.atoms, attribute.joint)
+    joint = np.rint(by_atom).astype(np.int64)
     draw = np.random.default_rng(0)
     dealt = draw.multinomial(joint.ravel(), np.full(_FOLDS, 1 / _FOLDS))
     by_fold = np.moveaxis(dealt.reshape(*joint.shape, _FOLDS), 2, 0).astype(np.int64)
@@ -590,14 +587,14 @@ def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
     many they are, and how much they could add to the score. If none are left out, the result is
     empty.
     """
-    aside = [a for a in summary.attributes.values() if a.excluded]
-    if not aside or measure.scope is not Scope.CONFIGURATION:
+    excluded = [a for a in summary.attributes.values() if a.excluded]
+    if not excluded or measure.scope is not Scope.CONFIGURATION:
         return ()
-    whole, out = len(summary.attributes), len(aside)
+    total, out = len(summary.attributes), len(excluded)
     if not summary.label.there:
-        pairs, used = math.comb(whole, 2), math.comb(whole - out, 2)
+        pairs, used = math.comb(total, 2), math.comb(total - out, 2)
         return (
-            f"scores of whole configurations use the {whole - out:,} of {whole:,} attributes that have "
+            f"scores of whole configurations use the {total - out:,} of {total:,} attributes that have "
             f"the fewest values, because all of them together have too many values. They measure {used:,} of "
             f"{pairs:,} pairs of attributes, and nothing about the other {pairs - used:,}.",
         )
@@ -607,15 +604,15 @@ def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
     )
     if summary.label.kind is LabelKind.NUMBER:
         return (
-            f"scores use the {whole - out:,} of {whole:,} attributes that explain the number best {cause} "
+            f"scores use the {total - out:,} of {total:,} attributes that explain the number best {cause} "
             "Aegis does not know what the others add",
         )
-    told = np.array([told_alone(a, summary.max_levels) for a in aside])
+    traces = np.array([told_alone(a, summary.max_levels) for a in excluded])
     label_classes = int(np.count_nonzero(summary.label.counts))
     return (
-        f"scores of whole configurations use the {whole - out:,} of {whole:,} attributes that predict the label "
+        f"scores of whole configurations use the {total - out:,} of {total:,} attributes that predict the label "
         f"best {cause} Of the other {out:,}, "
-        f"{aside[int(told.argmax())].name!r} predicts best, with a trace of {told.max():.3g}; the traces of all of "
-        f"them add up to {told.sum():.3g}. Their masks could change the score by at most this sum, or by at most "
+        f"{excluded[int(traces.argmax())].name!r} predicts best, with a trace of {traces.max():.3g}; the traces of all of "
+        f"them add up to {traces.sum():.3g}. Their masks could change the score by at most this sum, or by at most "
         f"{label_classes - 1} if attributes predict more together than alone.",
     )

@@ -1,7 +1,5 @@
 """Hold what a search returns besides its ranking: proof, binding requirements, Pareto front, and
-the cost of each mask.
-
-Compute how much utility is lost by each candidate mask if it is the only mask.
+the utility that is lost by each candidate mask if it is the only mask.
 """
 
 from __future__ import annotations
@@ -139,8 +137,8 @@ def _reached(figure: UtilityFigure, suppressed_rows: int) -> str:
     """Return the value that a release reaches, and what it loses, as text."""
     lost = figure.lost_class_count
     without = f", and lose {counted(lost, 'class of the label', 'classes of the label')}"
-    said = f"{figure.value:.4f}, with {counted(suppressed_rows, 'row')} suppressed"
-    return f"{said}{without if lost else ''}"
+    text = f"{figure.value:.4f}, with {counted(suppressed_rows, 'row')} suppressed"
+    return f"{text}{without if lost else ''}"
 
 
 @dataclass(frozen=True)
@@ -416,7 +414,7 @@ class Front:
     weaker: str = ""
 
     @property
-    def shown(self) -> tuple[FrontPoint, ...]:
+    def visible_points(self) -> tuple[FrontPoint, ...]:
         """The points that people see: those that keep something, and more than every point with a
         stricter rule.
         """
@@ -427,7 +425,7 @@ class Front:
         """The rows on which the utility of the shown points was measured, in words. From a summary,
         Aegis cannot count the rows that each release keeps.
         """
-        figures = [point.utility for point in self.shown]
+        figures = [point.utility for point in self.visible_points]
         if any(figure is None or figure.rows is Rows.ALL for figure in figures):
             return "all rows"
         return "the released rows"
@@ -483,8 +481,8 @@ class Front:
 
     def __repr__(self) -> str:
         utility = ((point.value, point.utility_kept) for point in self.points)
-        shown = (f"{value:g}: {'-' if k is None else f'{k:.1f} %'}" for value, k in utility)
-        return f"Front({self.parameter}; utility kept {', '.join(shown)})"
+        parts = (f"{value:g}: {'-' if k is None else f'{k:.1f} %'}" for value, k in utility)
+        return f"Front({self.parameter}; utility kept {', '.join(parts)})"
 
 
 @dataclass(frozen=True)
@@ -584,10 +582,10 @@ class ProxyFigures:
 
     def words(self) -> str:
         """Return the results of the trained models in one sentence."""
-        told = ", ".join(f"{name} {value:.3f}" for name, value in self.reached.items())
+        results = ", ".join(f"{name} {value:.3f}" for name, value in self.reached.items())
         return (
             f"proxy: {' and '.join(self.models)} trained on {self.rows:,} rows of each finalist"
-            f" ({self.splits} splits, mean {self.metric}): {told}. The models would choose {self.best};"
+            f" ({self.splits} splits, mean {self.metric}): {results}. The models would choose {self.best};"
             " Aegis ranks by the measure"
         )
 
@@ -640,19 +638,19 @@ def mask_costs(
         A scorer of this summary, if one exists: its cached counts are used.
     """
     chosen, _ = measure_for(summary, measure)
-    own = scorer or scorer_of(summary)
-    whole = own.value(own.unmasked, chosen)
+    scorer = scorer or scorer_of(summary)
+    unmasked_score = scorer.value(scorer.unmasked, chosen)
     costs = []
     for attribute in summary.attributes.values():
         for candidate in attribute.candidates:
-            score = own.value({**own.unmasked, attribute.name: candidate}, chosen)
+            score = scorer.value({**scorer.unmasked, attribute.name: candidate}, chosen)
             costs.append(
                 MaskCost(
                     attribute.name,
                     str(candidate.declared),
                     candidate.size,
                     score,
-                    utility_kept(score, whole, chosen, own.label_rows),
+                    utility_kept(score, unmasked_score, chosen, scorer.label_rows),
                 )
             )
     return tuple(costs)

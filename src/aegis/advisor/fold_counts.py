@@ -4,13 +4,11 @@ interactions of attributes by them.
 A block has the counts of two attributes under two masks. Every configuration with these two masks
 uses the same block, so it is counted once, from the non-empty cells of the summary.
 
-Count pairs of attributes by fold and class, to measure their interactions: what they predict
-beyond the sum of both effects.
-
-Aegis divides each attribute into at most eight bins, similar to a tree with few leaves. For numbers
-and dates, a bin is a range. Of other values, the seven most frequent ones have a bin each, and all
-others share one bin. The interaction of two attributes under two masks is the same in every
-configuration with these masks, so Aegis computes it once.
+To measure interactions (what two attributes predict beyond the sum of both effects), Aegis divides
+each attribute into at most eight bins, similar to a tree with few leaves. For numbers and dates, a
+bin is a range. Of other values, the seven most frequent ones have a bin each, and all others share
+one bin. The interaction of two attributes under two masks is the same in every configuration with
+these masks, so Aegis computes it once.
 """
 
 from __future__ import annotations
@@ -88,7 +86,7 @@ class FoldBlocks:
     def counts(
         self,
         which: Sequence[int],
-        coded: CodedMasks,
+        masks: CodedMasks,
         label: Candidate | None = None,
         common: Collection[int] = (),
     ) -> CountsByFold:
@@ -99,7 +97,7 @@ class FoldBlocks:
         ----------
         which
             Indices of the attributes in the summary.
-        coded
+        masks
             The encoded masks of these attributes.
         label
             The mask of the label, if it has one.
@@ -107,24 +105,27 @@ class FoldBlocks:
             Positions in `which` of the attributes whose masks are the same in other configurations.
             Their levels are factorised only once, if this saves time.
         """
-        shown = self._attributes_of(which, coded, label)
-        if not self._splits(shown, common, label):
-            return self._counts_of(shown, label)
-        shared = [shown[place] for place in common]
-        others = [own for place, own in enumerate(shown) if place not in common]
-        key = (tuple(own.key for own in shared), label)
+        attributes = [
+            self._attribute((index, key), level, numbers, label, linear=masks.linear)
+            for index, level, key, numbers in zip(which, *masks[:3], strict=True)
+        ]
+        if not self._splits(attributes, common, label):
+            return self._counts_of(attributes, label)
+        shared = [attributes[position] for position in common]
+        others = [a for position, a in enumerate(attributes) if position not in common]
+        key = (tuple(a.key for a in shared), label)
         levels = self._common.get(key, lambda: CommonLevels(self._counts_of(shared, label)))
         return self._counts_of([*shared, *others], label, others, levels)
 
     def _counts_of(
         self,
-        shown: Sequence[CodedAttribute],
+        attributes: Sequence[CodedAttribute],
         label: Candidate | None,
         others: Sequence[CodedAttribute] | None = None,
         common: CommonLevels | None = None,
     ) -> CountsByFold:
-        """Return the counts of the attributes in `shown` by fold. The matrices of pairs have only
-        their lower triangle.
+        """Return the counts of encoded `attributes` by fold. The matrices of pairs have only their
+        lower triangle.
 
         If `common` has already factorised the levels of the first attributes, `others` are the
         remaining attributes.
@@ -132,20 +133,20 @@ class FoldBlocks:
         rows, outside = self._rows_of(label)
         return CountsByFold(
             rows,
-            np.concatenate([attribute.joint for attribute in shown], axis=2),
-            self._by_class(shown if others is None else others, shown, label),
-            _chance(shown),
+            np.concatenate([attribute.joint for attribute in attributes], axis=2),
+            self._by_class(attributes if others is None else others, attributes, label),
+            _chance(attributes),
             below=True,
             outside=outside,
-            shown=[own.by_level for own in shown],
-            response=self._response_of(shown),
+            by_attribute=[attribute.by_level for attribute in attributes],
+            response=self._response_of(attributes),
             common=common,
-            blocks=[(own.key, len(own.places)) for own in others or ()],
+            blocks=[(attribute.key, len(attribute.places)) for attribute in others or ()],
         )
 
-    def _response_of(self, shown: Sequence[CodedAttribute]) -> Response | None:
-        """Return the sums of a numeric label for each column of the encoded attributes (`shown`),
-        by fold; None if the label has classes.
+    def _response_of(self, attributes: Sequence[CodedAttribute]) -> Response | None:
+        """Return the sums of a numeric label for each column of the encoded attributes
+        (`attributes`), by fold; None if the label has classes.
         """
         sums = self._pairs.responses
         if sums is None:
@@ -153,15 +154,15 @@ class FoldBlocks:
         rows, centre = self._folds.rows, sums.centre(self._pairs.rows)
         total = sums.total - centre * rows
         squares = [
-            square - 2 * centre * int(own) + centre**2 * int(n)
-            for square, own, n in zip(sums.squares, sums.total, rows, strict=True)
+            square - 2 * centre * int(summed) + centre**2 * int(n)
+            for square, summed, n in zip(sums.squares, sums.total, rows, strict=True)
         ]
         by_column = [np.zeros((self.folds, 0))]
-        for own in shown:
-            index = own.key[0]
+        for attribute in attributes:
+            index = attribute.key[0]
             by_atom = sums.sums[index] - centre * self._folds.atom_counts[index][:, :, 0]
-            by_level = self._in_folds(by_atom) @ indicators(own.level)
-            by_column.append(by_level[:, own.there] @ own.by_level.matrix)
+            by_level = self._in_folds(by_atom) @ indicators(attribute.level)
+            by_column.append(by_level[:, attribute.there] @ attribute.by_level.matrix)
         return Response(
             np.concatenate(by_column, axis=1),
             self._in_folds(total),
@@ -174,85 +175,77 @@ class FoldBlocks:
 
         Part i contains the folds whose number is i modulo K.
         """
-        added = np.zeros((self.folds, *by_fold.shape[1:]))
-        np.add.at(added, np.arange(len(by_fold)) % self.folds, by_fold)
-        return added
+        summed = np.zeros((self.folds, *by_fold.shape[1:]))
+        np.add.at(summed, np.arange(len(by_fold)) % self.folds, by_fold)
+        return summed
 
     def _splits(
-        self, shown: Sequence[CodedAttribute], common: Collection[int], label: Candidate | None
+        self, attributes: Sequence[CodedAttribute], common: Collection[int], label: Candidate | None
     ) -> bool:
         """Return whether it saves time to factorise the levels of the common attributes first, so
-        that other configurations can reuse the factors. `common` has the positions of these
-        attributes in `shown`, the encoded attributes.
+        that other configurations can reuse the factors. `common` has the positions of the common
+        attributes among the encoded `attributes`.
         """
-        if self._pairs.responses is not None or any(own.chance is not None for own in shown):
+        if self._pairs.responses is not None or any(a.chance is not None for a in attributes):
             return False
-        levels = sum(len(own.places) for own in shown)
-        shared = sum(len(shown[place].places) for place in common)
+        levels = sum(len(attribute.places) for attribute in attributes)
+        shared = sum(len(attributes[position].places) for position in common)
         factors = self._rows_of(label)[1].factors
         return (
             max(FEWEST_LEVELS, 2 * (levels - shared)) <= shared < levels
             and factors * len(PENALTIES) * shared**2 <= MOST_NUMBERS
         )
 
-    def _attributes_of(
-        self, which: Sequence[int], coded: CodedMasks, label: Candidate | None
-    ) -> list[CodedAttribute]:
-        return [
-            self._attribute((index, key), level, known, label, linear=coded.linear)
-            for index, level, key, known in zip(which, *coded[:3], strict=True)
-        ]
-
     def _by_class(
         self,
-        left: Sequence[CodedAttribute],
-        shown: Sequence[CodedAttribute],
+        others: Sequence[CodedAttribute],
+        attributes: Sequence[CodedAttribute],
         label: Candidate | None,
     ) -> ClassCounts:
         """Return the counts of pairs of encoded columns (indicators or thresholds), by fold and
         class, as an object that counts a few classes at a time. In each matrix, rows are the
-        columns of `left`, and columns those of `shown`; only the lower triangle is counted.
+        columns of `others`, and columns those of `attributes`; only the lower triangle is counted.
 
-        `left` must be the last attributes of `shown`.
+        `others` must be the last attributes of `attributes`.
         """
         folds, classes = self._rows_of(label)[0].shape
-        height, width = (sum(len(own.places) for own in of) for of in (left, shown))
+        height, width = (sum(len(a.places) for a in of) for of in (others, attributes))
         cells = max(folds * height * width, 1)
         # Powers of two, so that configurations of other sizes count the same classes at once.
         at_once = 1 << max((_AT_ONCE // cells).bit_length() - 1, 0)
         return ClassCounts(
-            partial(self._assembled, left, shown, label), classes, min(at_once, classes)
+            partial(self._assembled, others, attributes, label), classes, min(at_once, classes)
         )
 
     def _assembled(
         self,
-        left: Sequence[CodedAttribute],
-        shown: Sequence[CodedAttribute],
+        others: Sequence[CodedAttribute],
+        attributes: Sequence[CodedAttribute],
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
         """Return how many rows have both of a pair of columns (indicators or thresholds that encode
         levels), by fold and class, shape (K, c, q, d), for K folds and a range of c label classes.
-        The q columns are those of the attributes `left`, the d columns those of all attributes in
-        `shown`.
+        The q columns are those of the attributes `others`, the d columns those of all attributes in
+        `attributes`.
 
         If `some` is None, all classes are counted together and c is 1.
         """
         folds, classes = self._rows_of(label)[0].shape
         some = None if some is None else slice(some.start, min(some.stop, classes))
-        ends = np.cumsum([0, *(len(own.places) for own in shown)]).tolist()
-        first = len(shown) - len(left)
+        ends = np.cumsum([0, *(len(attribute.places) for attribute in attributes)]).tolist()
+        first = len(attributes) - len(others)
         skipped = ends[first]
         # What is of one class is in one piece.
         count = 1 if some is None else some.stop - some.start
         stacked = np.zeros((count, folds, ends[-1] - skipped, ends[-1]))
         stacked = stacked.swapaxes(0, 1)
-        for i, own in enumerate(shown):
-            for j in range(max(i, first), len(shown)):
-                if own.places.size and shown[j].places.size:
+        for i, attribute in enumerate(attributes):
+            for j in range(max(i, first), len(attributes)):
+                if attribute.places.size and attributes[j].places.size:
                     rows = slice(ends[j] - skipped, ends[j + 1] - skipped)
                     stacked[:, :, rows, ends[i] : ends[i + 1]] = self._block(
-                        own, shown[j], label, some
+                        attribute, attributes[j], label, some
                     )
         return stacked
 
@@ -268,8 +261,8 @@ class FoldBlocks:
         """
         a, b, y, fold, rows = self._entries(pair)
         group, label_classes = self._label_classes(label)
-        place = fold.astype(np.int64) * label_classes + group[y]
-        table = _tabulated(place, self.folds * label_classes, (a, b), bins, _adding(rows))
+        table_index = fold.astype(np.int64) * label_classes + group[y]
+        table = _tabulated(table_index, self.folds * label_classes, (a, b), bins, _adding(rows))
         return table.reshape(self.folds, label_classes, *table.shape[1:])
 
     def deviations(self, pair: tuple[int, int], bins: tuple[Array, Array]) -> Floats:
@@ -333,9 +326,9 @@ class FoldBlocks:
             The label has too many classes.
         """
         rows = self._rows_by_atom(0, label).sum(axis=2)
-        if (shown := np.count_nonzero(rows.sum(axis=0))) > MOST_CLASSES:
+        if (classes := np.count_nonzero(rows.sum(axis=0))) > MOST_CLASSES:
             raise PolicyError(
-                f"The label has {shown:,} classes, but Aegis predicts model metrics for at most"
+                f"The label has {classes:,} classes, but Aegis predicts model metrics for at most"
                 f" {MOST_CLASSES}.",
                 hint="Group its values (masks of the label, such as bucketize), or choose another"
                 " measure. Cut a number into classes: `label: {column: NAME, bins: 5}`.",
@@ -350,8 +343,8 @@ class FoldBlocks:
         folds = self._folds.atom_counts[index].astype(np.float64)  # (F, A, C)
         group, label_classes = self._label_classes(label)
         by_class = np.zeros((self.folds, label_classes, folds.shape[1]))
-        for fold, own in enumerate(folds):
-            np.add.at(by_class[fold % self.folds], group, own.T)
+        for fold, counts in enumerate(folds):
+            np.add.at(by_class[fold % self.folds], group, counts.T)
         return by_class
 
     def _label_classes(self, label: Candidate | None) -> tuple[Array, int]:
@@ -394,11 +387,11 @@ class FoldBlocks:
             joint = self._rows_by_atom(key[0], label) @ indicators(level)
             there = np.flatnonzero(joint.sum(axis=(0, 1)) > 0)
             by_level, chance = joint[..., there], None
-            joint, told = by_level, np.eye(len(there))
+            joint, codes = by_level, np.eye(len(there))
             if level.ndim == 2:
                 chance = drawn_chance(level, self.atoms(key[0]))[there]
             if ordered := numbers is not None:
-                joint, told = later(joint, 2), np.tri(len(there))
+                joint, codes = later(joint, 2), np.tri(len(there))
                 chance = None if chance is None else later(chance, 0)
             varying = np.flatnonzero(joint.sum(axis=(0, 1)) < rows.sum())
             self._attributes[key, label] = CodedAttribute(
@@ -410,76 +403,78 @@ class FoldBlocks:
                 there[varying],
                 _counted_by(level),
                 ordered,
-                ShownLevels(by_level, told[:, varying]),
+                ShownLevels(by_level, codes[:, varying]),
             )
         return self._attributes[key, label]
 
     def _block(
         self,
-        own: CodedAttribute,
+        attribute: CodedAttribute,
         other: CodedAttribute,
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
         """Return how many rows have both columns of each pair, by fold and class, shape (K, c, d_j,
         d_i), for K folds and c classes. A pair has one of the d_i columns (indicators or
-        thresholds) that encode the attribute `own`, and one of the d_j columns that encode `other`.
+        thresholds) that encode `attribute`, and one of the d_j columns that encode `other`.
 
         `some` is the range of the c classes; if it is None, all classes are counted together (c =
-        1). `label` is the mask of the label, if it has one. If `own` is `other`, only the lower
-        triangle is returned.
+        1). `label` is the mask of the label, if it has one. If `attribute` is `other`, only the
+        lower triangle is returned.
         """
-        if own.key[0] > other.key[0]:
-            return self._block(other, own, label, some).swapaxes(2, 3)
+        if attribute.key[0] > other.key[0]:
+            return self._block(other, attribute, label, some).swapaxes(2, 3)
         if (
-            own is not other
+            attribute is not other
             and label is None
-            and self._pairs.is_dense(own.key[0], other.key[0], self.folds)
+            and self._pairs.is_dense(attribute.key[0], other.key[0], self.folds)
         ):
-            whole = self._blocks.get((own.key, other.key), lambda: self._tabled(own, other))
-            return whole.sum(axis=1, keepdims=True) if some is None else whole[:, some]
-        key = own.key, other.key, label, None if some is None else (some.start, some.stop)
-        if own is other:
-            return self._blocks.get(key, lambda: own.square(some))
-        return self._blocks.get(key, lambda: self._counted(own, other, label, some))
+            pair = attribute.key, other.key
+            table = self._blocks.get(pair, lambda: self._tabled(attribute, other))
+            return table.sum(axis=1, keepdims=True) if some is None else table[:, some]
+        key = attribute.key, other.key, label, None if some is None else (some.start, some.stop)
+        if attribute is other:
+            return self._blocks.get(key, lambda: attribute.square(some))
+        return self._blocks.get(key, lambda: self._counted(attribute, other, label, some))
 
-    def _tabled(self, left: CodedAttribute, other: CodedAttribute) -> Floats:
+    def _tabled(self, attribute: CodedAttribute, other: CodedAttribute) -> Floats:
         """Return how many rows have both columns of each pair, as `_counted` for all C classes,
         shape (K, C, d_j, d_i), from a dense array of all atoms of both attributes.
         """
-        table = self._pairs.table(left.key[0], other.key[0], self.folds)
+        table = self._pairs.table(attribute.key[0], other.key[0], self.folds)
         atoms = np.ascontiguousarray(table.transpose(3, 2, 1, 0), dtype=np.float64)
-        counted: Floats = other.of_atoms.T @ (atoms @ left.of_atoms)
+        counted: Floats = other.of_atoms.T @ (atoms @ attribute.of_atoms)
         return counted
 
     def _counted(
         self,
-        left: CodedAttribute,
+        attribute: CodedAttribute,
         other: CodedAttribute,
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
-        if left.steps is not None or other.steps is not None:
-            block = self._block(left.thresholds, other.thresholds, label, some)
-            block = block if left.steps is None else block @ left.steps[0]
+        if attribute.steps is not None or other.steps is not None:
+            block = self._block(attribute.thresholds, other.thresholds, label, some)
+            block = block if attribute.steps is None else block @ attribute.steps[0]
             return block if other.steps is None else other.steps[0].T @ block
-        pair = left.key[0], other.key[0]
-        first, second = (self._place(pair, side, of) for side, of in enumerate((left, other)))
+        pair = attribute.key[0], other.key[0]
+        first = self._levels_of_cells(pair, 0, attribute)
+        second = self._levels_of_cells(pair, 1, other)
         fold, rows = self._entries(pair)[3:]
-        width, height, classes = left.counted_by, other.counted_by, 1
-        place = fold.astype(np.int64)
+        width, height, classes = attribute.counted_by, other.counted_by, 1
+        cell = fold.astype(np.int64)
         if some is not None:
             classes = some.stop - some.start
-            own, here = self._entries_of(pair, label, some)
+            target, here = self._entries_of(pair, label, some)
             fold, rows, first, second = (of[here] for of in (fold, rows, first, second))
-            place = fold.astype(np.int64) * classes + own - some.start
-        place = (place * width + first) * height + second
+            cell = fold.astype(np.int64) * classes + target - some.start
+        cell = (cell * width + first) * height + second
         size = self.folds * classes * width * height
-        counted = np.bincount(place, weights=rows, minlength=size).astype(np.float64, copy=False)
-        total = _shown(
-            counted.reshape(self.folds, classes, width, height), (left.level, other.level)
+        counted = np.bincount(cell, weights=rows, minlength=size).astype(np.float64, copy=False)
+        total = _by_masked_value(
+            counted.reshape(self.folds, classes, width, height), (attribute.level, other.level)
         )
-        total = other.shown(left.shown(total, 2), 3)
+        total = other.by_column(attribute.by_column(total, 2), 3)
         return np.ascontiguousarray(total.swapaxes(2, 3))
 
     def _entries_of(
@@ -493,13 +488,13 @@ class FoldBlocks:
         if label is None:
             here = slice(*np.searchsorted(y, [some.start, some.stop]).tolist())
             return y[here], here
-        own = group[y]
+        target = group[y]
         if some.stop - some.start == label_classes:
-            return own, slice(None)
-        places = np.flatnonzero((own >= some.start) & (own < some.stop))
-        return own[places], places
+            return target, slice(None)
+        places = np.flatnonzero((target >= some.start) & (target < some.stop))
+        return target[places], places
 
-    def _place(self, pair: tuple[int, int], side: int, of: CodedAttribute) -> Array:
+    def _levels_of_cells(self, pair: tuple[int, int], side: int, of: CodedAttribute) -> Array:
         """Return the level (masked value) that one attribute of a pair has in each cell; for a
         noise mask, the atom (set of original values). A cell is a combination of values, class and
         fold that occurs.
@@ -537,28 +532,28 @@ class FoldBlocks:
         parts = zip((a[cell], b[cell], target, fold), sizes, strict=True)
         small = (narrow(of, size)[order] for of, size in parts)
         rows = counted[there[order]]
-        whole = np.issubdtype(self._folds.count[pair].dtype, np.integer)
-        return *small, narrow(rows, int(rows.max(initial=0)) + 1) if whole else rows
+        integer = np.issubdtype(self._folds.count[pair].dtype, np.integer)
+        return *small, narrow(rows, int(rows.max(initial=0)) + 1) if integer else rows
 
 
-def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
-    """Return a matrix B, shape (d, k), for the d levels of the attributes in `shown` and the k
+def _chance(attributes: Sequence[CodedAttribute]) -> Floats | None:
+    """Return a matrix B, shape (d, k), for the d levels of the encoded `attributes` and the k
     levels of their noise masks. Counts of rows with drawn noise have the covariance of the expected
     counts plus B B'.
 
     The result is None if no attribute has a noise mask.
     """
-    own = [attribute.chance for attribute in shown]
-    if all(chance is None for chance in own):
+    chances = [attribute.chance for attribute in attributes]
+    if all(chance is None for chance in chances):
         return None
     blocks = [
         np.zeros((len(attribute.places), 0)) if chance is None else chance
-        for attribute, chance in zip(shown, own, strict=True)
+        for attribute, chance in zip(attributes, chances, strict=True)
     ]
     from scipy.linalg import block_diag
 
-    beside: Floats = block_diag(*blocks)
-    return beside
+    chance: Floats = block_diag(*blocks)
+    return chance
 
 
 def _counted_by(level: Array) -> int:
@@ -607,47 +602,46 @@ def _adding(rows: Array) -> Callable[[Array, int], Floats]:
 
 
 def _tabulated(
-    place: Array,
+    table_index: Array,
     size: int,
     atoms: tuple[Array, Array],
     levels: tuple[Array, Array],
-    added: Callable[[Array, int], Floats],
+    summed: Callable[[Array, int], Floats],
 ) -> Floats:
-    """Return the number of rows by place and by the masked values of two attributes, shape (size,
-    L_i, L_j), for `size` places and L_i and L_j masked values. A place is, for example, a class of
-    the label: each place has its own table.
+    """Return the tables of two attributes by masked value, shape (size, L_i, L_j), for `size`
+    tables and L_i and L_j masked values. Each class of the label, for example, has its own table.
 
     Parameters
     ----------
-    place, atoms
-        For each row (or cell), the place, and the atoms (sets of original values) of the two
-        attributes.
+    table_index, atoms
+        For each row (or cell), the index of its table, and the atoms (sets of original values) of
+        the two attributes.
     levels
         For each of the two attributes, the masked value of each of A atoms, shape (A,). For a noise
         mask, the probability of each of L masked values, shape (A, L).
-    added
+    summed
         Function that returns the number of rows for each key from 0 on. It takes the key of each
         row (or cell), and the number of keys.
     """
     height, width = map(_counted_by, levels)
     first, second = (
-        own if level.ndim == 2 else level[own] for level, own in zip(levels, atoms, strict=True)
+        atom if level.ndim == 2 else level[atom] for level, atom in zip(levels, atoms, strict=True)
     )
-    key = (place.astype(np.int64) * height + first) * width + second
-    return _shown(added(key, size * height * width).reshape(size, height, width), levels)
+    key = (table_index.astype(np.int64) * height + first) * width + second
+    return _by_masked_value(summed(key, size * height * width).reshape(size, height, width), levels)
 
 
-def _shown(block: Floats, levels: tuple[Array, Array]) -> Floats:
+def _by_masked_value(block: Floats, levels: tuple[Array, Array]) -> Floats:
     """Replace each axis of `block` that has the atoms of a noise mask by the expected counts of its
     masked values; the result has shape (.., L_i, L_j).
 
     `levels` has, for each of the two attributes, the masked value of each of A atoms (sets of
     original values), shape (A,), or the probability of each of L masked values, shape (A, L).
     """
-    shown = block
+    counts = block
     if levels[0].ndim == 2:
-        shown = levels[0].T @ shown
-    return shown @ levels[1] if levels[1].ndim == 2 else shown
+        counts = levels[0].T @ counts
+    return counts @ levels[1] if levels[1].ndim == 2 else counts
 
 
 BINS = 8
@@ -675,7 +669,7 @@ class Interactions:
         self._gains = BoundedArrayCache()
 
     def gains(
-        self, which: Sequence[int], coded: CodedMasks, label: Candidate | None = None
+        self, which: Sequence[int], masks: CodedMasks, label: Candidate | None = None
     ) -> Floats:
         """Return how much better each pair of attributes predicts the label together than by the
         sum of their effects. The shape is (M, T, 1 + K), for M pairs and T label classes. Entry 0
@@ -684,7 +678,7 @@ class Interactions:
 
         Parameters
         ----------
-        which, coded
+        which, masks
             Indices of the attributes in the summary, and their encoded masks.
         label
             The mask of the label, if it has one.
@@ -694,7 +688,7 @@ class Interactions:
         PolicyError
             The pairs, folds and classes need too many cells.
         """
-        levels, keys, numbers, _ = coded
+        levels, keys, numbers, _ = masks
         pairs = list(combinations(range(len(which)), 2))
         folds, label_classes = self._blocks.folds, self._blocks.label_classes(label)
         cells = folds * label_classes * BINS * BINS
@@ -706,34 +700,34 @@ class Interactions:
             )
         keyed = {(i, j): (which[i], keys[i], which[j], keys[j], label) for i, j in pairs}
         cached = self._gains.cached(keyed.values())
-        made = {pair: cached[key] for pair, key in keyed.items() if key in cached}
-        lacking = [pair for pair in pairs if pair not in made]
+        by_pair = {pair: cached[key] for pair, key in keyed.items() if key in cached}
+        lacking = [pair for pair in pairs if pair not in by_pair]
         binned: dict[int, Array] = {}
         size = max(1, _PAIR_CELLS_AT_ONCE // cells)
         for start in range(0, len(lacking), size):
             chunk = lacking[start : start + size]
-            for i in {place for pair in chunk for place in pair} - set(binned):
+            for i in {index for pair in chunk for index in pair} - set(binned):
                 binned[i] = binned_levels(
                     levels[i], self._blocks.atoms(which[i]), numbers[i] is not None
                 )
             tables = np.zeros((len(chunk), folds, label_classes, BINS, BINS))
             deviations = np.zeros((len(chunk), folds, BINS, BINS))
-            for place, (i, j) in enumerate(chunk):
+            for index, (i, j) in enumerate(chunk):
                 pair, bins = (which[i], which[j]), (binned[i], binned[j])
                 table = self._blocks.table(pair, bins, label)
                 height, width = table.shape[2:]
-                tables[place, :, :, :height, :width] = table
+                tables[index, :, :, :height, :width] = table
                 if self._blocks.of_number:
-                    deviations[place, :, :height, :width] = self._blocks.deviations(pair, bins)
+                    deviations[index, :, :height, :width] = self._blocks.deviations(pair, bins)
             if self._blocks.of_number:
                 squares = self._blocks.squared_deviations
                 gains = pair_gains_of_number(tables[:, :, 0], deviations, squares)
             else:
                 gains = pair_gains(tables)
-            made |= zip(chunk, gains, strict=True)
+            by_pair |= zip(chunk, gains, strict=True)
         for pair in lacking:
-            self._gains.get(keyed[pair], partial(made.__getitem__, pair))
-        return np.stack([made[pair] for pair in pairs]) if pairs else np.zeros((0, 0, 1 + folds))
+            self._gains.get(keyed[pair], partial(by_pair.__getitem__, pair))
+        return np.stack([by_pair[pair] for pair in pairs]) if pairs else np.zeros((0, 0, 1 + folds))
 
 
 def binned_levels(level: Array, rows: Floats, ordered: bool) -> Array:
@@ -758,30 +752,29 @@ def binned_levels(level: Array, rows: Floats, ordered: bool) -> Array:
     [0, 0, 1, 2, 2, 3, 4, 4, 5, 6, 6, 7]
     """
     counted = rows @ level if level.ndim == 2 else np.bincount(level, weights=rows)
-    shown = counted.astype(np.float64, copy=False)
-    bins = _bins(shown, ordered)
+    bins = _bins(counted.astype(np.float64, copy=False), ordered)
     if level.ndim == 1:
         return bins[level]
     return level @ np.eye(BINS)[bins]
 
 
-def _bins(shown: Floats, ordered: bool) -> Ints:
+def _bins(rows: Floats, ordered: bool) -> Ints:
     """Return the bin of each of L levels (masked values), shape (L,), from the number of rows of
-    each level (`shown`).
+    each level (`rows`).
 
     If `ordered` is True, bins are neighbouring levels with about equally many rows. If not, the
     seven most frequent levels have a bin each, and all others share one.
     """
-    bins = np.zeros(len(shown), dtype=np.int64)
-    there = np.flatnonzero(shown > 0)
+    bins = np.zeros(len(rows), dtype=np.int64)
+    there = np.flatnonzero(rows > 0)
     if len(there) <= BINS:
         bins[there] = np.arange(len(there))
     elif ordered:
-        middle = (np.cumsum(shown) - shown / 2) / shown.sum()
+        middle = (np.cumsum(rows) - rows / 2) / rows.sum()
         bins = np.unique(
             np.minimum((middle * BINS).astype(np.int64), BINS - 1), return_inverse=True
         )[1]
     else:
         bins += BINS - 1
-        bins[np.argsort(-shown, kind="stable")[: BINS - 1]] = np.arange(BINS - 1)
+        bins[np.argsort(-rows, kind="stable")[: BINS - 1]] = np.arange(BINS - 1)
     return bins

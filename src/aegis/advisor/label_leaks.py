@@ -1,7 +1,5 @@
 """Find released columns that alone explain the label, so that a utility may be too high; state
-these and other risks that the rule does not cover.
-
-State the risks of a release that the rule does not cover, as figures and as sentences.
+these and other risks that the rule does not cover, as figures and as sentences.
 """
 
 from __future__ import annotations
@@ -61,26 +59,26 @@ def _shares_of_number(summary: Summary, choice: Choice) -> dict[str, float]:
     sums, rows = pairs.responses, pairs.counted
     if sums is None or (summary.number or {}).get("one_row", 0.0) >= MUCH_IN_ONE_ROW:
         return {}
-    centre, whole = sums.centre(rows), rows * sums.deviation(rows) ** 2
+    centre, total = sums.centre(rows), rows * sums.deviation(rows) ** 2
     counted, shares = int(summary.label.counts.sum()), {}
     for name, of_atoms, joint in zip(pairs.names, sums.sums, pairs.atom_counts, strict=True):
         candidate = choice.get(name)
         if candidate is None or candidate.noise is not None:
             continue
-        shown = (
+        partitions = (
             [candidate.levels] if candidate.ranges is None else [candidate.levels, candidate.ranges]
         )
-        group = common_refinement(shown)
+        group = common_refinement(partitions)
         there = joint.sum(axis=1)
         away = (of_atoms.sum(axis=0) - centre * there).astype(float)
-        held = np.bincount(group, weights=there.astype(float))
-        both = np.bincount(group, weights=away)[held > 0]
-        held = held[held > 0]
-        if 2 * len(held) > counted:
+        sizes = np.bincount(group, weights=there.astype(float))
+        both = np.bincount(group, weights=away)[sizes > 0]
+        sizes = sizes[sizes > 0]
+        if 2 * len(sizes) > counted:
             continue
-        between = float((both**2 / held).sum()) - float(both.sum()) ** 2 / rows
-        left = max(1 - between / whole, 0.0) if whole > 0 else 1.0
-        shares[name] = 1 - left * (counted - 1) / (counted - len(held))
+        between = float((both**2 / sizes).sum()) - float(both.sum()) ** 2 / rows
+        unexplained = max(1 - between / total, 0.0) if total > 0 else 1.0
+        shares[name] = 1 - unexplained * (counted - 1) / (counted - len(sizes))
     return shares
 
 
@@ -166,7 +164,7 @@ class MissingLeak:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Uncovered(Outside):
+class ResidualRisks(Outside):
     """The risks of the best release from which the privacy rule does not protect.
 
     Attributes
@@ -184,14 +182,14 @@ class Uncovered(Outside):
     @classmethod
     def of(
         cls, outside: Outside, leaks: Mapping[str, float], missing: Mapping[str, MissingLeak]
-    ) -> Uncovered:
+    ) -> ResidualRisks:
         """Combine the risks that `outside_of` finds in a release with the columns that reveal the
         label. A column in `missing`, whose nulls alone reveal a class, is not named in `leaks`,
         too.
         """
-        own = {entry.name: getattr(outside, entry.name) for entry in fields(Outside)}
+        figures = {entry.name: getattr(outside, entry.name) for entry in fields(Outside)}
         filled = {name: share for name, share in leaks.items() if name not in missing}
-        return cls(**own, leaks=filled, missing_leaks=missing)
+        return cls(**figures, leaks=filled, missing_leaks=missing)
 
     @property
     def sentences(self) -> tuple[str, ...]:

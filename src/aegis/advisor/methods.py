@@ -58,13 +58,13 @@ def choose_recipes(
     """
     if methods is None:
         return tuple(recipe_of(choice).repeating(seed) for choice in policy.anonymizers)
-    given = [
+    recipes = [
         method if isinstance(method, Recipe) else Recipe(method).repeating(seed)
         for method in methods
     ]
     counts: dict[str, int] = {}
     named = []
-    for method in given:
+    for method in recipes:
         counts[method.name] = counts.get(method.name, 0) + 1
         again = counts[method.name] > 1
         named.append(
@@ -129,7 +129,7 @@ def with_methods(
         )
     ranker = RecordRanker(summary, source, policy, MEASURES.get(advice.measure), seed, progress)
     recipes = beside_rows(recipes, advice, summary, source, policy, progress)
-    releases = [ranker.rank(ranker.make(recipe)) for recipe in apart(recipes, advice)]
+    releases = [ranker.rank(ranker.make(recipe)) for recipe in renamed(recipes, advice)]
     ranked = insert_methods(advice, releases, ranker.read.notes)
     doubt = _doubt(ranked, summary)
     return replace(ranked, warnings=(*ranked.warnings, doubt)) if doubt else ranked
@@ -162,13 +162,13 @@ def _doubt(advice: Advice, summary: Summary) -> str | None:
     )
 
 
-def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
+def renamed(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
     """Return the recipes of record-level releases, after renaming those that have the same name as
     a configuration of the advice.
     """
-    taken = {ranked.name for ranked in advice.ranking}
+    names = {ranked.name for ranked in advice.ranking}
     return tuple(
-        replace(recipe, name=f"{recipe.name} (records)") if recipe.name in taken else recipe
+        replace(recipe, name=f"{recipe.name} (records)") if recipe.name in names else recipe
         for recipe in recipes
     )
 
@@ -205,7 +205,7 @@ def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str
         warnings=(*advice.warnings, *notes),
         timings={**advice.timings, "methods": seconds},
     )
-    return with_caveats(ranked_all, told=caveats_of(advice))
+    return with_caveats(ranked_all, earlier=caveats_of(advice))
 
 
 class RecordRanker:
@@ -248,7 +248,7 @@ class RecordRanker:
         self.progress = progress
         self.read: RecordTable = read_records(source, policy)
         original = Scorer(summary)
-        self._roles = lambda own=original: own.column_roles
+        self._roles = lambda scorer=original: scorer.column_roles
         self._unmasked = original.score(original.unmasked, measure)
         if sets_aside(summary):  # releases are counted as they are
             original = Scorer(summarize(source, as_it_is(policy), seed=seed), self._roles)
@@ -264,20 +264,20 @@ class RecordRanker:
         """
         return anonymize_records(self.read, recipe, seed=self.seed, progress=self.progress)
 
-    def rank(self, made: Anonymized) -> Ranked:
-        """Score a release (`made` by the method `make`), check whether it meets the rule, and
-        return it as an entry of the ranking.
+    def rank(self, release: Anonymized) -> Ranked:
+        """Score a release (which `make` made), check whether it meets the rule, and return it as an
+        entry of the ranking.
         """
-        released, left, verdict = check_release(made, self.policy)
-        before = self._score(released, made.data)
-        removed = verdict.suppressed_rows > made.rows - made.data.num_rows
-        rest = left.collect(left.table) if removed else made.judged
+        released, remaining, verdict = check_release(release, self.policy)
+        before = self._score(released, release.data)
+        removed = verdict.suppressed_rows > release.rows - release.data.num_rows
+        rest = remaining.collect(remaining.table) if removed else release.judged
         after = self._score(open_table(rest), rest).score if removed else before.score
         utility = UtilityFigure.of(
-            self.measure, after, self._reference, self._label_rows, made.rows
-        ).with_errors(self._number_of(rest), self._number, made.rows)
+            self.measure, after, self._reference, self._label_rows, release.rows
+        ).with_errors(self._number_of(rest), self._number, release.rows)
         return Ranked(
-            configuration=Configuration(made.recipe.name, {}),
+            configuration=Configuration(release.recipe.name, {}),
             score=before.score,
             utility_kept=utility.utility_kept,
             admissible=verdict.admissible,
@@ -287,8 +287,8 @@ class RecordRanker:
             attributes=before.attributes,
             utility=utility,
             method=replace(
-                self._about(made, open_table(rest), verdict),
-                held_out=self._held_out(released, made.data),
+                self._about(release, open_table(rest), verdict),
+                held_out=self._held_out(released, release.data),
             ),
         )
 
@@ -298,10 +298,10 @@ class RecordRanker:
         """
         if self._number is None:
             return None
-        shown = rest.column(self.policy.label.column)
+        numbers = rest.column(self.policy.label.column)
         return {
-            "mean": pc.mean(shown).as_py() or 0.0,
-            "deviation": pc.stddev(shown).as_py() or 0.0,
+            "mean": pc.mean(numbers).as_py() or 0.0,
+            "deviation": pc.stddev(numbers).as_py() or 0.0,
         }
 
     def _held_out(self, released: Source, data: pa.Table) -> float | None:
@@ -345,25 +345,25 @@ class RecordRanker:
         """
         if not self.policy.label:
             return bool(data.num_rows)
-        shown = pc.unique(data.column(self.policy.label.column).drop_null())
-        return bool(len(shown) > 1)
+        classes = pc.unique(data.column(self.policy.label.column).drop_null())
+        return bool(len(classes) > 1)
 
-    def _about(self, made: Anonymized, left: Source, verdict: Verdict) -> RecordLevel:
+    def _about(self, release: Anonymized, remaining: Source, verdict: Verdict) -> RecordLevel:
         quasi = [a.name for a in self.policy.quasi_identifiers]
         report = None
         if verdict.smallest_class:
             hierarchies = self.policy.protected_hierarchies
             counted = count_classes(
-                left,
+                remaining,
                 quasi,
                 self.policy.sensitive,
                 hierarchies=hierarchies,
                 person=None if self.policy.person is None else PERSON,
             )
             report = privacy_report(counted.table)
-        grouped = made.grouped
+        grouped = release.grouped
         return RecordLevel(
-            recipe=made.recipe,
+            recipe=release.recipe,
             groups=len(grouped.groups),
             left_out=grouped.suppressed,
             claims_k=grouped.claims_k,
@@ -372,7 +372,7 @@ class RecordRanker:
             notes=grouped.notes,
             report=report,
             carried=self.read.carried,
-            before=made.masks,
+            before=release.masks,
         )
 
 

@@ -58,7 +58,7 @@ class ColumnChange:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ReleaseValues:
     """The values of the table that the report for its owner shows.
 
     Attributes
@@ -86,7 +86,7 @@ def show_release(
     plan: PrivacyPlan,
     policy: Policy,
     source: Source | None = None,
-) -> Shown | None:
+) -> ReleaseValues | None:
     """Return a preview of the best release; None if the advice has no best release, or if it is a
     record-level release.
 
@@ -110,7 +110,7 @@ def show_release(
     )
     by_label, hit = _left_out(summary, plan, choice) if best.suppressed_rows else ((), ())
     header, preview = _preview(source, policy, choice, summary.label.mask)
-    return Shown(columns, by_label, hit, header, preview)
+    return ReleaseValues(columns, by_label, hit, header, preview)
 
 
 def _column(attribute: AttributeSummary, candidate: Candidate) -> ColumnChange:
@@ -159,9 +159,9 @@ def _shares(
     column: str, labels: tuple[str, ...], groups: Integers, counts: Integers, kept_cells: Flags
 ) -> list[Share]:
     rows = np.bincount(groups, weights=counts, minlength=len(labels))
-    left = np.bincount(groups, weights=counts * ~kept_cells, minlength=len(labels))
+    suppressed = np.bincount(groups, weights=counts * ~kept_cells, minlength=len(labels))
     return [
-        Share(column, label, int(rows[i]), int(left[i]))
+        Share(column, label, int(rows[i]), int(suppressed[i]))
         for i, label in enumerate(labels)
         if rows[i]
     ]
@@ -175,8 +175,8 @@ def _preview(
 
     `choice` has the masks of the attributes, and `label_mask` is the mask of the label.
     """
-    drawn = any(candidate.noise is not None for candidate in choice.values())
-    if source is None or drawn:
+    noisy = any(candidate.noise is not None for candidate in choice.values())
+    if source is None or noisy:
         return (), ()
     masks = {name: candidate.mask for name, candidate in choice.items()}
     quasi = [attribute.name for attribute in policy.quasi_identifiers]
@@ -191,7 +191,7 @@ def _preview(
         masked_population(policy, source, masks),
     )
     released = checked.kept_rows()
-    shown = [name for name in released.columns if name != PERSON]
-    rows = source.collect(released.select(*shown).limit(PREVIEWED))
+    columns = [name for name in released.columns if name != PERSON]
+    rows = source.collect(released.select(*columns).limit(PREVIEWED))
     cells = [["null" if v is None else str(v) for v in row.values()] for row in rows.to_pylist()]
     return tuple(rows.column_names), tuple(map(tuple, cells))

@@ -1,9 +1,5 @@
-"""Check configurations against the privacy rule and the rule of a summary's owner, and rank a
-single configuration.
-
-Check on the frequency table whether configurations meet the rule, without reading rows.
-
-Compare a user's privacy rule with the rule of the summary's owner.
+"""Check on the frequency table, without reading rows, whether configurations meet the privacy rule;
+compare this rule with the rule of the summary's owner; and rank a single configuration.
 """
 
 from __future__ import annotations
@@ -99,7 +95,7 @@ class PrivacyPlan:
     def _check_rule(self) -> None:
         persons = self.summary.frequency.persons if self.summary.frequency else None
         subjects = self.summary.rows if persons is None else persons.total
-        self.rule.require_possible(subjects, self._held())
+        self.rule.require_possible(subjects, self._distinct_values())
         for criterion in self.rule.criteria:
             criterion.require_people(subjects)
         lacks = self.rule.shortage(subjects, self.values)
@@ -116,10 +112,10 @@ class PrivacyPlan:
             )
         if self.rule.by_leaves:
             self._require_leaves()
-        known = self.summary.frequency.sensitive if self.summary.frequency else None
+        sensitive = self.summary.frequency.sensitive if self.summary.frequency else None
         for name in self.rule.sensitive:
-            if known is not None and name not in known:
-                raise PolicyError.unknown("sensitive attribute of the summary", name, known)
+            if sensitive is not None and name not in sensitive:
+                raise PolicyError.unknown("sensitive attribute of the summary", name, sensitive)
 
     def _require_leaves(self) -> None:
         """Raise an error if the number of original values behind each masked value is unknown."""
@@ -174,15 +170,17 @@ class PrivacyPlan:
         record-level release shows more values.
         """
         candidates = {a.name: a.candidates for a in self.summary.all_attributes if a.candidates}
-        return self._held() | {n: max(c.size for c in many) for n, many in candidates.items()}
+        return self._distinct_values() | {
+            n: max(c.size for c in many) for n, many in candidates.items()
+        }
 
-    def _held(self) -> dict[str, int]:
+    def _distinct_values(self) -> dict[str, int]:
         """Return how many different values each attribute and the label have in the table,
         including null, by name.
         """
         label = self.summary.label
-        held = {label.column: len(label.classes) + (label.unlabelled > 0)} if label.there else {}
-        return held | {
+        counts = {label.column: len(label.classes) + (label.unlabelled > 0)} if label.there else {}
+        return counts | {
             attribute.name: attribute.unmasked.size for attribute in self.summary.all_attributes
         }
 
@@ -237,7 +235,7 @@ class PrivacyPlan:
             name: self.protected(name, choice)
             for name in (self.rule.sensitive if sensitive is None else sensitive)
         }
-        levels = self.levels({name: shown for name, (_, shown) in needed.items()})
+        levels = self.levels({name: labels for name, (_, labels) in needed.items()})
         table = frequency.roll_up(groups, needed, levels)
         if self.rule.by_leaves:
             table = replace(table, hidden=self._hidden(table, frequency, choice))
@@ -281,8 +279,7 @@ class PrivacyPlan:
         They are not enough if the rule uses a population, the leaves of hierarchies or earlier
         releases.
         """
-        beside = self._population is not None or self.after_others
-        return not (beside or self.rule.by_leaves)
+        return self._population is None and not (self.after_others or self.rule.by_leaves)
 
     @property
     def after_others(self) -> bool:
@@ -292,21 +289,21 @@ class PrivacyPlan:
         frequency = self.summary.frequency
         return frequency is not None and frequency.earlier is not None
 
-    def levels(self, shown: Mapping[str, tuple[str, ...]]) -> dict[str, Ints]:
+    def levels(self, masked_values: Mapping[str, tuple[str, ...]]) -> dict[str, Ints]:
         """Return, for each protected attribute whose hierarchy the rule needs, the group of each
         shown value on each level of the hierarchy, shape (values, levels).
 
-        `shown` has the values that each protected attribute shows under its mask.
+        `masked_values` has the values that each protected attribute shows under its mask.
         """
         return {
-            name: self._ancestry(name, shown[name])
+            name: self._ancestry(name, masked_values[name])
             for name in self.rule.hierarchical
-            if name in self._hierarchies and name in shown
+            if name in self._hierarchies and name in masked_values
         }
 
     @cached_method
-    def _ancestry(self, name: str, shown: tuple[str, ...]) -> Ints:
-        return self._hierarchies[name].ancestry(shown)
+    def _ancestry(self, name: str, masked_values: tuple[str, ...]) -> Ints:
+        return self._hierarchies[name].ancestry(masked_values)
 
     def protected(self, name: str, choice: Choice) -> tuple[Integers, tuple[str, ...]]:
         """Return the group of each value of a sensitive attribute under a configuration, and the
@@ -355,12 +352,12 @@ def require_same(summary: Summary, policy: Policy) -> None:
     quasi-identifiers, Aegis would check the rule on the wrong columns. Rule, measure and weights
     may differ.
     """
-    own = [] if policy.chosen_label is None else [policy.chosen_label]
-    asked = {a.name: (a.role, a.masks) for a in (*policy.features, *own)}
-    made = {
+    label_attributes = [] if policy.chosen_label is None else [policy.chosen_label]
+    in_policy = {a.name: (a.role, a.masks) for a in (*policy.features, *label_attributes)}
+    in_summary = {
         a.name: (a.role, tuple(c.declared for c in a.candidates)) for a in summary.all_attributes
     }
-    differing = [name for name in {**asked, **made} if asked.get(name) != made.get(name)]
+    differing = [n for n in {**in_policy, **in_summary} if in_policy.get(n) != in_summary.get(n)]
     if summary.label_columns != policy.label.columns:
         differing.append(str(policy.label) or ", ".join(summary.label_columns))
     if differing:
@@ -395,21 +392,21 @@ def rank_choice(
     verdict
         The result of this check, if it is already known.
     """
-    said = plan.check(choice) if verdict is None else verdict
+    verdict = plan.check(choice) if verdict is None else verdict
     score = Later(lambda: scorer.score(choice, measure))
     return Ranked(
         configuration=Configuration(name, {n: c.mask for n, c in choice.items()}),
         declared={n: str(c.declared) for n, c in choice.items()},
         score=later(lambda: score.value.score),
         utility_kept=later(lambda: score.value.utility_kept),
-        admissible=said.admissible,
-        smallest_class=said.smallest_class,
-        suppressed_rows=said.suppressed_rows,
-        violations=said.violations,
+        admissible=verdict.admissible,
+        smallest_class=verdict.smallest_class,
+        suppressed_rows=verdict.suppressed_rows,
+        violations=verdict.violations,
         attributes=later(lambda: score.value.attributes),
         differential_privacy=_account(choice, scorer.summary),
         against_finest=scorer.summary.information is not Information.RAW,
-        labels=later(lambda: scorer.kept(choice)) if isinstance(scorer, SeveralScorer) else {},
+        labels=later(lambda: scorer.percents(choice)) if isinstance(scorer, SeveralScorer) else {},
     )
 
 
@@ -447,9 +444,9 @@ def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
         a.name: Attribute(a.name, Role.FEATURE, (Identity(),), weight=a.weight)
         for a in policy.features
     }
-    own = policy.label_attribute
-    if original and own is not None and policy.label_mask is not None:
-        attributes[own.name] = own
+    label = policy.label_attribute
+    if original and label is not None and policy.label_mask is not None:
+        attributes[label.name] = label
     rule = PrivacyRule(person=policy.person)
     return Policy(policy.label, attributes, rule, weight=policy.weight)
 
@@ -535,10 +532,10 @@ def with_owner_rule(advice: Advice, summary: Summary, override: RuleOverride | N
     """
     if summary.terms is None or not summary.terms.binding:
         return advice
-    said = () if override is None else (override.sentence,)
+    notes = () if override is None else (override.sentence,)
     return replace(
         advice,
         owner_rule=summary.terms.owner,
         rule_override=override,
-        warnings=(*said, *advice.warnings),
+        warnings=(*notes, *advice.warnings),
     )

@@ -1,11 +1,7 @@
 """Hold one entry of a ranking with its estimates and its record-level release, and privacy figures
 before and after masking.
 
-Hold the details of a record-level release in a ranking: its recipe and its losses.
-
-Define estimates of how far masked tables deviate from the unmasked table; they can rank
-configurations.
-
+Estimates say how far masked tables deviate from the unmasked table; they can rank configurations.
 Packages add estimates through the entry points `aegis.estimates`; see `EstimateCase`.
 """
 
@@ -105,7 +101,7 @@ class Estimate:
     case: str | None = None
 
     @property
-    def place(self) -> float:
+    def rounded_deviation(self) -> float:
         """The estimated deviation from the unmasked table (PUD) by which configurations are sorted.
         It is rounded, so that floating-point errors do not decide the order.
         """
@@ -116,15 +112,15 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the estimate as JSON values, including the deviation of each attribute."""
-        shown = ("estimate", "lower", "upper", "masked", "deviation", "interval")
+        keys = ("estimate", "lower", "upper", "masked", "deviation", "interval")
         fields = ("configuration", "case", "measure", "information", "method", "pud", "interval")
         attributes = {
-            name: json_fields(own, *shown)
+            name: json_fields(estimate, *keys)
             | {
-                "information": str(own.information or self.information),
-                "method": own.method or self.method,
+                "information": str(estimate.information or self.information),
+                "method": estimate.method or self.method,
             }
-            for name, own in self.attributes.items()
+            for name, estimate in self.attributes.items()
         }
         return json_fields(self, *fields) | {"attributes": attributes}
 
@@ -224,7 +220,7 @@ class RecordLevel:
     held_out: float | None = None
 
     @property
-    def shown(self) -> str:
+    def method_text(self) -> str:
         """The method and its k, which reports show in the place of masks."""
         return f"{self.recipe.method}(k={self.recipe.options['k']})"
 
@@ -334,8 +330,8 @@ class Ranked:
         estimated deviation (if there is one), then the score. `sign` is 1 if larger scores are
         better, otherwise -1.
         """
-        place = 0.0 if self.estimate is None else self.estimate.place
-        return (self.admissible is False, place, -sign * self.score, self.name)
+        deviation = 0.0 if self.estimate is None else self.estimate.rounded_deviation
+        return (self.admissible is False, deviation, -sign * self.score, self.name)
 
     @property
     def masks(self) -> dict[str, Any]:
@@ -343,17 +339,17 @@ class Ranked:
         return self.configuration.spec()
 
     @property
-    def shown(self) -> dict[str, str]:
+    def mask_texts(self) -> dict[str, str]:
         """The mask of each attribute as text for people: as the policy declares it, without
         parameters that were fitted to the data.
 
         For a record-level release, the text of each quasi-identifier names the method.
         """
         if self.method is not None:
-            own = self.method.shown
-            told = {n: f"{mask}, then {own}" for n, mask in self.method.before.items()}
-            told |= self.method.carried
-            return {name: told.get(name, own) for name in self.attributes}
+            method_text = self.method.method_text
+            texts = {n: f"{mask}, then {method_text}" for n, mask in self.method.before.items()}
+            texts |= self.method.carried
+            return {name: texts.get(name, method_text) for name in self.attributes}
         if not self.configuration.masks:  # a masked table, of which only its name is known
             return dict(self.declared)
         masks = self.configuration.masks
@@ -363,7 +359,7 @@ class Ranked:
         share = "" if self.utility_kept is None else f", {percent(self.utility_kept)} kept"
         verdict = {True: "meets the rule", False: "fails the rule", None: "rule not checked"}
         head = f"Ranked({self.name!r}: score {self.score:.6g}{share}, {verdict[self.admissible]})"
-        return "\n".join([head, *(f"  {name}: {mask}" for name, mask in self.shown.items())])
+        return "\n".join([head, *(f"  {name}: {mask}" for name, mask in self.mask_texts.items())])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as the list `ranking` in the JSON form of an advice has it."""

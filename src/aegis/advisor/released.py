@@ -4,8 +4,6 @@ Aegis measures the best configuration in the same way as a release: it masks the
 the classes that fail the rule, and summarises the remaining rows like any table. If there is only a
 summary, the rows come from the frequency table. This works only if the frequency table has every
 scored attribute and the measure uses no held-out rows.
-
-Find the rows that a release keeps, among rows that were read as codes.
 """
 
 from __future__ import annotations
@@ -57,71 +55,73 @@ class KeptCodes:
 
     Attributes
     ----------
-    known, keep
+    all_rows, keep
         All rows of the table before they are masked, and which of them the release keeps.
     masked
         The columns of the kept rows as they are released. The column `WEIGHT` has the unmasked
         weights, if rows have weights.
     """
 
-    known: CodedRows
+    all_rows: CodedRows
     keep: Flags | slice
     masked: CodedRows
 
     @cached_property
     def original(self) -> CodedRows:
         """The kept rows before they are masked."""
-        return self.known.only(self.keep)
+        return self.all_rows.only(self.keep)
 
 
 def kept_codes(
-    known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice
+    rows: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice
 ) -> KeptCodes | None:
     """Return the rows that the release of a configuration keeps, with their values as codes; None
     if the codes do not show which rows it keeps (see `codes_known`).
 
     Parameters
     ----------
-    known
+    rows
         All rows of the table as codes, with the label's column; None if they were not read.
     plan, policy, choice
         The plan that decides which equivalence classes are kept, the policy, and the candidates of
         the configuration.
     """
     summary, frequency = plan.summary, plan.summary.frequency
-    if known is None or frequency is None or not codes_known(known, plan, policy, choice):
+    if rows is None or frequency is None or not codes_known(rows, plan, policy, choice):
         return None
     keep: Flags | slice = slice(None)
     if frequency.quasi and not (cells := plan.kept_cells(choice)).all():
-        keep = cells[known.cell_of_rows(frequency, summary.attributes)]
+        keep = cells[rows.cell_of_rows(frequency, summary.attributes)]
     if policy.weight is not None:
-        known = known.with_copy(policy.weight, WEIGHT)
+        rows = rows.with_copy(policy.weight, WEIGHT)
     groups: dict[str, tuple[Codes, pa.Array]] = {}
-    for name, values in known.values.items():
-        own = choice.get(name)
+    for name, values in rows.values.items():
+        candidate = choice.get(name)
         unmasked = np.arange(len(values)), values
-        groups[name] = unmasked if own is None else (own.groups, own.masked_values)
-    return KeptCodes(known, keep, known.masked(groups, keep))
+        groups[name] = (
+            unmasked if candidate is None else (candidate.groups, candidate.masked_values)
+        )
+    return KeptCodes(rows, keep, rows.masked(groups, keep))
 
 
-def codes_known(known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice) -> bool:
+def codes_known(rows: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice) -> bool:
     """Return whether the codes of a table's rows show which rows the release of a configuration
-    keeps. `known` has all rows of the table as codes; None if they were not read.
+    keeps. `rows` has all rows of the table as codes; None if they were not read.
 
     They do not show this if a mask adds noise or shows a type that cannot be compared, if the rule
     counts persons or depends on an earlier release, or if the classes of the label come from a
     mask.
     """
     summary, frequency = plan.summary, plan.summary.frequency
-    if known is None or frequency is None or frequency.earlier is not None:
+    if rows is None or frequency is None or frequency.earlier is not None:
         return False
-    drawn = any(candidate.noise is not None for candidate in choice.values())
+    noisy = any(candidate.noise is not None for candidate in choice.values())
     tasks = () if summary.several is None else summary.several.tasks
-    masked = any(own.label.mask is not None for own in (summary, *(t.summary for t in tasks)))
-    if drawn or masked or policy.person is not None:
+    masked = any(s.label.mask is not None for s in (summary, *(t.summary for t in tasks)))
+    if noisy or masked or policy.person is not None:
         return False
-    shown = (candidate.masked_values.type for candidate in choice.values())
-    return all(Kind.of(ibis.dtype(own)) is not None for own in shown)
+    types = (ibis.dtype(candidate.masked_values.type) for candidate in choice.values())
+    return all(Kind.of(dtype) is not None for dtype in types)
 
 
 def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
@@ -130,19 +130,19 @@ def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
     `before` and `after` describe the label in the table and in the release. The result is empty if
     the label is masked.
     """
-    left = set(after.classes)
-    if before.mask is not None or not left <= set(before.classes):
+    remaining = set(after.classes)
+    if before.mask is not None or not remaining <= set(before.classes):
         return {}
     rows = zip(before.classes, before.counts, strict=True)
-    return {name: int(n) for name, n in rows if n and name not in left}
+    return {name: int(n) for name, n in rows if n and name not in remaining}
 
 
 def _cut_by_masks(attribute: AttributeSummary) -> bool:
     """Return whether candidate masks distinguish rare values of an attribute that the unmasked
     attribute counts together as one level. The summary then counts these values separately.
     """
-    own = attribute.unmasked
-    alone = [own.levels] if own.ranges is None else [own.levels, own.ranges]
+    unmasked = attribute.unmasked
+    alone = [unmasked.levels] if unmasked.ranges is None else [unmasked.levels, unmasked.ranges]
     return attribute.n_atoms > int(common_refinement(alone).max(initial=-1)) + 1
 
 
@@ -183,7 +183,7 @@ class KeptRows:
         self,
         measure: Measure,
         reference: float,
-        whole: Scorer,
+        original: Scorer,
         labels: int = 1,
         *,
         earlier: bool = False,
@@ -197,15 +197,15 @@ class KeptRows:
             The measure.
         reference
             The score of the unmasked table.
-        whole
+        original
             A scorer of the unmasked table.
         labels
             The number of labels whose scores the certificate states.
         earlier
             As in `rows_each`.
         """
-        table_rows = rows_each(whole.summary.rows, labels, earlier=earlier)
-        value, error = coarse(measure.worst(whole.label_rows), table_rows), None
+        table_rows = rows_each(original.summary.rows, labels, earlier=earlier)
+        value, error = coarse(measure.worst(original.label_rows), table_rows), None
         columns, leaks = {}, {}
         if not self.constant:
             if self.scorer is None or self.choice is None:
@@ -216,13 +216,13 @@ class KeptRows:
                 return None
             value = self.scorer.value(self.choice, measure)
             error = error_of(self.scorer, self.choice, measure)
-            columns = columns_of(self.scorer, self.choice, measure, whole, earlier=earlier)
+            columns = columns_of(self.scorer, self.choice, measure, original, earlier=earlier)
             leaks = label_leaks(self.scorer.summary, self.choice)
         figure = UtilityFigure.of(
             measure,
             value,
             reference,
-            whole.label_rows,
+            original.label_rows,
             table_rows=table_rows,
             stderr=error,
             lost_classes=self.lost,
@@ -230,7 +230,7 @@ class KeptRows:
             leaks=leaks,
         )
         number = None if self.scorer is None else self.scorer.summary.number
-        return figure.with_errors(number, whole.summary.number, table_rows)
+        return figure.with_errors(number, original.summary.number, table_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +249,7 @@ class KeptLabels:
     labels: tuple[tuple[ReleasedRows, KeptRows], ...]
     lost: Mapping[str, int] = field(default_factory=dict)
 
-    def figure(self, measure: Measure, reference: float, whole: Scorer) -> UtilityFigure | None:
+    def figure(self, measure: Measure, reference: float, original: Scorer) -> UtilityFigure | None:
         """Return the utility of the rows that the release keeps, for all labels together and for
         each label; None if the measure of a label cannot be computed on these rows.
 
@@ -259,12 +259,12 @@ class KeptLabels:
             The measure that combines the labels.
         reference
             The score of the unmasked table by this measure.
-        whole
+        original
             A scorer of the unmasked table.
         """
-        assert isinstance(whole, SeveralScorer)
+        assert isinstance(original, SeveralScorer)
         figures = {}
-        for (rows, kept_rows), task in zip(self.labels, whole.tasks, strict=True):
+        for (rows, kept_rows), task in zip(self.labels, original.tasks, strict=True):
             unmasked = rows.reference(task.measure, task.reference)
             figure = kept_rows.figure(task.measure, unmasked, task.scorer, len(self.labels))
             if figure is None:
@@ -273,7 +273,7 @@ class KeptLabels:
         shares = [
             None if f.utility_kept is None else f.utility_kept / 100 for f in figures.values()
         ]
-        return UtilityFigure.of(measure, whole.combine(shares), reference, None, labels=figures)
+        return UtilityFigure.of(measure, original.combine(shares), reference, None, labels=figures)
 
 
 class ReleasedRows:
@@ -287,7 +287,7 @@ class ReleasedRows:
         The table and its policy, if they are available; then the rows are masked and counted.
     seed
         Seed of the sample from which a large table is scored, as in the certificate.
-    known
+    codes
         The rows, with an integer code for each value, if they have already been read, so that they
         are not read again.
     stored
@@ -302,7 +302,7 @@ class ReleasedRows:
         source: Source | None = None,
         policy: Policy | None = None,
         seed: int = 0,
-        known: CodedRows | None = None,
+        codes: CodedRows | None = None,
         stored: tuple[tuple[Choice, ir.Table], ...] = (),
         reading: AbstractContextManager[Any] | None = None,
     ) -> None:
@@ -310,7 +310,7 @@ class ReleasedRows:
         self.source = source
         self.policy = policy
         self.seed = seed
-        self.known = known
+        self.codes = codes
         self._stored = stored
         self.reading = nullcontext() if reading is None else reading
         self._tables: ExitStack | None = None
@@ -320,7 +320,7 @@ class ReleasedRows:
         `plan`.
         """
         return ReleasedRows(
-            plan, self.source, self.policy, self.seed, self.known, reading=self.reading
+            plan, self.source, self.policy, self.seed, self.codes, reading=self.reading
         )
 
     @contextmanager
@@ -342,8 +342,8 @@ class ReleasedRows:
         is stored if the table has more than `MOST_ROWS` rows, if the engine runs in this process,
         or if a mask adds noise.
         """
-        source, drawn = self.source, any(c.noise is not None for c in choice.values())
-        none = source is None or source.engine.in_process or drawn or source.rows > MOST_ROWS
+        source, noisy = self.source, any(c.noise is not None for c in choice.values())
+        none = source is None or source.engine.in_process or noisy or source.rows > MOST_ROWS
         if source is None or none or self.stored(choice) is not None:
             yield self
         elif self._tables is not None:
@@ -353,13 +353,13 @@ class ReleasedRows:
         else:
             with source.keep(self.table(choice)) as table:
                 pair = choice, table
-                yield ReleasedRows(self.plan, source, self.policy, self.seed, self.known, (pair,))
+                yield ReleasedRows(self.plan, source, self.policy, self.seed, self.codes, (pair,))
 
     def stored(self, choice: Choice) -> ir.Table | None:
         """Return the rows that the release of a configuration keeps, if a server has stored them;
         otherwise None.
         """
-        return next((table for known, table in self._stored if known == choice), None)
+        return next((table for masks, table in self._stored if masks == choice), None)
 
     def of(self, choice: Choice) -> KeptRows | KeptLabels | None:
         """Return the counts of the rows that the release of a configuration (`choice`) keeps; None
@@ -380,12 +380,12 @@ class ReleasedRows:
         if several is None:
             return self._counted(rest, self.plan.summary, choice)
         alone = [
-            ReleasedRows(self.plan, self.source, self.policy.of_task(task), self.seed, self.known)
+            ReleasedRows(self.plan, self.source, self.policy.of_task(task), self.seed, self.codes)
             for task in self.policy.tasks
         ]
         counted = [
-            own._counted(rest, task.summary, choice)
-            for own, task in zip(alone, several.tasks, strict=True)
+            rows_of_label._counted(rest, task.summary, choice)
+            for rows_of_label, task in zip(alone, several.tasks, strict=True)
         ]
         return KeptLabels(tuple(zip(alone, counted, strict=True)))
 
@@ -397,8 +397,8 @@ class ReleasedRows:
         policy = as_released(self.policy)
         if isinstance(rest, CodedRows):
             column = policy.label.column
-            shown = rest.rows(column)[rest.values[column].is_valid()] if column else rest.label
-            several = np.count_nonzero(shown) > 1 if column else len(shown) > 0
+            classes = rest.rows(column)[rest.values[column].is_valid()] if column else rest.label
+            several = np.count_nonzero(classes) > 1 if column else len(classes) > 0
         else:
             several = tells_classes_apart(rest, policy)
         if not several:
@@ -415,8 +415,8 @@ class ReleasedRows:
     @property
     def _rows(self) -> CodedRows | None:
         """All rows of the table as codes, as long as they are in memory; None if they are not."""
-        if self.known is not None or self.source is None or self.policy is None:
-            return self.known
+        if self.codes is not None or self.source is None or self.policy is None:
+            return self.codes
         return coded_rows(self.source, self.policy, self.plan.summary)
 
     @property
@@ -522,10 +522,10 @@ class ReleasedRows:
         policy, rule = self.policy, self.plan.rule
         masks = self.masks(choice)
         source = self.source if originals is None else originals.source
-        added = {} if originals is None else originals.masks
+        copies = {} if originals is None else originals.masks
         checked = check_classes(
             source,
-            masked_table(source, {**masks, **added}, person=policy.person, weight=policy.weight),
+            masked_table(source, {**masks, **copies}, person=policy.person, weight=policy.weight),
             [a.name for a in policy.quasi_identifiers],
             rule.sensitive,
             rule,
@@ -558,7 +558,7 @@ class ReleasedRows:
         rows = np.bincount(y, weights=weights, minlength=len(summary.label.classes))
         named = zip(summary.label.classes, summary.label.counts, rows, strict=True)
         masked = summary.label.column in choice
-        lost = {} if masked else {name: int(n) for name, n, left in named if n and not left}
+        lost = {} if masked else {name: int(n) for name, n, after in named if n and not after}
         constant = not masked and int(np.count_nonzero(rows)) < 2
         weighted = summary.weights is not None  # cells count rows
         if constant or weighted or not set(summary.attributes) <= set(frequency.codes):
@@ -610,12 +610,12 @@ def with_utility(
     best = advice.best
     if best is None or best.method is not None or not best.configuration.masks:
         return advice
-    told, measure = caveats_of(advice), MEASURES.get(advice.measure)
+    earlier, measure = caveats_of(advice), MEASURES.get(advice.measure)
     with progress.step("Scoring the rows that are kept"):
         figure, kept_rows = best.utility, None
         if figure is None or advice.expected is not None:
             choice = scorer.choose(best.configuration)
-            kept_rows = _kept(released, choice, best.suppressed_rows, scorer)
+            kept_rows = _counts_of_release(released, choice, best.suppressed_rows, scorer)
         if figure is None:
             figure = released.measured(kept_rows, advice.stated_utility(best), measure, scorer)
         if figure.rows is Rows.ALL:
@@ -633,10 +633,10 @@ def with_utility(
         expected=expected,
         warnings=(*caveats, *advice.warnings),
     )
-    return with_caveats(measured, told=told)
+    return with_caveats(measured, earlier=earlier)
 
 
-def _kept(
+def _counts_of_release(
     released: ReleasedRows, choice: Choice, suppressed_rows: int | None, scorer: Scorer
 ) -> KeptRows | KeptLabels | None:
     """Return the counts of the rows that the release of a configuration (`choice`) keeps.
@@ -676,7 +676,7 @@ def release_figure(
     """
     on_all_rows = figure_on_all_rows(choice, scorer, measure)
     with released.reading, released.storing(choice) as rows:
-        kept_rows = _kept(rows, choice, suppressed_rows, scorer)
+        kept_rows = _counts_of_release(rows, choice, suppressed_rows, scorer)
         if kept_rows is None:
             return None
         return released.measured(kept_rows, on_all_rows, measure, scorer)

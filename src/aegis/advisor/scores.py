@@ -1,22 +1,18 @@
 """Hold scores of configurations, compute the share of the utility that they keep, and compute
 figures of an advice when somebody first reads them.
 
-Score noise masks from expected counts, without drawing rows.
+Noise masks are scored without drawing rows. The result is the score of the expected counts, not the
+expected score of drawn rows. Plug-in measures of the expected counts measure the information that
+passes through the noise. Corrected measures of single attributes also subtract the effect of chance
+in drawn rows, which expected counts do not have. So these measures are slightly too low. Pillai's
+trace and its held-out forms take into account that expected counts contain less chance
+(`Cooccurrence.chance`), and agree with the mean score of drawn rows. Noise cannot improve MI,
+chi-square, g3 and the plug-in trace. It can improve g1 and g2: they count rows with the same value,
+and noise spreads these rows over more values. So do not compare noise masks by g1 or g2.
 
-The result is the score of the expected counts, not the expected score of drawn rows. Plug-in
-measures of the expected counts measure the information that passes through the noise. Corrected
-measures of single attributes also subtract the effect of chance in drawn rows, which expected
-counts do not have. So these measures are slightly too low. Pillai's trace and its held-out forms
-take into account that expected counts contain less chance (`Cooccurrence.chance`), and agree with
-the mean score of drawn rows. Noise cannot improve MI, chi-square, g3 and the plug-in trace. It can
-improve g1 and g2: they count rows with the same value, and noise spreads these rows over more
-values. So do not compare noise masks by g1 or g2.
-
-Weight the columns in a measure that predicts every column from the others.
-
-Columns that almost determine each other, such as an age and a year of birth, count once. Otherwise
-they would dominate the mean over columns. A column that cannot be predicted is left out, and the
-reason is stated.
+If a measure predicts every column from the others, each column has a weight. Columns that almost
+determine each other, such as an age and a year of birth, count once. Otherwise they would dominate
+the mean over columns. A column that cannot be predicted is left out, and the reason is stated.
 """
 
 from __future__ import annotations
@@ -133,10 +129,10 @@ def utility_kept(
     worst, sign = measure.worst(label_rows), measure.direction.sign
     if rows is not None and measure.constant is not None:
         worst = coarse(worst, rows)
-    whole = sign * (reference - worst)
-    if not whole > _ROUNDING * abs(worst):
+    utility = sign * (reference - worst)
+    if not utility > _ROUNDING * abs(worst):
         return None
-    return min(max(100.0 * sign * (score - worst) / whole, 0.0), 100.0)
+    return min(max(100.0 * sign * (score - worst) / utility, 0.0), 100.0)
 
 
 _NOTHING = 1e-9
@@ -154,8 +150,8 @@ class ExpectedContingency(Contingency):
         it can have a fractional part.
         """
         total = float(self.row_totals @ self.multiplicity)
-        whole = round(total)
-        return whole if abs(total - whole) <= _NOTHING * max(total, 1.0) else total
+        rounded = round(total)
+        return rounded if abs(total - rounded) <= _NOTHING * max(total, 1.0) else total
 
 
 def contingency(expected: Floats, measure: Measure | None) -> Contingency:
@@ -249,10 +245,10 @@ def _twins(summary: Summary, first: str, second: str) -> bool:
     names = summary.pairs.names
     places = sorted((names.index(first), names.index(second)))
     a, b, _, rows = summary.pairs.cells(places[0], places[1])
-    unmasked = [summary.attributes[names[place]].unmasked for place in places]
+    unmasked = [summary.attributes[names[position]].unmasked for position in places]
     ways = [(unmasked[0].levels, unmasked[1].levels)]
-    ranges = [own.levels if own.ranges is None else own.ranges for own in unmasked]
-    if any(own.ranges is not None for own in unmasked):
+    ranges = [c.levels if c.ranges is None else c.ranges for c in unmasked]
+    if any(c.ranges is not None for c in unmasked):
         ways.append((ranges[0], ranges[1]))
     return any(_tell_each_other(x[a], y[b], rows.astype(np.float64)) for x, y in ways)
 
@@ -269,11 +265,11 @@ def _explained(table: Floats) -> float:
     Tau is the share of the variance of the column variable that the row variable explains.
     """
     n, rows, columns = table.sum(), table.sum(axis=1), table.sum(axis=0)
-    whole = n - float((columns**2).sum()) / max(n, 1.0)
-    if whole <= 0:
+    variance = n - float((columns**2).sum()) / max(n, 1.0)
+    if variance <= 0:
         return 0.0
-    told = float((table[rows > 0] ** 2 / rows[rows > 0, None]).sum())
-    return float((told - float((columns**2).sum()) / n) / whole)
+    explained = float((table[rows > 0] ** 2 / rows[rows > 0, None]).sum())
+    return float((explained - float((columns**2).sum()) / n) / variance)
 
 
 T = TypeVar("T")
@@ -304,7 +300,7 @@ class Later(Generic[T]):
             return self._value
 
     @property
-    def known(self) -> bool:
+    def computed(self) -> bool:
         """Whether the value has been computed."""
         return self._compute is None
 
@@ -338,9 +334,8 @@ def changed(record: R, **changes: Any) -> R:
     """Return a copy of a dataclass with other values of some fields, as `dataclasses.replace` does.
     Values that nobody has read yet are not computed.
     """
-    held = vars(record)
-    own = {field.name: held[field.name] for field in fields(cast(Any, record))}
-    return type(record)(**{**own, **changes})
+    values = {field.name: vars(record)[field.name] for field in fields(cast(Any, record))}
+    return type(record)(**{**values, **changes})
 
 
 class _Field:
@@ -367,7 +362,7 @@ def _unchanged(value: T) -> T:
 
 
 def coarse(
-    score: float, rows: float, shown: float | None = None, *, in_units: bool = False
+    score: float, rows: float, release_score: float | None = None, *, in_units: bool = False
 ) -> float:
     """Return a score of the unmasked table with so few digits that readers learn little from it
     about a value that the release hides.
@@ -384,8 +379,8 @@ def coarse(
     Scores from 1 have as many significant digits as scores between 0.1 and 1, and errors in the
     units of a label (`in_units`) have as many at any size.
 
-    `shown` is the score of the release. If both scores are equal, the release tells the score
-    already, and no digit is removed.
+    `release_score` is the score of the release. If both scores are equal, the release tells the
+    score already, and no digit is removed.
 
     Examples
     --------
@@ -397,7 +392,7 @@ def coarse(
     >>> coarse(0.0167832, 300), coarse(0.0167832, 300, in_units=True)
     (0.02, 0.017)
     """
-    if shown is not None and math.isclose(score, shown, rel_tol=1e-9):
+    if release_score is not None and math.isclose(score, release_score, rel_tol=1e-9):
         return score
     if not math.isfinite(score) or score == 0:
         return score
@@ -407,11 +402,11 @@ def coarse(
     return stepped or round(score, 2) or 0.0  # not -0.0
 
 
-def coarse_decimals(score: float, rows: float, *, in_units: bool = False) -> int:
-    """Return with how many decimals `coarse` states a score; negative for tens, hundreds and so on.
-    The parameters are as there.
+def coarse_decimals(score: float, rows: float) -> int:
+    """Return with how many decimals `coarse` states a score that is not in the units of a label;
+    negative for tens, hundreds and so on. `rows` is as there.
     """
-    return coarse_digits(rows) - _size(score, in_units=in_units)
+    return coarse_digits(rows) - _size(score, in_units=False)
 
 
 def rows_each(table_rows: float, figures: int, *, earlier: bool = False) -> float:
@@ -428,10 +423,12 @@ def coarse_digits(rows: float) -> int:
     return decimals + (parts > 1)
 
 
-def coarse_error(score: float, rows: float, *, in_units: bool = False) -> float:
-    """Return by how much `coarse` changes a score at most; the parameters are as there."""
+def coarse_error(score: float, rows: float) -> float:
+    """Return by how much `coarse` changes, at most, a score that is not in the units of a label;
+    `rows` is as there.
+    """
     decimals, parts = _steps(rows)
-    return 0.5 / parts * 10.0 ** (_size(score, in_units=in_units) - decimals)
+    return 0.5 / parts * 10.0 ** (_size(score, in_units=False) - decimals)
 
 
 def too_coarse(rows: float) -> bool:

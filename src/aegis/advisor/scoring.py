@@ -4,8 +4,6 @@ The time does not depend on the number of rows, because every score is a functio
 (theory.md, section 2). The cache contains the contingency table of each attribute under each mask
 and the measures of this table. It also contains the mutual information of each pair of attributes
 under each pair of masks.
-
-Score how well two masked attributes predict each other, for all pairs of attributes at once.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from aegis.advisor import scores
 from aegis.advisor.encodings import (
     Encodings,
     RowGroups,
-    added,
     encodings,
     group_rows,
     indicators,
@@ -30,6 +27,7 @@ from aegis.advisor.encodings import (
     mean_numbers,
     shared_losses,
     summary_of_one,
+    summed_by_group,
 )
 from aegis.advisor.fold_counts import CV_FOLDS, FoldBlocks, Interactions, pair_block, widths
 from aegis.advisor.scores import (
@@ -82,7 +80,7 @@ class PairValues:
         """
         assert measure.of_pairs is not None
         second = self._side(others)
-        whole = np.zeros((len(first), len(others)))
+        values = np.zeros((len(first), len(others)))
         start = 0
         while start < len(first):
             stop, cells = start, 0
@@ -90,12 +88,12 @@ class PairValues:
                 cells += self._size(first[stop]) * max(int(second.bounds[-1]), self._atoms)
                 stop += 1
             some = first[start:stop]
-            by_atom = np.concatenate([self._by_level(*own) for own in some])  # (levels, atoms)
+            by_atom = np.concatenate([self._by_level(*pair) for pair in some])  # (levels, atoms)
             columns = np.ascontiguousarray(by_atom.T)
-            block = np.concatenate([self._grouped(columns, *own) for own in others]).T
-            whole[start:stop] = measure.of_pairs(block, self._side(some), second)
+            block = np.concatenate([self._grouped(columns, *pair) for pair in others]).T
+            values[start:stop] = measure.of_pairs(block, self._side(some), second)
             start = stop
-        return whole
+        return values
 
     def mean(self, chosen: Sequence[Candidate], measure: Measure) -> float:
         """Return the mean of a measure over all pairs of attributes; 0 if there are no pairs.
@@ -105,16 +103,16 @@ class PairValues:
         return mean_of_pairs(self.values(masked, masked, measure)) if len(masked) > 1 else 0.0
 
     def mean_of_one(
-        self, place: int, candidate: Candidate, others: Sequence[Candidate], measure: Measure
+        self, index: int, candidate: Candidate, others: Sequence[Candidate], measure: Measure
     ) -> float:
         """Return the mean of a measure over all pairs that one masked attribute forms with another
         attribute; 0 if there is no other attribute.
 
-        `place` is the index of the attribute, `candidate` its mask, and `others` has the masks of
+        `index` is the index of the attribute, `candidate` its mask, and `others` has the masks of
         all attributes.
         """
-        rest = [(j, other) for j, other in enumerate(others) if j != place]
-        return float(np.mean(self.values([(place, candidate)], rest, measure))) if rest else 0.0
+        rest = [(j, other) for j, other in enumerate(others) if j != index]
+        return float(np.mean(self.values([(index, candidate)], rest, measure))) if rest else 0.0
 
     @cached_property
     def _atoms(self) -> int:
@@ -128,37 +126,37 @@ class PairValues:
     def _side(self, masked: Sequence[Masked]) -> PairSide:
         """Return attributes with their masks as a measure of pairs takes them."""
         rows = [
-            self._of_levels(self._pairs.atom_counts[place].sum(axis=1)[:, None], place, candidate)[
+            self._of_levels(self._pairs.atom_counts[index].sum(axis=1)[:, None], index, candidate)[
                 :, 0
             ]
-            for place, candidate in masked
+            for index, candidate in masked
         ]
         bounds = np.cumsum([0, *map(len, rows)]).astype(np.int64)
         side = PairSide.of(np.concatenate(rows), bounds)
         noisy = [i for i, (_, candidate) in enumerate(masked) if candidate.noise is not None]
         for i in noisy:
-            side.told_apart[i] = self._told(*masked[i])
+            side.told_apart[i] = self._effective_values(*masked[i])
         return side
 
-    def _by_level(self, place: int, candidate: Candidate) -> Floats:
+    def _by_level(self, index: int, candidate: Candidate) -> Floats:
         """Return the rows by level (masked value) of one attribute and by atom of all attributes,
         shape (L, D).
         """
-        return self._grouped(self._pairs.total, place, candidate)
+        return self._grouped(self._pairs.total, index, candidate)
 
-    def _grouped(self, counts: Matrix, place: int, candidate: Candidate) -> Floats:
+    def _grouped(self, counts: Matrix, index: int, candidate: Candidate) -> Floats:
         """Sum those rows of `counts` that belong to one attribute by its levels (masked values).
         `counts` has a row for each atom of all attributes.
         """
-        own = counts[slice(*self._pairs.offsets[place : place + 2])]
-        return self._of_levels(own.toarray() if is_sparse(own) else own, place, candidate)
+        rows = counts[slice(*self._pairs.offsets[index : index + 2])]
+        return self._of_levels(rows.toarray() if is_sparse(rows) else rows, index, candidate)
 
-    def _of_levels(self, counts: Array, place: int, candidate: Candidate) -> Floats:
+    def _of_levels(self, counts: Array, index: int, candidate: Candidate) -> Floats:
         """Sum the rows of `counts`, one for each atom of an attribute, by level (masked value)."""
-        level = self._levels(place, candidate)
+        level = self._levels(index, candidate)
         if level.ndim == 2:
             return np.asarray(level.T @ counts)
-        return added(counts, level, widths(level))
+        return summed_by_group(counts, level, widths(level))
 
     def informations(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
@@ -194,23 +192,23 @@ class PairValues:
         return pair_block(self._pairs, places, levels, label)
 
     @cached_method
-    def _told(self, place: int, candidate: Candidate) -> float:
+    def _effective_values(self, index: int, candidate: Candidate) -> float:
         """Return the effective number of values of an attribute after masking: the sum of p_a P(r |
         a)^2 / p_r over its atoms a (sets of original values) and masked values r. Here p_a and p_r
         are shares of rows, and P(r | a) is the probability that the mask shows r for a.
 
-        `place` is the index of the attribute, `candidate` its mask.
+        `index` is the index of the attribute, `candidate` its mask.
         """
-        channel = indicators(self._levels(place, candidate))
-        atoms = self._pairs.atom_counts[place].sum(axis=1).astype(np.float64)
+        channel = indicators(self._levels(index, candidate))
+        atoms = self._pairs.atom_counts[index].sum(axis=1).astype(np.float64)
         shares = atoms / max(atoms.sum(), 1)
         reports = shares @ channel
-        shown = reports > 0
-        squares = (shares[:, None] * channel[:, shown] ** 2).sum(axis=0)
-        return float((squares / reports[shown]).sum())
+        occurring = reports > 0
+        squares = (shares[:, None] * channel[:, occurring] ** 2).sum(axis=0)
+        return float((squares / reports[occurring]).sum())
 
 
-_REMEMBERED = 64
+_CACHED = 64
 """Number of configurations whose counts of pairs are cached, for measures that share them."""
 _NOTHING = 0.0, 0.0
 """Figures of a column that does not count."""
@@ -246,7 +244,7 @@ class Scorer:
         self._names = summary.pairs.names
         self._contingencies: dict[Any, Contingency] = {}
         self._values: dict[Any, float] = {}
-        self._counts: BoundedCache[Any, Cooccurrence] = BoundedCache(_REMEMBERED)
+        self._counts: BoundedCache[Any, Cooccurrence] = BoundedCache(_CACHED)
         self._channels: dict[Any, Floats] = {}
         self._orders: dict[Any, tuple[Array, Floats | None]] = {}
         self._lost: dict[Any, Floats] = {}
@@ -303,16 +301,16 @@ class Scorer:
         """
         label = self._label(choice)
         attributes = self.summary.attributes.items()
-        names = [name for name, own in attributes if known_alone(own, measure)]
+        names = [name for name, column in attributes if known_alone(column, measure)]
 
         @one_blas_thread
         def score(name: str) -> AttributeScore:
-            own = self.summary.attributes[name]
+            column = self.summary.attributes[name]
             if Need.COLUMNS in measure.needs:
                 of = self.columns(choice), self.columns(self.unmasked)
                 return AttributeScore(*(each.get(name, _NOTHING)[0] for each in of))
-            masked = self.attribute(own, choice[name], measure, label)
-            return AttributeScore(masked, self.attribute(own, own.unmasked, measure, None))
+            masked = self.attribute(column, choice[name], measure, label)
+            return AttributeScore(masked, self.attribute(column, column.unmasked, measure, None))
 
         return AttributeScores(names, score)
 
@@ -347,12 +345,12 @@ class Scorer:
         """
         return self._pairs.values(masked, masked, measure)
 
-    def levels_of(self, place: int, candidate: Candidate) -> Array:
-        """Return the level (masked value) of each of A atoms of the attribute with index `place`,
+    def levels_of(self, index: int, candidate: Candidate) -> Array:
+        """Return the level (masked value) of each of A atoms of the attribute with index `index`,
         shape (A,); for a noise mask, the probability of each of L levels, shape (A, L). An atom is
         a set of original values.
         """
-        return self.levels(self.summary.attributes[self._names[place]], candidate)
+        return self.levels(self.summary.attributes[self._names[index]], candidate)
 
     def lost_alone(self, choice: Choice, measure: Measure) -> dict[str, float]:
         """Return, for each attribute, how much utility is lost if only this attribute is masked,
@@ -366,9 +364,9 @@ class Scorer:
         levels = sum(self.unmasked[name].size for name in self._names)
         if measure.scope is Scope.CONFIGURATION and levels > MOST_LEVELS:
             return {}
-        whole = self.value(self.unmasked, measure)
+        unmasked = self.value(self.unmasked, measure)
         return {
-            name: sign * (whole - self.value({**self.unmasked, name: choice[name]}, measure))
+            name: sign * (unmasked - self.value({**self.unmasked, name: choice[name]}, measure))
             for name in self._names
         }
 
@@ -388,8 +386,8 @@ class Scorer:
         if key not in self._values:
             if measure.of_pairs is not None:
                 others = [a.unmasked for a in self.summary.attributes.values()]
-                place = self._names.index(attribute.name)
-                self._values[key] = self._pairs.mean_of_one(place, candidate, others, measure)
+                index = self._names.index(attribute.name)
+                self._values[key] = self._pairs.mean_of_one(index, candidate, others, measure)
             elif Need.COLUMNS in measure.needs:
                 masked = {**self.unmasked, attribute.name: candidate}
                 self._values[key] = self.columns(masked).get(attribute.name, _NOTHING)[0]
@@ -398,7 +396,7 @@ class Scorer:
                     self.contingency(attribute, candidate, label, measure=measure)
                 )
             elif attribute.excluded:
-                self._values[key] = self._aside(attribute, candidate, label, measure)
+                self._values[key] = self._score_alone(attribute, candidate, label, measure)
             else:
                 self._values[key] = measure(self._alone(attribute, candidate, label, measure.needs))
         return self._values[key]
@@ -490,14 +488,14 @@ class Scorer:
         `key` identifies the masks, `which` has the indices of the attributes, and `candidates`
         their masks. `label` is the mask of the label, if it has one.
         """
-        known = self._counts.get(key, lambda: self._whole(which, candidates, label))
+        counts = self._counts.get(key, lambda: self._pair_counts(which, candidates, label))
         for need in needs:
-            if getattr(known, need) is None:
+            if getattr(counts, need) is None:
                 more = self._fill[need](which, candidates, label)
-                known = self._counts.put(key, known.extended(**more))
-        return known
+                counts = self._counts.put(key, counts.extended(**more))
+        return counts
 
-    def _whole(
+    def _pair_counts(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> Cooccurrence:
         """Return the counts of pairs of levels (masked values) of some attributes, over all rows.
@@ -537,22 +535,22 @@ class Scorer:
         `which` has the indices of the attributes, `candidates` their masks, and `label` the mask of
         the label.
         """
-        coded = self._encodings(which, candidates)
+        encoded = self._encodings(which, candidates)
         # Configurations share the masks of attributes without a choice.
-        common = [at for at, own in enumerate(self._scored(which)) if len(own.candidates) < 2]
+        common = [at for at, a in enumerate(self._scored(which)) if len(a.candidates) < 2]
         count, pairs = self._fold_blocks.counts, self._interactions.gains
-        folds = partial(count, which, coded.names, label, common)
+        folds = partial(count, which, encoded.names, label, common)
         thresholds, numbers = folds, folds
-        if any(own is not None for own in coded.numbers.numbers):
-            thresholds = partial(count, which, coded.thresholds, label, common)
-            numbers = partial(count, which, coded.numbers, label, common)
+        if any(number is not None for number in encoded.numbers.numbers):
+            thresholds = partial(count, which, encoded.thresholds, label, common)
+            numbers = partial(count, which, encoded.numbers, label, common)
         return {
             "folds": {
                 Encoding.NAMES: folds,
                 Encoding.THRESHOLDS: thresholds,
                 Encoding.NUMBERS: numbers,
             },
-            "tables_of_pairs": lambda: pairs(which, coded.thresholds, label),
+            "tables_of_pairs": lambda: pairs(which, encoded.thresholds, label),
         }
 
     def _columns(
@@ -562,10 +560,10 @@ class Scorer:
         rows, with the weights of the columns, for measures that predict each column. `which` has
         the indices of the attributes, `candidates` their masks, and `label` the mask of the label.
         """
-        shown = self._encodings(which, candidates).thresholds
+        thresholds = self._encodings(which, candidates).thresholds
         roles = [self.column_roles.get(self._names[index]) for index in which]
         weights = [0.0 if role is None else role.weight for role in roles]
-        count = partial(self._fold_blocks.counts, which, shown, label)
+        count = partial(self._fold_blocks.counts, which, thresholds, label)
         return {"columns": ColumnCounts(count, np.array(weights))}
 
     @cached_property
@@ -582,8 +580,8 @@ class Scorer:
         """
         figures = column_figures(self.cooccurrence(choice, (Need.COLUMNS,)))
         names = [self._names[index] for index in self._counted]
-        own = zip(figures.learnt[0].tolist(), figures.explained.tolist(), strict=True)
-        return dict(zip(names, own, strict=True))
+        scores = zip(figures.learnt[0].tolist(), figures.explained.tolist(), strict=True)
+        return dict(zip(names, scores, strict=True))
 
     def _encodings(self, which: Sequence[int], candidates: Sequence[Candidate]) -> Encodings:
         levels, orders = self._levels(which, candidates), self._orders_of(which, candidates)
@@ -616,7 +614,7 @@ class Scorer:
     def _orders_of(
         self, which: Sequence[int], candidates: Sequence[Candidate]
     ) -> list[tuple[Array, Floats | None]]:
-        return [self.order(*own) for own in zip(self._scored(which), candidates, strict=True)]
+        return [self.order(*pair) for pair in zip(self._scored(which), candidates, strict=True)]
 
     def _scored(self, which: Sequence[int]) -> list[AttributeSummary]:
         return [self.summary.attributes[self._names[index]] for index in which]
@@ -630,7 +628,7 @@ class Scorer:
         """
         orders = self._orders_of(which, candidates)
         counts = self._groups.counts([level for level, _ in orders], which)
-        ordered = [known is not None for _, known in orders]
+        ordered = [numbers is not None for _, numbers in orders]
         joint = masked_classes(counts.joint, label)
         return OrderedCounts(counts.total, joint, counts.offsets, ordered, counts.chance)
 
@@ -698,7 +696,7 @@ class Scorer:
         which = [self._names.index(attribute.name)]
         return self._filled((attribute.name, candidate, label), which, [candidate], label, needs)
 
-    def _aside(
+    def _score_alone(
         self,
         attribute: AttributeSummary,
         candidate: Candidate,
@@ -710,8 +708,8 @@ class Scorer:
         """
         scorer, full = self._in_full(attribute)
         ways = (*attribute.candidates, attribute.unmasked)
-        place = next(i for i, way in enumerate(ways) if way is candidate)
-        return scorer.attribute(full, (*full.candidates, full.unmasked)[place], measure, label)
+        index = next(i for i, way in enumerate(ways) if way is candidate)
+        return scorer.attribute(full, (*full.candidates, full.unmasked)[index], measure, label)
 
     @cached_method
     def _in_full(self, attribute: AttributeSummary) -> tuple[Scorer, AttributeSummary]:

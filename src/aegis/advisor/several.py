@@ -2,10 +2,9 @@
 the shares kept.
 
 Each label has a scorer for a table with this label alone. A configuration of the whole table is
-also a configuration of each label's table, with the candidates at the same positions.
-
-Compute the utility that a release keeps for each of several labels, and what each label loses
-because the release serves all of them.
+also a configuration of each label's table, with the candidates at the same positions. For each
+label, Aegis states the utility that a release keeps, and what the label loses because the release
+serves all of them.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class TaskScorer:
 
     Attributes
     ----------
-    whole
+    table_summary
         The summary of the whole table; configurations refer to its candidates.
     task
         The summary of the table with only this label, and the label's weight and measure.
@@ -47,21 +46,21 @@ class TaskScorer:
         Sentences that say that another measure replaces the default; else empty.
     """
 
-    whole: Summary
+    table_summary: Summary
     task: TaskSummary
     scorer: Scorer
     measure: Measure
     notes: tuple[str, ...] = ()
-    _own: dict[Candidate, Candidate] = field(default_factory=dict)
+    _label_candidates: dict[Candidate, Candidate] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, whole: Summary, task: TaskSummary) -> TaskScorer:
-        """Create the scorer of one of several labels. `whole` is the summary of the whole table,
+    def of(cls, summary: Summary, task: TaskSummary) -> TaskScorer:
+        """Create the scorer of one of several labels. `summary` is the summary of the whole table,
         and `task` has the summary of the table with only this label.
         """
         measure, notes = measure_for(task.summary, task.measure)
-        told = tuple(f"{task.column}: {note}" for note in notes)
-        return cls(whole, task, Scorer(task.summary), measure, told)
+        sentences = tuple(f"{task.column}: {note}" for note in notes)
+        return cls(summary, task, Scorer(task.summary), measure, sentences)
 
     @property
     def column(self) -> str:
@@ -90,26 +89,28 @@ class TaskScorer:
         """Translate a candidate of the attribute `name` in the whole table into the same candidate
         in the table with only this label.
         """
-        if candidate not in self._own:
-            whole, own = self.whole.attribute(name), self.task.summary.attribute(name)
+        if candidate not in self._label_candidates:
+            table, task = self.table_summary.attribute(name), self.task.summary.attribute(name)
             pairs = zip(
-                (*whole.candidates, whole.unmasked), (*own.candidates, own.unmasked), strict=True
+                (*table.candidates, table.unmasked),
+                (*task.candidates, task.unmasked),
+                strict=True,
             )
-            self._own.update(pairs)
-        return self._own[candidate]
+            self._label_candidates.update(pairs)
+        return self._label_candidates[candidate]
 
     def value(self, choice: Choice) -> float:
         """Return the score that a configuration of the whole table has for this label."""
-        own = self.choice(choice)
-        if self.hides_label(own):
+        label_choice = self.choice(choice)
+        if self.hides_label(label_choice):
             return self.measure.worst(self.scorer.label_rows)
-        return self.scorer.value(own, self.measure)
+        return self.scorer.value(label_choice, self.measure)
 
-    def hides_label(self, own: Choice) -> bool:
+    def hides_label(self, choice: Choice) -> bool:
         """Return whether the label's mask in a configuration leaves at most one class, so that
-        there is nothing to predict. `own` has the candidates of the table with only this label.
+        there is nothing to predict. `choice` has the candidates of the table with only this label.
         """
-        label = own.get(self.column)
+        label = choice.get(self.column)
         if label is None or label.noise is not None:
             return False
         counts = self.task.summary.attribute(self.column).joint.sum(axis=1)
@@ -133,8 +134,8 @@ class TaskScorer:
             return 0.0
         if not known_alone(attribute, self.measure):
             return None
-        own = self.candidate(name, candidate)
-        score = self.scorer.attribute(attribute, own, self.measure, label)
+        label_candidate = self.candidate(name, candidate)
+        score = self.scorer.attribute(attribute, label_candidate, self.measure, label)
         return self.share(score)
 
 
@@ -187,7 +188,7 @@ class SeveralScorer(Scorer):
         """
         return combined(self.serve, shares, [task.task.weight for task in self.tasks])
 
-    def kept(self, choice: Choice) -> dict[str, float | None]:
+    def percents(self, choice: Choice) -> dict[str, float | None]:
         """Return how many percent of utility are kept for each label, by the name of its column."""
         shares = {task.column: task.share(task.value(choice)) for task in self.tasks}
         return {name: None if share is None else 100 * share for name, share in shares.items()}

@@ -4,10 +4,6 @@ figure for each column; choose the measure if the user names none.
 A ranking compares masks on all rows. But a release suppresses rows, and readers of the release do
 not know the order of its ranges. So Aegis measures the utility of a release on the released rows,
 and states the same figure in an advice, a front, a report and the certificate.
-
-Measure how well the other columns of a release predict each column, on held-out rows.
-
-Choose the measure for rankings, searches and releases if the user names none.
 """
 
 from __future__ import annotations
@@ -118,8 +114,8 @@ class ColumnFigure:
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any]) -> ColumnFigure:
         """Rebuild a figure from the JSON values of `to_dict`."""
-        known = {key: value for key, value in entries.items() if key != "kept"}
-        return cls(**known | {"twins": tuple(entries["twins"])})
+        values = {key: value for key, value in entries.items() if key != "kept"}
+        return cls(**values | {"twins": tuple(entries["twins"])})
 
     def rounded(self, rows: float) -> ColumnFigure:
         """Return the figure with its scores of the unmasked table as certificates state them;
@@ -137,7 +133,7 @@ class ColumnFigure:
 
 
 def columns_of(
-    scorer: Scorer, choice: Choice, measure: Measure, whole: Scorer, *, earlier: bool = False
+    scorer: Scorer, choice: Choice, measure: Measure, original: Scorer, *, earlier: bool = False
 ) -> dict[str, ColumnFigure]:
     """Return, for each column of a release, how well the other columns predict it.
 
@@ -149,17 +145,17 @@ def columns_of(
         The scorer of the release, and the masks to score.
     measure
         The measure of the release.
-    whole
+    original
         The scorer of the unmasked table, with whose scores the release is compared.
     earlier
         As in `rows_each`. Two scores of the unmasked table are stated for each column.
     """
     if Need.COLUMNS not in measure.needs:
         return {}
-    released, unmasked = scorer.columns(choice), whole.columns(whole.unmasked)
+    released, unmasked = scorer.columns(choice), original.columns(original.unmasked)
     figures: dict[str, ColumnFigure] = {}
-    rows = rows_each(whole.summary.rows, 2 * len(whole.column_roles), earlier=earlier)
-    for name, role in whole.column_roles.items():
+    rows = rows_each(original.summary.rows, 2 * len(original.column_roles), earlier=earlier)
+    for name, role in original.column_roles.items():
         score, explained = released.get(name, (0.0, 0.0))
         before, before_explained = unmasked.get(name, (0.0, 0.0))
         exact = ColumnFigure(
@@ -178,27 +174,27 @@ def stated_roles(columns: object) -> dict[str, ColumnRole]:
     numbers = ("weight", "score", "unmasked", "explained", "unmasked_explained")
     if not isinstance(columns, Mapping):
         return {}
-    for own in columns.values():
-        if not isinstance(own, Mapping) or set(own) != {*numbers, "left_out", "twins", "kept"}:
+    for entry in columns.values():
+        if not isinstance(entry, Mapping) or set(entry) != {*numbers, "left_out", "twins", "kept"}:
             return {}
-        if not isinstance(own["twins"], list) or not all(
-            (own[key] is None and key.startswith("unmasked"))
-            or (isinstance(own[key], (int, float)) and math.isfinite(own[key]))
+        if not isinstance(entry["twins"], list) or not all(
+            (entry[key] is None and key.startswith("unmasked"))
+            or (isinstance(entry[key], (int, float)) and math.isfinite(entry[key]))
             for key in numbers
         ):
             return {}
-    return {name: ColumnFigure.from_dict(own).role for name, own in columns.items()}
+    return {name: ColumnFigure.from_dict(entry).role for name, entry in columns.items()}
 
 
 def columns_differ(
-    said: Mapping[str, Any], scorer: Scorer, measure: Measure
+    utility: Mapping[str, Any], scorer: Scorer, measure: Measure
 ) -> Iterator[tuple[str, object, object]]:
     """Yield each figure in which a certificate and the released rows differ: its name, the stated
     value and the recomputed value.
 
     Parameters
     ----------
-    said
+    utility
         The utility section of the certificate, with the figures of each column.
     scorer
         The scorer of the released rows.
@@ -206,19 +202,19 @@ def columns_differ(
         The measure of the certificate. Column figures are compared only if it predicts every
         column.
     """
-    if "value" in said:  # a certificate without this name is older than the figure, too
+    if "value" in utility:  # a certificate without this name is older than the figure, too
         leaks = label_leaks(scorer.summary, scorer.unmasked)
-        yield "utility.leaks", said.get("leaks", {}), leaks
-    columns: Any = said.get("columns")
+        yield "utility.leaks", utility.get("leaks", {}), leaks
+    columns: Any = utility.get("columns")
     if Need.COLUMNS not in measure.needs:
         return
     if not stated_roles(columns):
         yield "utility.columns", columns, "figures of each column"
         return
-    for name, shown in scorer.columns(scorer.unmasked).items():
-        stated = columns.get(name, {})
-        for key, figure in zip(("score", "explained"), shown, strict=True):
-            yield f"utility.columns.{name}.{key}", stated.get(key), figure
+    for name, scores in scorer.columns(scorer.unmasked).items():
+        figures = columns.get(name, {})
+        for key, figure in zip(("score", "explained"), scores, strict=True):
+            yield f"utility.columns.{name}.{key}", figures.get(key), figure
 
 
 IN_WORDS = {"AUC": "AUC", "accuracy": "an accuracy of", "nats": "a log loss of", "R2": "R2"}
@@ -296,7 +292,7 @@ class NumberErrors:
         return cls(float(rmse), float(reference), entries.get("one_row"), table_rows)
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def texts(self) -> tuple[str, ...]:
         """Both errors for people, without digits that rounding removed."""
         if self.table_rows is None:
             return alike(self.rmse, self.reference_rmse)
@@ -314,8 +310,8 @@ class NumberErrors:
 
     def to_dict(self) -> dict[str, float]:
         """Return those fields that are known as JSON values."""
-        known = {} if self.one_row is None else {"one_row": self.one_row}
-        return {"rmse": self.rmse, "reference_rmse": self.reference_rmse, **known}
+        more = {} if self.one_row is None else {"one_row": self.one_row}
+        return {"rmse": self.rmse, "reference_rmse": self.reference_rmse, **more}
 
 
 @dataclass(frozen=True)
@@ -416,10 +412,10 @@ class UtilityFigure:
             rows=Rows(entries["rows"]),
             lost_classes=_lost(entries["lost_classes"]),
             number=NumberErrors.from_dict(entries, table_rows),
-            labels={name: cls.from_dict(own, each) for name, own in labels.items()},
+            labels={name: cls.from_dict(figure, each) for name, figure in labels.items()},
             columns={
-                name: ColumnFigure.from_dict(own)
-                for name, own in entries.get("columns", {}).items()
+                name: ColumnFigure.from_dict(figure)
+                for name, figure in entries.get("columns", {}).items()
             },
             leaks={name: float(share) for name, share in entries.get("leaks", {}).items()},
         )
@@ -501,13 +497,13 @@ class UtilityFigure:
         """How far predictions of a numeric label are off, as the end of a sentence; empty if this
         is unknown.
         """
-        own = self.number
-        if own is None:
+        number = self.number
+        if number is None:
             return ""
         near = 2 * (self.stderr or 0.0) + self._rounding
         if self._rounding and abs(self.value - self.reference) <= near:
-            return f", error of a prediction {short(own.rmse)}"
-        released, reference = own.shown
+            return f", error of a prediction {short(number.rmse)}"
+        released, reference = number.texts
         if released == reference:
             return f", error of a prediction {released}"
         return f", error of a prediction {released} instead of {reference}"
@@ -605,10 +601,10 @@ class UtilityFigure:
         'Models are expected to reach AUC 0.918 of 0.921 unmasked, give or take 0.06'
         """
         measure, error = MEASURES.get(self.measure), self.stderr
-        said = f"Models are expected to reach {IN_WORDS[measure.unit]} {self._compared}"
+        sentence = f"Models are expected to reach {IN_WORDS[measure.unit]} {self._compared}"
         if error is None:
-            return f"{said}{self.errors}{self.why_better}"
-        return f"{said}{self.plus_minus}{self.errors}{self._doubt(label_rows)}"
+            return f"{sentence}{self.errors}{self.why_better}"
+        return f"{sentence}{self.plus_minus}{self.errors}{self._doubt(label_rows)}"
 
     def _doubt(self, label_rows: Sequence[float] | None = None) -> str:
         """Return the end of a sentence on the score: that the table is too small, or why the release
@@ -616,8 +612,8 @@ class UtilityFigure:
         """
         measure = MEASURES.get(self.measure)
         sign = measure.direction.sign
-        whole = max(sign * self.reference, sign * self.value)
-        gain = whole - sign * measure.worst(label_rows)
+        best = max(sign * self.reference, sign * self.value)
+        gain = best - sign * measure.worst(label_rows)
         if self.stderr is not None and gain < 2 * self.stderr:
             return ": the table is too small to distinguish masks"
         return self.why_better
@@ -672,40 +668,38 @@ class UtilityFigure:
 
         `suppressed_rows` is the number of suppressed rows; None, if it is not known.
         """
-        said: list[str] = []
-        for label, own in self.labels.items():
-            said += [
+        warnings: list[str] = []
+        for label, figure in self.labels.items():
+            warnings += [
                 Quoting(f"{label}: {text}", f"{label}: {unquoted(text)}")
-                for text in own.caveats(None)
+                for text in figure.caveats(None)
             ]
         if self.lost_classes:
-            said.append(_vanished(self.lost_classes))
+            warnings.append(_vanished(self.lost_classes))
         if self.rows is Rows.ALL and suppressed_rows:
-            said.append(
+            warnings.append(
                 "utility kept is measured on all rows, including "
                 f"{counted(suppressed_rows, 'row')} that the release suppresses. The certificate states it "
                 "for the released rows"
             )
         if self.rows is Rows.ALL and suppressed_rows == 0:
-            said.append(
+            warnings.append(
                 "utility kept is computed from counts before masking. The certificate states it for "
                 "the released rows, and can state less"
             )
         if self.number is not None:
-            said += self.number.caveats()
-        said += [
-            f"{name} does not count in the mean over columns: {own.left_out}"
-            for name, own in self.columns.items()
-            if own.left_out
+            warnings += self.number.caveats()
+        warnings += [
+            f"{name} does not count in the mean over columns: {column.left_out}"
+            for name, column in self.columns.items()
+            if column.left_out
         ]
-        twins = {
-            tuple(sorted((name, *own.twins))) for name, own in self.columns.items() if own.twins
-        }
-        said += [
+        twins = {tuple(sorted((name, *c.twins))) for name, c in self.columns.items() if c.twins}
+        warnings += [
             f"{', '.join(names)} count as one column, because each almost determines the others"
             for names in sorted(twins)
         ]
-        return tuple(said)
+        return tuple(warnings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -719,8 +713,8 @@ class UtilityFigure:
         }
 
 
-def _lost(said: Mapping[str, int] | int) -> Mapping[str, int] | int:
-    return said if isinstance(said, int) else {name: int(rows) for name, rows in said.items()}
+def _lost(lost: Mapping[str, int] | int) -> Mapping[str, int] | int:
+    return lost if isinstance(lost, int) else {name: int(rows) for name, rows in lost.items()}
 
 
 def _vanished(lost: Mapping[str, int] | int) -> str:
@@ -787,7 +781,7 @@ def out_of_reach(summary: Summary) -> str | None:
     if classes > MOST_CLASSES:
         return f"the label has {classes:,} classes, and the limit is {MOST_CLASSES}"
     scored = [a.unmasked.scored for a in summary.attributes.values() if not a.excluded]
-    levels = sum(int(own.max(initial=-1)) + 1 for own in scored)
+    levels = sum(int(level.max(initial=-1)) + 1 for level in scored)
     if summary.label.kind is LabelKind.NONE:
         many = f"the table has {levels:,} values, and the limit is {MOST_COLUMNS:,}"
         return many if levels > MOST_COLUMNS else None

@@ -155,7 +155,7 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
     ]
     yield heading(f"The best configuration by {front.parameter}")
     yield table_of(
-        front.shown,
+        front.visible_points,
         (number(front.parameter), lambda point: figure(point.value)),
         (number("objective"), lambda point: fixed(point.objective)) if by_objective else None,
         (number("score"), lambda point: fixed(point.score)),
@@ -299,7 +299,7 @@ def _rank(advice: Advice, place: int) -> str:
 def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
     masks: Mapping[str, object] = ranked.configuration.masks
     if ranked.method is not None or not masks:  # of a masked table its masks are not known
-        masks = ranked.shown
+        masks = ranked.mask_texts
     return [
         rank,
         ranked.name,
@@ -617,7 +617,7 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     from aegis.cli.output import Column, fixed, line, number, percent, table_of
     from aegis.measures import MEASURES
 
-    measure, masks = MEASURES.get(advice.measure), best.shown
+    measure, masks = MEASURES.get(advice.measure), best.mask_texts
     listed = strongest(best.attributes, measure)
     left_out = len(best.attributes) - len(listed)
     figures = advice.stated_utility(best).columns

@@ -1,17 +1,9 @@
-"""Measure the association of one attribute and the label: chi-square and its relatives, errors of a
-functional dependency, and mutual information.
+"""Define the contingency table of an attribute and the label, and the measures that are computed
+from it: chi-square and its relatives, errors of the approximate functional dependency attribute ->
+label, and mutual information in bits, with its mean over all permutations of the label.
 
-Measure the errors of the approximate functional dependency attribute -> label.
-
-Reference for g1, g2 and g3: Kivinen and Mannila, Approximate inference of functional dependencies
-from relations, Theoretical Computer Science 149, 1995, section 2.
-
-Compute the mutual information of one attribute and the label, plug-in and corrected, in bits.
-
-Compute the mean of plug-in mutual information over all permutations of the label.
-
-Define the contingency table of an attribute and the label, which is the input of attribute
-measures.
+Reference for the errors g1, g2 and g3: Kivinen and Mannila, Approximate inference of functional
+dependencies from relations, Theoretical Computer Science 149, 1995, section 2.
 """
 
 from __future__ import annotations
@@ -120,26 +112,26 @@ class Contingency:
 
 
 def _whole_counts(counts: npt.ArrayLike) -> Ints:
-    given = np.asarray(counts)
-    if given.ndim != 2:
+    table = np.asarray(counts)
+    if table.ndim != 2:
         raise DataError(
-            f"A contingency table was given with {given.ndim} dimensions.",
+            f"A contingency table was given with {table.ndim} dimensions.",
             hint="Give a table of two: one row per value, one column per class.",
         )
-    if given.dtype.kind not in "biuf":
+    if table.dtype.kind not in "biuf":
         raise DataError(
-            f"A contingency table was given with entries of type {given.dtype}.",
+            f"A contingency table was given with entries of type {table.dtype}.",
             hint="Give counts: whole numbers from 0 up.",
         )
-    bad = given < 0
-    if given.dtype.kind == "f":
-        bad |= ~np.isfinite(given) | (given != np.floor(given))
+    bad = table < 0
+    if table.dtype.kind == "f":
+        bad |= ~np.isfinite(table) | (table != np.floor(table))
     if bad.any():
         raise DataError(
-            f"A contingency table holds {given[bad][0]!s}, which is not a count.",
+            f"A contingency table holds {table[bad][0]!s}, which is not a count.",
             hint="Give counts: whole numbers from 0 up.",
         )
-    return np.ascontiguousarray(given, dtype=np.int64)
+    return np.ascontiguousarray(table, dtype=np.int64)
 
 
 def _merge_equal_rows(table: Ints) -> tuple[Ints, Ints]:
@@ -368,9 +360,9 @@ def _windows(a: Ints, b: Ints, n: int) -> tuple[Ints, ...]:
     mean = a * share
     variance = mean * (1 - share) * (n - a) / (n - 1)
     exponent = math.log(2 / _NEGLECTED)
-    reach = exponent / 3 + np.sqrt((exponent / 3) ** 2 + 2 * exponent * variance)
-    low = np.maximum(np.maximum(0, a + b - n), np.floor(mean - reach).astype(np.int64))
-    high = np.minimum(np.minimum(a, b), np.ceil(mean + reach).astype(np.int64))
+    half_width = exponent / 3 + np.sqrt((exponent / 3) ** 2 + 2 * exponent * variance)
+    low = np.maximum(np.maximum(0, a + b - n), np.floor(mean - half_width).astype(np.int64))
+    high = np.minimum(np.minimum(a, b), np.ceil(mean + half_width).astype(np.int64))
     deviation = np.sqrt(variance)
     stride = np.where(deviation >= _STRIDE_FROM, np.floor(deviation / 2.5), 1).astype(np.int64)
     return low, stride, (high - low) // stride + 1

@@ -47,12 +47,12 @@ def reachable_auc(counts: CountsByFold) -> float:
     if no class can be scored. If there are more than `OWN_COVARIANCES` classes, it is the bound of
     `reachable_alike`.
     """
-    told, scored = told_apart(counts.rows)
-    if len(told) > OWN_COVARIANCES:
-        return reachable_alike(counts, side(counts, None), told, scored)
-    areas = []
-    for place, sides in enumerate(against_the_rest(counts, told)):
-        folds = np.flatnonzero(scored[:, place])
+    classes, scored = told_apart(counts.rows)
+    if len(classes) > OWN_COVARIANCES:
+        return reachable_alike(counts, side(counts, None), classes, scored)
+    aucs = []
+    for position, sides in enumerate(against_the_rest(counts, classes)):
+        folds = np.flatnonzero(scored[:, position])
         n = [float(side.rows[folds].sum()) for side in sides]
         if min(n) <= 0:
             continue
@@ -60,8 +60,8 @@ def reachable_auc(counts: CountsByFold) -> float:
         explained = sum(_explained(sides, int(fold), weights) for fold in folds)
         explained = min(explained * (1 + _ROUNDING) + _ROUNDING, 1.0)
         ratio = 2 * explained / (1 - explained) if explained < 1 else np.inf
-        areas.append(float(cumulative(np.sqrt(ratio))))
-    return float(np.mean(areas)) if areas else 0.5
+        aucs.append(float(cumulative(np.sqrt(ratio))))
+    return float(np.mean(aucs)) if aucs else 0.5
 
 
 def _explained(sides: tuple[Side, Side], fold: int, weights: Sequence[float]) -> float:
@@ -72,8 +72,8 @@ def _explained(sides: tuple[Side, Side], fold: int, weights: Sequence[float]) ->
     `sides` are the counts of the rest and of the class, and `weights` the weight of one row of
     each.
     """
-    rest, own = (w * side.joint[fold] for w, side in zip(weights, sides, strict=True))
-    both = rest + own
+    rest, class_rows = (w * side.joint[fold] for w, side in zip(weights, sides, strict=True))
+    both = rest + class_rows
     # A level that no row shows is a row and a column of zeros, which add nothing to the rank.
     scale = np.divide(1.0, np.sqrt(both), out=np.zeros_like(both), where=both > 0)
     matrix = weights[0] * sides[0].square.of_fold(fold, below=False)
@@ -81,5 +81,5 @@ def _explained(sides: tuple[Side, Side], fold: int, weights: Sequence[float]) ->
     matrix *= scale[:, None]
     matrix *= scale
     # What is read is the upper triangle: that of the transpose is counted in any case.
-    _, solved = whitened(matrix.T, ((own - rest) * scale)[:, None])
+    _, solved = whitened(matrix.T, ((class_rows - rest) * scale)[:, None])
     return float((solved**2).sum())

@@ -1,6 +1,6 @@
 """Hold the counts of pairs of levels of one configuration, within each fold and outside it.
 
-In the names of this package, a part is a fold of cross-validation. A level is a masked value.
+A level is a masked value.
 Shapes use these letters: K folds, C classes of the label, T classes that are compared with the rest
 (all other classes), d levels, and P penalties, each of which gives one direction.
 """
@@ -47,7 +47,7 @@ class ClassCounts:
         self._count = count
         self.classes = classes
         self._at_once = at_once
-        self._known: tuple[int, Floats] | None = None
+        self._last: tuple[int, Floats] | None = None
 
     @classmethod
     def of(cls, total: Floats) -> ClassCounts:
@@ -61,17 +61,17 @@ class ClassCounts:
 
         return cls(count, total.shape[1], max(total.shape[1], 1))
 
-    def of_class(self, own: int) -> Floats:
-        """Return how many rows of the class with index `own` have both levels of a pair, in each of
-        K folds, shape (K, q, d). A level is a masked value of any attribute. All d levels are on
+    def of_class(self, target: int) -> Floats:
+        """Return how many rows of the class with index `target` have both levels of a pair, in each
+        of K folds, shape (K, q, d). A level is a masked value of any attribute. All d levels are on
         the last axis, and the q levels that are counted with them on the axis before. Calls are
         fastest in ascending order of classes.
         """
-        start = own - own % self._at_once
-        if self._known is None or self._known[0] != start:
-            self._known = None  # so that its memory is free before the next classes are counted
-            self._known = start, self._count(slice(start, start + self._at_once))
-        return self._known[1][:, own - start]
+        start = target - target % self._at_once
+        if self._last is None or self._last[0] != start:
+            self._last = None  # so that its memory is free before the next classes are counted
+            self._last = start, self._count(slice(start, start + self._at_once))
+        return self._last[1][:, target - start]
 
     @cached_property
     def every(self) -> Floats:
@@ -81,11 +81,11 @@ class ClassCounts:
         return self._count(None)[:, 0]
 
     @property
-    def whole(self) -> Floats:
+    def pair_counts(self) -> Floats:
         """How many rows have both levels (masked values) of a pair, in each of K folds and C
         classes, shape (K, C, q, d), for all d levels and the q levels that are counted with them.
         """
-        return np.stack([self.of_class(own) for own in range(self.classes)], axis=1)
+        return np.stack([self.of_class(target) for target in range(self.classes)], axis=1)
 
 
 class Square(NamedTuple):
@@ -115,7 +115,7 @@ class Square(NamedTuple):
         """
         first = self.corner.shape[-1]
         blocks = self.corner, self.border[..., first:]
-        return np.concatenate([np.diagonal(own, axis1=1, axis2=2) for own in blocks], axis=1)
+        return np.concatenate([np.diagonal(block, axis1=1, axis2=2) for block in blocks], axis=1)
 
     def times(self, across: Floats) -> Floats:
         """Multiply n vectors in each of K folds (`across`), shape (K, n, d), by the counts of pairs
@@ -204,19 +204,19 @@ class ShownLevels(NamedTuple):
     joint
         How many rows have each of C classes and each of L levels, in each of K folds, shape (K, C,
         L).
-    told
+    codes
         The d numbers that encode each level, shape (L, d); None if each level has an indicator.
     """
 
     joint: Floats
-    told: Floats | None = None
+    codes: Floats | None = None
 
     @property
     def matrix(self) -> Floats:
         """The d numbers that encode each of L levels (masked values), shape (L, d); the identity if
         levels have indicators.
         """
-        return np.eye(self.joint.shape[2]) if self.told is None else self.told
+        return np.eye(self.joint.shape[2]) if self.codes is None else self.codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +246,7 @@ class CountsByFold:
     outside
         Counts of the rows outside each fold (`OtherFolds`), if already computed. Then the levels
         that all rows or no rows have are already removed, too.
-    shown
+    by_attribute
         The masked values of each attribute, encoded with d columns in total; None if unknown.
     response
         Sums of a numeric label, whose rows all count as one class; None if the label has classes.
@@ -263,7 +263,7 @@ class CountsByFold:
     chance: Floats | None = None
     below: bool = False
     outside: OtherFolds | None = None
-    shown: Sequence[ShownLevels] | None = None
+    by_attribute: Sequence[ShownLevels] | None = None
     response: Response | None = None
     common: CommonLevels | None = None
     blocks: Sequence[tuple[Hashable, int]] = ()
@@ -286,38 +286,40 @@ class CountsByFold:
         """`total` as a `ClassCounts`, which counts a few classes at a time."""
         return ClassCounts.of(self.total) if isinstance(self.total, np.ndarray) else self.total
 
-    def square(self, own: int | None) -> Square:
+    def square(self, target: int | None) -> Square:
         """Return how many rows have both levels (masked values) of each pair, in the class with
-        index `own`, or in all classes together if `own` is None.
+        index `target`, or in all classes together if `target` is None.
         """
-        border = self.by_class.every if own is None else self.by_class.of_class(own)
+        border = self.by_class.every if target is None else self.by_class.of_class(target)
         if self.common is None:
             return Square(np.zeros((len(border), 0, 0)), border)
-        return Square(self.common.counts.square(own).border, border)
+        return Square(self.common.counts.square(target).border, border)
 
 
-def side(counts: CountsByFold, own: int | None) -> Side:
-    """Return the counts by fold of the class with index `own`, or of all rows if `own` is None."""
-    if own is None:
+def side(counts: CountsByFold, target: int | None) -> Side:
+    """Return the counts by fold of the class with index `target`, or of all rows if `target` is
+    None.
+    """
+    if target is None:
         return Side(counts.rows.sum(axis=1), counts.joint.sum(axis=1), counts.square(None))
-    return Side(counts.rows[:, own], counts.joint[:, own], counts.square(own))
+    return Side(counts.rows[:, target], counts.joint[:, target], counts.square(target))
 
 
-def against_the_rest(counts: CountsByFold, told: Ints) -> Iterator[tuple[Side, Side]]:
+def against_the_rest(counts: CountsByFold, compared: Ints) -> Iterator[tuple[Side, Side]]:
     """Yield, for each class, the counts of all other rows (the rest), then the counts of the class.
 
-    `told` has the indices of the classes. If the label has two classes, only one pair is yielded:
-    class 0 as the rest, and class 1. Only a few classes are in memory at a time.
+    `compared` has the indices of the classes. If the label has two classes, only one pair is
+    yielded: class 0 as the rest, and class 1. Only a few classes are in memory at a time.
     """
-    if not len(told):
+    if not len(compared):
         return
     if counts.rows.shape[1] == 2:
         yield side(counts, 0), side(counts, 1)
         return
     every = side(counts, None)
-    for target in told.tolist():
-        own = side(counts, target)
-        yield every.less(own), own
+    for target in compared.tolist():
+        class_side = side(counts, target)
+        yield every.less(class_side), class_side
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,7 +329,7 @@ class OtherFolds:
 
     Attributes
     ----------
-    told
+    compared
         The indices of the T classes that are compared with the rest, shape (T,).
     rows
         Number of rows of the rest and of the class outside each fold, shape (K, T, 2).
@@ -338,7 +340,7 @@ class OtherFolds:
         each other fold, 0 for the fold itself, shape (K, T, 2, K).
     """
 
-    told: Ints
+    compared: Ints
     rows: Floats
     scored: Flags
     weights: Floats
@@ -348,11 +350,12 @@ class OtherFolds:
         """Return the counts of rows outside each fold, from `rows`, the number of rows in each of K
         folds and C classes, shape (K, C).
         """
-        told, scored = told_apart(rows)
-        outside = np.einsum("kc,tsc->kts", rows.sum(axis=0) - rows, sides_of(told, rows.shape[1]))
+        compared, scored = told_apart(rows)
+        sides = sides_of(compared, rows.shape[1])
+        outside = np.einsum("kc,tsc->kts", rows.sum(axis=0) - rows, sides)
         share = np.divide(scored[..., None], outside, out=np.zeros_like(outside), where=outside > 0)
         return cls(
-            told, outside, scored, share[..., None] * (1.0 - np.eye(len(rows)))[:, None, None]
+            compared, outside, scored, share[..., None] * (1.0 - np.eye(len(rows)))[:, None, None]
         )
 
     def means(self, joint: Floats) -> Floats:
@@ -363,11 +366,12 @@ class OtherFolds:
         `joint` has the number of rows by fold, class (C classes) and level, shape (K, C, d). Two
         frequencies that differ only by rounding are made equal.
         """
-        by_side = np.tensordot(joint, sides_of(self.told, joint.shape[1]), (1, 2))  # (K, d, T, 2)
+        sides = sides_of(self.compared, joint.shape[1])
+        by_side = np.tensordot(joint, sides, (1, 2))  # (K, d, T, 2)
         means: Floats = np.einsum("ktsj,jdts->ktsd", self.weights, by_side, optimize=True)
-        rest, own = means[:, :, 0], means[:, :, 1]
-        own[...] = np.where(
-            np.abs(own - rest) <= _ROUNDING * (np.abs(own) + np.abs(rest)), rest, own
+        rest, mean = means[:, :, 0], means[:, :, 1]
+        mean[...] = np.where(
+            np.abs(mean - rest) <= _ROUNDING * (np.abs(mean) + np.abs(rest)), rest, mean
         )
         return means
 
@@ -376,17 +380,17 @@ class OtherFolds:
         """Whether more than `OWN_COVARIANCES` classes are compared, so that all share one
         covariance.
         """
-        return len(self.told) > OWN_COVARIANCES
+        return len(self.compared) > OWN_COVARIANCES
 
     @property
     def factors(self) -> int:
         """The number of covariance matrices that are factorised, over all folds."""
-        return len(self.scored) * (1 if self.pooled else len(self.told))
+        return len(self.scored) * (1 if self.pooled else len(self.compared))
 
     def scored_in(self, targets: slice) -> list[int]:
         """Return the indices of the folds that can be scored for at least one of some classes,
         because both the class and its rest have rows outside the fold. `targets` are the positions
-        of the classes in `told`.
+        of the classes in `compared`.
         """
         return np.flatnonzero(self.scored[:, targets].any(axis=1)).tolist()
 
@@ -419,7 +423,7 @@ class OtherFolds:
             Means of all levels outside each fold, for the rest and each of T classes, shape (K, T,
             2, d).
         targets
-            Positions in `told` of the classes that share a covariance.
+            Positions in `compared` of the classes that share a covariance.
         first
             Index of the first level of the matrix rows of `counted`.
         """
@@ -427,15 +431,16 @@ class OtherFolds:
             weights = 0.5 * self.weights[:, targets.start]  # (K, 2, K)
             middle = 0.5 * means[:, targets.start], means[:, targets.start]
         else:
-            seen = np.arange(len(self.scored)), self.scored.argmax(axis=1)
-            share = self.rows[seen] / np.maximum(self.rows[seen].sum(axis=1, keepdims=True), 1.0)
-            weights = self.weights[seen][:, :1] * share[:, :1, None]  # 1 / n
-            mean = share[:, None] @ means[seen]  # (K, 1, d)
+            classes = np.arange(len(self.scored)), self.scored.argmax(axis=1)
+            rows = self.rows[classes]
+            share = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1.0)
+            weights = self.weights[classes][:, :1] * share[:, :1, None]  # 1 / n
+            mean = share[:, None] @ means[classes]  # (K, 1, d)
             middle = mean, mean
         within = np.zeros(counted[0].shape)
         flat = within.reshape(len(within), -1)
-        for place, own in enumerate(counted):
-            flat += weights[:, place] @ own.reshape(len(own), -1)
+        for side_index, pair_counts in enumerate(counted):
+            flat += weights[:, side_index] @ pair_counts.reshape(len(pair_counts), -1)
         within -= middle[0][..., first:].swapaxes(1, 2) @ middle[1]
         return within
 
@@ -518,7 +523,7 @@ class CommonLevels:
         gaps
             The differences g, shape (K, d, G).
         targets
-            Positions in `told` of the G classes.
+            Positions in `compared` of the G classes.
         penalties
             The P ridge penalties, in rows.
         """
@@ -531,19 +536,19 @@ class CommonLevels:
         border, corner = within[..., :first], within[..., first:]
         eliminated, start = [], 0
         for key, levels in counts.blocks:
-            own = border[:, start : start + levels]
-            eliminated.append(self._of_attribute(key, own, base, targets, penalties))
+            block = border[:, start : start + levels]
+            eliminated.append(self._of_attribute(key, block, base, targets, penalties))
             start += levels
         across = np.concatenate(eliminated, axis=3)
         right = gaps[:, None, first:] - border[:, None] @ base.alone  # (K, P, q, G)
         schur = corner[:, None] - border[:, None] @ across  # (K, P, q, q)
         slopes = np.zeros((len(gaps), gaps.shape[2], len(penalties), means.shape[-1]))
         for fold in base.factors:
-            for place, ridge in enumerate(self.outside.ridges(fold, penalties)):
-                others = solve(factor(schur[fold, place], ridge), right[fold, place])
-                slopes[fold, :, place, first:] = others.T
-                slopes[fold, :, place, :first] = (
-                    base.alone[fold, place] - across[fold, place] @ others
+            for index, ridge in enumerate(self.outside.ridges(fold, penalties)):
+                others = solve(factor(schur[fold, index], ridge), right[fold, index])
+                slopes[fold, :, index, first:] = others.T
+                slopes[fold, :, index, :first] = (
+                    base.alone[fold, index] - across[fold, index] @ others
                 ).T
         return slopes
 
@@ -570,8 +575,8 @@ class CommonLevels:
             for fold in outside.scored_in(targets):
                 ridges = outside.ridges(fold, penalties)
                 base.factors[fold] = [factor(within[fold], ridge) for ridge in ridges]
-                for place, own in enumerate(base.factors[fold]):
-                    base.alone[fold, place] = solve(own, right[fold])
+                for index, cholesky in enumerate(base.factors[fold]):
+                    base.alone[fold, index] = solve(cholesky, right[fold])
             self._bases[key] = base
         return self._bases[key]
 
@@ -594,21 +599,21 @@ class CommonLevels:
         def make() -> Floats:
             solved = np.zeros((len(border), len(penalties), border.shape[2], border.shape[1]))
             for fold, factors in base.factors.items():
-                for place, own in enumerate(factors):
-                    solved[fold, place] = solve(own, border[fold].T)
+                for index, cholesky in enumerate(factors):
+                    solved[fold, index] = solve(cholesky, border[fold].T)
             return solved
 
         return self._eliminated.get((key, targets.start, penalties), make)
 
 
-def sides_of(told: Ints, classes: int) -> Floats:
+def sides_of(compared: Ints, classes: int) -> Floats:
     """Return 0/1 flags, shape (T, 2, C): for each of T compared classes, the flags of the classes
-    that form the rest, then the flag of the class itself. `told` has the indices of the T classes;
-    `classes` is C.
+    that form the rest, then the flag of the class itself. `compared` has the indices of the T
+    classes; `classes` is C.
     """
-    sides = np.zeros((len(told), 2, classes))
+    sides = np.zeros((len(compared), 2, classes))
     sides[:, 0] = 1.0
-    sides[np.arange(len(told)), :, told] = [0.0, 1.0]
+    sides[np.arange(len(compared)), :, compared] = [0.0, 1.0]
     return sides
 
 
@@ -621,15 +626,15 @@ def told_apart(rows: Floats) -> tuple[Ints, Flags]:
     rows outside the fold.
 
     >>> import numpy as np
-    >>> told, scored = told_apart(np.array([[3.0, 1.0], [4.0, 0.0]]))
-    >>> told.tolist(), scored.tolist()
+    >>> compared, scored = told_apart(np.array([[3.0, 1.0], [4.0, 0.0]]))
+    >>> compared.tolist(), scored.tolist()
     ([1], [[False], [True]])
     """
-    seen = np.flatnonzero(rows.sum(axis=0) > 0)
-    told = seen[:0] if len(seen) < 2 else seen[1:] if len(seen) == 2 else seen
+    classes = np.flatnonzero(rows.sum(axis=0) > 0)
+    compared = classes[:0] if len(classes) < 2 else classes[1:] if len(classes) == 2 else classes
     others = rows.sum(axis=0) - rows
-    own = others[:, told]
-    return told, (own >= 0.5) & (others.sum(axis=1, keepdims=True) - own >= 0.5)
+    class_rows = others[:, compared]
+    return compared, (class_rows >= 0.5) & (others.sum(axis=1, keepdims=True) - class_rows >= 0.5)
 
 
 def varying_only(counts: CountsByFold) -> tuple[CountsByFold, npt.NDArray[np.intp]]:
@@ -641,17 +646,17 @@ def varying_only(counts: CountsByFold) -> tuple[CountsByFold, npt.NDArray[np.int
     if len(varying) == len(count):
         return counts, varying
     chance = None if counts.chance is None else counts.chance[varying]
-    total = counts.by_class.whole[:, :, varying[:, None], varying]
-    shown = None
-    if counts.shown is not None:
-        ends = np.cumsum([own.matrix.shape[1] for own in counts.shown])[:-1]
+    total = counts.by_class.pair_counts[:, :, varying[:, None], varying]
+    encoded = None
+    if counts.by_attribute is not None:
+        ends = np.cumsum([levels.matrix.shape[1] for levels in counts.by_attribute])[:-1]
         varies = np.split(np.isin(np.arange(len(count)), varying), ends)
-        shown = [
-            ShownLevels(own.joint, own.matrix[:, there])
-            for own, there in zip(counts.shown, varies, strict=True)
+        encoded = [
+            ShownLevels(levels.joint, levels.matrix[:, there])
+            for levels, there in zip(counts.by_attribute, varies, strict=True)
         ]
     fold = CountsByFold(
-        counts.rows, counts.joint[..., varying], total, chance, counts.below, shown=shown
+        counts.rows, counts.joint[..., varying], total, chance, counts.below, by_attribute=encoded
     )
     return fold, varying
 

@@ -1,10 +1,5 @@
 """Register all measures, of single attributes and of whole configurations, with the properties that
 help to choose one.
-
-Describe the measures that predict a metric of trained models.
-
-Measure a configuration by the information that each chosen attribute adds to the attributes
-chosen before it.
 """
 
 from __future__ import annotations
@@ -122,7 +117,7 @@ _DIRECTION = (
     "b'x over rows x that took no part in b = (W + p/n I)^-1 (mean of the class less mean of the"
     " rest), W the mean of the two covariances within"
 )
-_SAID: dict[ModelMetric, dict[str, Any]] = {
+_METRIC_FIELDS: dict[ModelMetric, dict[str, Any]] = {
     ModelMetric.AUC: {
         "title": "Expected AUC on rows held out",
         "description": (
@@ -188,11 +183,11 @@ _PAIRS_COST = "; m (m - 1) / 2 tables of 8 x 8 cells for m attributes, by fold a
 
 def expected_measure(what: Expected) -> Measure:
     """Return the measure for the metric and models that `Expected` describes."""
-    said = dict(_SAID[what.merit])
+    fields = dict(_METRIC_FIELDS[what.merit])
     if what.learners:
         learners = ", ".join(LEARNERS[learner] for learner in what.learners)
-        said["title"] += f": {', '.join(what.learners)}"
-        said["description"] = f"As {what.merit.measure}, the mean of what stands for {learners}."
+        fields["title"] += f": {', '.join(what.learners)}"
+        fields["description"] = f"As {what.merit.measure}, the mean of what stands for {learners}."
     return Measure(
         name=what.name,
         reference=(
@@ -207,13 +202,15 @@ def expected_measure(what: Expected) -> Measure:
         without_folds=what.without_folds,
         floor=FLOOR if what.merit is ModelMetric.AUC else 0.0,
         constant=what.constant,
-        **said,
+        **fields,
     )
 
 
-def measure_of_learners(merit: ModelMetric, given: str) -> Measure:
-    """Return the measure that predicts a metric for the models that `given` names, such as `lr+nb`."""
-    return expected_measure(Expected(merit, learners_of(given)))
+def measure_of_learners(merit: ModelMetric, learners: str) -> Measure:
+    """Return the measure that predicts a metric for the models that `learners` names, such as
+    `lr+nb`.
+    """
+    return expected_measure(Expected(merit, learners_of(learners)))
 
 
 CONFIGURATION = (
@@ -416,8 +413,8 @@ def _entropy_limit(margins: Margins) -> float:
     """Return the smaller of the entropies of label and attribute: their mutual information exceeds
     neither.
     """
-    known = (margins.classes, margins.values)
-    return min(association.entropy(counts) for counts in known if counts is not None)
+    sides = (margins.classes, margins.values)
+    return min(association.entropy(counts) for counts in sides if counts is not None)
 
 
 _KIVINEN = (

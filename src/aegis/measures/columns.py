@@ -77,31 +77,31 @@ def column_errors(counts: CountsByFold) -> Floats:
     is the scatter of x - x_k over fold k. If one fold has all rows, the prediction is the mean of
     all rows.
     """
-    of_rows, shown = side(counts, None), _shown(counts)
+    of_rows, column_levels = side(counts, None), _column_levels(counts)
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
     if counts.below:
         square = square + np.tril(square, -1).swapaxes(1, 2)
-    columns = blocks_of(shown)
-    to_levels = [np.vstack(groupings(own)) @ level_map(own) for own in shown]
+    columns = blocks_of(column_levels)
+    to_levels = [np.vstack(groupings(column)) @ level_map(column) for column in column_levels]
     errors = np.zeros((len(n), len(PENALTIES), sum(map(len, to_levels))))
     levels = [slice(*ends) for ends in pairwise(np.cumsum([0, *map(len, to_levels)]).tolist())]
-    total, whole = joint.sum(axis=0), square.sum(axis=0)
+    total, total_square = joint.sum(axis=0), square.sum(axis=0)
     for fold, rows in enumerate(n):
         others = n.sum() - rows
         left_in = others >= 1
-        seen = total - joint[fold] if left_in else total
-        middle = seen / max(others if left_in else n.sum(), 1.0)
+        outside = total - joint[fold] if left_in else total
+        middle = outside / max(others if left_in else n.sum(), 1.0)
         along = np.outer(joint[fold], middle)
         away = square[fold] - along - along.T + rows * np.outer(middle, middle)
-        scatter = whole - square[fold] - np.outer(seen, middle)
-        for place, penalty in enumerate(PENALTIES):
+        scatter = total_square - square[fold] - np.outer(outside, middle)
+        for index, penalty in enumerate(PENALTIES):
             residual = np.eye(len(scatter))
             if left_in:
                 residual = _residuals(scatter, penalty, columns)
             missed = away @ residual
-            for own, level, to_level in zip(columns, levels, to_levels, strict=True):
-                left = residual[:, own].T @ missed[:, own]
-                errors[fold, place, level] = ((to_level @ left) * to_level).sum(axis=1)
+            for column, level, to_level in zip(columns, levels, to_levels, strict=True):
+                error_scatter = residual[:, column].T @ missed[:, column]
+                errors[fold, index, level] = ((to_level @ error_scatter) * to_level).sum(axis=1)
     if not np.isfinite(errors).all():
         raise InternalError("Squared errors of columns are not finite, because the counts are not.")
     return errors
@@ -115,26 +115,26 @@ def _residuals(scatter: Floats, penalty: float, columns: Sequence[slice]) -> Flo
     """
     inverse = inverted(scatter, penalty)
     residual = np.empty_like(inverse)
-    for own in columns:
-        residual[:, own] = inverse[:, own] @ np.linalg.inv(inverse[own, own])
+    for column in columns:
+        residual[:, column] = inverse[:, column] @ np.linalg.inv(inverse[column, column])
     return residual
 
 
-def _shown(counts: CountsByFold) -> Sequence[ShownLevels]:
-    if counts.shown is None:
+def _column_levels(counts: CountsByFold) -> Sequence[ShownLevels]:
+    if counts.by_attribute is None:
         raise InternalError("The counts do not state which values the columns show.")
-    return counts.shown
+    return counts.by_attribute
 
 
-def blocks_of(shown: Sequence[ShownLevels]) -> list[slice]:
+def blocks_of(column_levels: Sequence[ShownLevels]) -> list[slice]:
     """Return the slice of each column's codes (indicators or thresholds) among the codes of all
-    columns. `shown` has the masked values of each column, with their codes.
+    columns. `column_levels` has the masked values of each column, with their codes.
     """
-    ends = np.cumsum([0, *(own.matrix.shape[1] for own in shown)]).tolist()
+    ends = np.cumsum([0, *(column.matrix.shape[1] for column in column_levels)]).tolist()
     return [slice(*two) for two in pairwise(ends)]
 
 
-def level_map(own: ShownLevels) -> Floats:
+def level_map(column: ShownLevels) -> Floats:
     """Return the matrix B that converts the d codes x of a column into indicators of its L levels
     (masked values).
 
@@ -142,15 +142,15 @@ def level_map(own: ShownLevels) -> Floats:
     thresholds that encode the column. For indicators B is the identity; for thresholds it takes
     differences.
     """
-    levels, width = own.matrix.shape
+    levels, width = column.matrix.shape
     if levels == width or not width:
         return np.eye(levels)[:, :width]
-    with_constant = np.column_stack([own.matrix, np.ones(levels)])
+    with_constant = np.column_stack([column.matrix, np.ones(levels)])
     solved: Array = np.linalg.lstsq(with_constant, np.eye(levels), rcond=None)[0]
     return solved[:-1].T
 
 
-def groupings(own: ShownLevels) -> list[Floats]:
+def groupings(column: ShownLevels) -> list[Floats]:
     """Return the groupings of a column's L levels (masked values) among which the best predicted
     one counts: for each, which levels belong to each group, as 0 and 1, shape (groups, L).
 
@@ -164,7 +164,7 @@ def groupings(own: ShownLevels) -> list[Floats]:
     >>> [len(of) for of in groupings(ShownLevels(np.ones((1, 1, 5)), np.tri(5)[:, 1:]))]
     [5, 3, 2]
     """
-    levels, width = own.matrix.shape
+    levels, width = column.matrix.shape
     finer = [np.eye(levels)]
     while width < levels and len(finer[-1]) > 2:
         finer.append(np.add.reduceat(finer[-1], np.arange(0, len(finer[-1]), 2), axis=0))
@@ -175,27 +175,27 @@ def groupings(own: ShownLevels) -> list[Floats]:
 def column_figures(counts: Cooccurrence) -> ColumnFigures:
     """Return how well each column is predicted from the others; computed once per `counts`."""
     of = _columns(counts).count()
-    shown, errors = _shown(of), column_errors(of)
-    rows, groups = of.rows.sum(axis=1), [groupings(own) for own in shown]
+    column_levels, errors = _column_levels(of), column_errors(of)
+    rows, groups = of.rows.sum(axis=1), [groupings(column) for column in column_levels]
     variants = with_and_without(len(rows))
     by_group = [
-        own.joint.sum(axis=1) @ np.vstack(of_column).T
-        for own, of_column in zip(shown, groups, strict=True)
+        column.joint.sum(axis=1) @ np.vstack(of_column).T
+        for column, of_column in zip(column_levels, groups, strict=True)
     ]
-    seen = variants @ np.concatenate(by_group, axis=1)
-    spread = seen * (1 - seen / np.maximum(variants @ rows, 1.0)[:, None])
+    group_rows = variants @ np.concatenate(by_group, axis=1)
+    spread = group_rows * (1 - group_rows / np.maximum(variants @ rows, 1.0)[:, None])
     saved = spread[:, None] - np.tensordot(variants, errors, (1, 0))  # (1 + K, P, R)
-    ratio = saved / np.maximum(seen, 1e-300)[:, None] * (seen > 0)[:, None]
-    starts = np.cumsum([0, *(len(grouping) for own in groups for grouping in own)])[:-1]
+    ratio = saved / np.maximum(group_rows, 1e-300)[:, None] * (group_rows > 0)[:, None]
+    starts = np.cumsum([0, *(len(grouping) for of_column in groups for grouping in of_column)])[:-1]
     finest = np.cumsum([0, *map(len, groups)])[:-1]
     by_grouping = np.maximum(np.add.reduceat(ratio, starts, axis=2), 0.0)
     by_penalty: Floats = np.maximum.reduceat(by_grouping, finest, axis=2)  # (1 + K, P, m)
     best = by_penalty[0].argmax(axis=0)
     value: Floats = by_penalty.max(axis=1)
     each = np.add.reduceat(saved[0], starts, axis=1)[:, finest]
-    explained = each[best, np.arange(len(shown))]
-    whole = np.add.reduceat(spread[0], starts)[finest]
-    share = explained / np.maximum(whole, 1e-300) * (whole > 0)
+    explained = each[best, np.arange(len(column_levels))]
+    column_spread = np.add.reduceat(spread[0], starts)[finest]
+    share = explained / np.maximum(column_spread, 1e-300) * (column_spread > 0)
     return ColumnFigures(value / (1 + value), np.maximum(share, 0.0))
 
 
@@ -215,20 +215,20 @@ def explained_by_others(counts: CountsByFold) -> list[Floats]:
     penalty keeps the equations solvable if columns determine each other. The matrices are scaled up
     slightly to compensate for this penalty.
     """
-    of_rows, shown = side(counts, None), _shown(counts)
+    of_rows, column_levels = side(counts, None), _column_levels(counts)
     n = max(float(of_rows.rows.sum()), 1.0)
     count, square = of_rows.joint.sum(axis=0), of_rows.square.border.sum(axis=0)
     # Above the diagonal, the counts may be missing, but no row shows two levels of one column.
     scatter = square - np.outer(count / n, count)
     penalty = _SMALL * max(1.0, n / 1e5)
-    most = max((len(own.matrix) for own in shown), default=1)
+    most = max((len(column.matrix) for column in column_levels), default=1)
     scale = 1 / (1 - min(penalty * most**2 / (2 * min(PENALTIES)), 0.5)) + _ROUNDING
-    columns = blocks_of(shown)
+    columns = blocks_of(column_levels)
     explained = []
-    for own, left in zip(columns, left_by_others(scatter, penalty, columns), strict=True):
-        told = scatter[own, own] - left
-        told.flat[:: len(told) + 1] += penalty
-        explained.append(scale * told)
+    for column, residual in zip(columns, left_by_others(scatter, penalty, columns), strict=True):
+        explained_scatter = scatter[column, column] - residual
+        explained_scatter.flat[:: len(explained_scatter) + 1] += penalty
+        explained.append(scale * explained_scatter)
     return explained
 
 
@@ -292,11 +292,11 @@ def contingencies(block: Floats, first: PairSide, second: PairSide) -> Floats:
 
     where n_ab of N rows have the values a and b. If one column is permuted at random, the mean of
     phi^2 is (K_a - 1) (K_b - 1) / (N - 1), where K_a and K_b are the numbers of values (Bartlett,
-    1937). Let x be phi^2 minus this mean. The result is x / (1 + |x|). Without the correction, this is
-    Pearson's C^2 = phi^2 / (1 + phi^2), which no coarsening of either column can raise. C^2 has no
-    divisor that depends on the number of values, so tables under different masks can be compared.
-    The result is below 1, and below 0 only by chance. It is 0 if a column has only one value, or if
-    there are no rows.
+    1937). Let x be phi^2 minus this mean. The result is x / (1 + |x|). Without the correction, this
+    is Pearson's C^2 = phi^2 / (1 + phi^2), which no coarsening of either column can raise. C^2 has
+    no divisor that depends on the number of values, so tables under different masks can be
+    compared. The result is below 1, and below 0 only by chance. It is 0 if a column has only one
+    value, or if there are no rows.
 
     Parameters
     ----------

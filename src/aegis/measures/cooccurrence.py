@@ -1,10 +1,5 @@
-"""Define the record of a measure, and the counts of pairs of levels of one configuration from which
-measures are computed.
-
-Centre the counts of a configuration's levels.
-
-Define the record of a measure in the registry: how to compute the measure and how to interpret
-it.
+"""Define the record of a measure in the registry, and the counts of pairs of levels of one
+configuration from which measures are computed.
 """
 
 from __future__ import annotations
@@ -74,11 +69,11 @@ class Centred:
         """
         count = total.diagonal().astype(np.float64)
         varying = np.flatnonzero((count > 0) & (count < n))
-        seen = np.flatnonzero(class_counts)
-        if not varying.size or seen.size < 2:
+        classes = np.flatnonzero(class_counts)
+        if not varying.size or classes.size < 2:
             return None
-        count, rows = count[varying], class_counts[seen].astype(np.float64)
-        label: Floats = joint[np.ix_(varying, seen)] - np.outer(count, rows / n)
+        count, rows = count[varying], class_counts[classes].astype(np.float64)
+        label: Floats = joint[np.ix_(varying, classes)] - np.outer(count, rows / n)
         return cls(total, varying, count, rows, label, n)
 
     def covariance(self) -> Floats:
@@ -166,8 +161,8 @@ class PairSide:
         """Return attributes without noise, given the number of rows of each level, and the index of
         the first level of each attribute.
         """
-        told = np.add.reduceat((rows > 0).astype(np.float64), bounds[:-1])
-        return cls(np.asarray(rows, dtype=np.float64), bounds, told)
+        levels_with_rows = np.add.reduceat((rows > 0).astype(np.float64), bounds[:-1])
+        return cls(np.asarray(rows, dtype=np.float64), bounds, levels_with_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,8 +354,7 @@ class Cooccurrence:
         results.
         """
         other = replace(self, **more)
-        results = {name: own for name, own in self.__dict__.items() if name not in other.__dict__}
-        other.__dict__.update(results)
+        other.__dict__.update(self.__dict__ | other.__dict__)
         return other
 
     def lacks(self, needs: Collection[Need]) -> list[Need]:

@@ -8,16 +8,15 @@ direction, too. If scores are normal, these moments give the area under the ROC 
 `merits` computes the expected accuracy and log loss from them (theory.md, section 3). `by_fold`
 explains the letters of the shapes.
 
-Correct the AUC of scores that are not normal because they are sums of few coefficients.
-
-Counts of pairs of levels give the means and variances of a linear score, not the shape of its
-distribution. A score that depends on few levels has few values, so it is not normal. For example,
-normal theory overestimates the AUC for a rare class if a mask separates only a part of it. The rows
-by level and class give the exact distribution of each attribute's contribution to the score. If
-attributes were independent within classes, the score would be the sum of independent contributions.
-The AUC of this sum is compared with the AUC that normal theory gives for the sum. Each of these
-AUCs corresponds to a distance between two normal classes. The ratio of the two distances corrects
-the AUC that normal theory gives for the true means and variances.
+The AUC is corrected if scores are sums of few coefficients, so that they are not normal. Counts of
+pairs of levels give the means and variances of a linear score, not the shape of its distribution. A
+score that depends on few levels has few values, so it is not normal. For example, normal theory
+overestimates the AUC for a rare class if a mask separates only a part of it. The rows by level and
+class give the exact distribution of each attribute's contribution to the score. If attributes were
+independent within classes, the score would be the sum of independent contributions. The AUC of this
+sum is compared with the AUC that normal theory gives for the sum. Each of these AUCs corresponds to
+a distance between two normal classes. The ratio of the two distances corrects the AUC that normal
+theory gives for the true means and variances.
 """
 
 from __future__ import annotations
@@ -87,13 +86,13 @@ def shape_factors(slopes: Floats, joint: Floats, rows: Floats, bounds: Ints) -> 
     spread = squares.sum(axis=1) - (means**2).sum(axis=(1, 2))
     if not (spread > _FAR * squares.sum(axis=1)).all():
         return None
-    told = np.stack([_areas(slopes, share, starts), cumulative(gap / np.sqrt(spread))], axis=1)
+    aucs = np.stack([_aucs(slopes, share, starts), cumulative(gap / np.sqrt(spread))], axis=1)
     folds = len(rows)
-    left = with_and_without(folds) * rows[:, 1]
-    area = (left @ told) / np.maximum(left.sum(axis=1, keepdims=True), 1.0)  # (1 + K, 2)
-    apart = quantile(np.clip(area, 0.5, 1 - _FAR))
+    weights = with_and_without(folds) * rows[:, 1]
+    area = (weights @ aucs) / np.maximum(weights.sum(axis=1, keepdims=True), 1.0)  # (1 + K, 2)
+    distances = quantile(np.clip(area, 0.5, 1 - _FAR))
     factors: Floats = np.ones(1 + folds)
-    np.divide(apart[:, 0], apart[:, 1], out=factors, where=apart[:, 1] > _FAR)
+    np.divide(distances[:, 0], distances[:, 1], out=factors, where=distances[:, 1] > _FAR)
     return np.minimum(factors, 1.0)
 
 
@@ -111,7 +110,7 @@ def grid_points(attributes: int) -> int:
     return points
 
 
-def _area(slopes: Floats, share: Floats) -> float:
+def _auc(slopes: Floats, share: Floats) -> float:
     """Return the AUC in one fold if there is only one attribute: P(score of a row of the class >
     score of another row) + P(equal) / 2.
 
@@ -125,15 +124,15 @@ def _area(slopes: Floats, share: Floats) -> float:
         Share of the rows by level, for all other rows and for the class, shape (2, d).
     """
     order = slopes.argsort()
-    ascending, (rest, own) = slopes[order], share[:, order]
+    ascending, (rest, class_share) = slopes[order], share[:, order]
     # Coefficients that rounding alone tells apart are equal.
-    apart = np.diff(ascending) > _FAR * (ascending[-1] - ascending[0])
-    value = np.concatenate([[0], np.cumsum(apart)])
-    rest, own = (np.bincount(value, shares) for shares in (rest, own))
-    return float(own @ (rest.cumsum() - 0.5 * rest))
+    distinct = np.diff(ascending) > _FAR * (ascending[-1] - ascending[0])
+    value = np.concatenate([[0], np.cumsum(distinct)])
+    rest, class_share = (np.bincount(value, shares) for shares in (rest, class_share))
+    return float(class_share @ (rest.cumsum() - 0.5 * rest))
 
 
-def _areas(slopes: Floats, share: Floats, starts: Ints) -> Floats:
+def _aucs(slopes: Floats, share: Floats, starts: Ints) -> Floats:
     """Return the AUC of a linear score for the class against all other rows, for each of K folds,
     shape (K,), as if attributes were independent. Scores that differ by less than a grid point
     count as partly equal.
@@ -145,23 +144,23 @@ def _areas(slopes: Floats, share: Floats, starts: Ints) -> Floats:
     folds, levels = slopes.shape
     attributes = len(starts)
     if attributes == 1:
-        return np.array([_area(*fold) for fold in zip(slopes, share, strict=True)])
+        return np.array([_auc(*fold) for fold in zip(slopes, share, strict=True)])
     # The difference of two sums is a convolution: each coefficient is shared between the two nearest
     # points of a grid, and the Fourier transforms are multiplied.
     points = grid_points(attributes)
     sizes = np.diff(np.append(starts, levels))
-    own = np.repeat(np.arange(attributes), sizes)  # the attribute of each level
+    attribute = np.repeat(np.arange(attributes), sizes)  # the attribute of each level
     low = np.minimum.reduceat(slopes, starts, axis=1)
-    reach = (np.maximum.reduceat(slopes, starts, axis=1) - low).sum(axis=1, keepdims=True)
-    scale = (points // 2 - 2 - attributes) / np.where(reach > 0, reach, 1.0)
-    at = (slopes - low[:, own]) * scale
+    span = (np.maximum.reduceat(slopes, starts, axis=1) - low).sum(axis=1, keepdims=True)
+    scale = (points // 2 - 2 - attributes) / np.where(span > 0, span, 1.0)
+    at = (slopes - low[:, attribute]) * scale
     below = np.floor(at)
     above = (at - below)[:, None] * share
-    first = (np.arange(folds)[:, None, None] * 2 + np.arange(2)[:, None]) * attributes + own
-    place = first * points + below[:, None].astype(np.int64)
+    first = (np.arange(folds)[:, None, None] * 2 + np.arange(2)[:, None]) * attributes + attribute
+    position = first * points + below[:, None].astype(np.int64)
     size = folds * 2 * attributes * points
-    spread = np.bincount(place.ravel(), (share - above).ravel(), size + 1)
-    spread += np.bincount(place.ravel() + 1, above.ravel(), size + 1)
+    spread = np.bincount(position.ravel(), (share - above).ravel(), size + 1)
+    spread += np.bincount(position.ravel() + 1, above.ravel(), size + 1)
     turned = np.fft.rfft(spread[:size].reshape(folds, 2, attributes, points)).prod(axis=2)
     gap = np.fft.irfft(turned[:, 1] * turned[:, 0].conj(), points)
     area: Floats = gap[:, 1 : points // 2].sum(axis=1) + 0.5 * gap[:, 0]
@@ -204,7 +203,7 @@ class Scores:
     ----------
     rows
         Number of rows in each of K folds and C classes, shape (K, C).
-    told
+    compared
         The T classes that are compared with the rest, shape (T,).
     scored
         Whether each fold has a direction for each of these classes, shape (K, T).
@@ -225,7 +224,7 @@ class Scores:
     """
 
     rows: Floats
-    told: Ints
+    compared: Ints
     scored: Flags
     counted: Floats
     first: Floats
@@ -265,7 +264,7 @@ class Scores:
         return rows[..., 0], mean, np.where(spread > _ROUNDING * square, spread, 0.0)
 
     @cached_property
-    def areas(self) -> Floats:
+    def aucs(self) -> Floats:
         """The AUC that each of P directions reaches if scores are normal, averaged over classes:
         for all K folds (entry 0) and without each single fold, shape (1 + K, P).
 
@@ -278,14 +277,14 @@ class Scores:
         function. Classes without a scored row are left out; if none remains, the AUC is 1/2.
         """
         rows, mean, spread = self.sides
-        if not len(self.told):
+        if not len(self.compared):
             return np.full((len(rows), self.first.shape[-1]), 0.5)
-        known: Floats = np.array(rows > 0, dtype=np.float64).min(axis=2)[..., None]  # (V, T, 1)
+        has_rows: Floats = np.array(rows > 0, dtype=np.float64).min(axis=2)[..., None]  # (V, T, 1)
         gap = mean[:, :, 1] - mean[:, :, 0]
         gap[np.abs(gap) <= _ROUNDING * np.abs(mean).sum(axis=2)] = 0.0
         area = cumulative(_ratio(gap, spread.sum(axis=2)))
-        count = known.sum(axis=1)
-        mean_area: Floats = (area * known).sum(axis=1) / np.maximum(count, 1.0)
+        count = has_rows.sum(axis=1)
+        mean_area: Floats = (area * has_rows).sum(axis=1) / np.maximum(count, 1.0)
         return np.where(count > 0, mean_area, 0.5)
 
 
@@ -306,14 +305,14 @@ class _Directions(NamedTuple):
     slopes, offsets
         b and o of the scores b'x - o of a row with level indicators x, shapes (K, G, P, d) and (K,
         G, P), for P directions and d levels (masked values).
-    drawn
+    noise
         Contribution of noise to the squared scores of the rest and of the class, shape (2, K, G,
         P).
     """
 
     slopes: Floats
     offsets: Floats
-    drawn: Floats | float = 0.0
+    noise: Floats | float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,8 +338,8 @@ class _Others:
         return cls(varying_only(counts)[0], OtherFolds.of(counts.rows))
 
     @property
-    def told(self) -> Ints:
-        return self.outside.told
+    def compared(self) -> Ints:
+        return self.outside.compared
 
     @property
     def chance(self) -> Floats:
@@ -357,7 +356,7 @@ class _Others:
         """
         return self.outside.means(self.counts.joint)
 
-    def drawn(
+    def noise(
         self,
         targets: slice,
         sides: tuple[Side, Side],
@@ -370,12 +369,12 @@ class _Others:
         Parameters
         ----------
         targets
-            Positions in `told` of the G classes.
+            Positions in `compared` of the G classes.
         sides
             The counts of all other rows, and the counts of the class.
         fitted
-            Function that returns, for the position of a class in `told` and a fold, a matrix V with
-            k columns for each direction, shape (P, d, k): noise gives the slopes of d levels
+            Function that returns, for the position of a class in `compared` and a fold, a matrix V
+            with k columns for each direction, shape (P, d, k): noise gives the slopes of d levels
             (masked values) the covariance V V'.
         width
             Number of directions, P.
@@ -386,11 +385,11 @@ class _Others:
         scored = self.outside.scored[:, targets]
         noise = np.zeros((2, *scored.shape, width))
         for fold, at in np.argwhere(scored).tolist():
-            place = targets.start + at
-            n = self.outside.rows[fold, place]
-            varied = fitted(place, fold) * np.sqrt(n.sum() / n.prod() / counts.rows.sum())
-            own = counts.rows[fold, self.told[place]]
-            here = counts.rows[fold].sum() - own, own
+            position = targets.start + at
+            n = self.outside.rows[fold, position]
+            varied = fitted(position, fold) * np.sqrt(n.sum() / n.prod() / counts.rows.sum())
+            class_rows = counts.rows[fold, self.compared[position]]
+            here = counts.rows[fold].sum() - class_rows, class_rows
             for of, rows, squares in zip(sides, here, noise, strict=True):
                 # Of many classes the squares of all rows are known, of which a side has its share.
                 share = rows / max(of.rows[fold], 1.0)
@@ -411,8 +410,8 @@ class _Others:
         Parameters
         ----------
         directions
-            Returns the directions for classes, given their positions in `told`, the counts of all
-            other rows and the counts of the class.
+            Returns the directions for classes, given their positions in `compared`, the counts of
+            all other rows and the counts of the class.
         width
             Number of directions, P.
         shaped_by
@@ -421,26 +420,26 @@ class _Others:
             Whether to also compute the scores of each class by the directions of all classes; and
             whether scores are the log-odds of a model.
         """
-        counts, told = self.counts, self.told
+        counts, compared = self.counts, self.compared
         folds, _, levels = counts.joint.shape
-        slopes = np.zeros((folds, len(told), width, levels))
-        offsets = np.zeros((folds, len(told), width))
-        rows = np.zeros((folds, len(told), 2))
-        along, squares, drawn = np.zeros((3, folds, len(told), 2, width))
+        slopes = np.zeros((folds, len(compared), width, levels))
+        offsets = np.zeros((folds, len(compared), width))
+        rows = np.zeros((folds, len(compared), 2))
+        along, squares, noise = np.zeros((3, folds, len(compared), 2, width))
         for targets, sides in self._sides():
-            own = directions(targets, sides)
-            slopes[:, targets], offsets[:, targets] = own.slopes, own.offsets
-            if not isinstance(own.drawn, float):
-                drawn[:, targets] = np.moveaxis(own.drawn, 0, 2)
+            fitted = directions(targets, sides)
+            slopes[:, targets], offsets[:, targets] = fitted.slopes, fitted.offsets
+            if not isinstance(fitted.noise, float):
+                noise[:, targets] = np.moveaxis(fitted.noise, 0, 2)
             for at, of in enumerate(sides if not self.outside.pooled else ()):
-                place = targets.start
-                rows[:, place, at] = of.rows
-                sums = _sums(of, slopes[:, place], below=counts.below)
-                along[:, place, at], squares[:, place, at] = sums
+                position = targets.start
+                rows[:, position, at] = of.rows
+                sums = _sums(of, slopes[:, position], below=counts.below)
+                along[:, position, at], squares[:, position, at] = sums
         if self.outside.pooled:
-            rows, along, squares = sums_alike(counts, side(counts, None), told, slopes)
+            rows, along, squares = sums_alike(counts, side(counts, None), compared, slopes)
         first, second = _moments(rows, along, squares, offsets)
-        second += drawn
+        second += noise
         rows = rows * self.outside.scored[..., None]
         scored = self.outside.scored[:, :, None, None]
         first, second = np.where(scored, first, 0.0), np.where(scored, second, 0.0)
@@ -448,27 +447,27 @@ class _Others:
             raise InternalError("Held-out scores are not finite, because the counts are not.")
         return Scores(
             counts.rows,
-            told,
+            compared,
             self.outside.scored,
             rows,
             first,
             second,
-            self._together(slopes, offsets) if jointly and len(told) > 1 else None,
+            self._together(slopes, offsets) if jointly and len(compared) > 1 else None,
             log_odds,
             self._shape(slopes[:, :, shaped_by]),
         )
 
     def _sides(self) -> Iterator[tuple[slice, tuple[Side, Side]]]:
-        """Yield the positions of classes in `told`, the counts of all other rows, and the counts of
-        the class. If one covariance serves all classes, yield all positions once, with the counts
-        of all rows twice.
+        """Yield the positions of classes in `compared`, the counts of all other rows, and the
+        counts of the class. If one covariance serves all classes, yield all positions once, with
+        the counts of all rows twice.
         """
         if self.outside.pooled:
             every = side(self.counts, None)
-            yield slice(0, len(self.told)), (every, every)
+            yield slice(0, len(self.compared)), (every, every)
             return
-        for place, sides in enumerate(against_the_rest(self.counts, self.told)):
-            yield slice(place, place + 1), sides
+        for position, sides in enumerate(against_the_rest(self.counts, self.compared)):
+            yield slice(position, position + 1), sides
 
     def _together(self, slopes: Floats, offsets: Floats) -> JointMoments:
         """Return the moments of each class's scores by the directions of all T compared classes.
@@ -476,14 +475,14 @@ class _Others:
         `slopes` and `offsets` have the shapes (K, T, P, d) and (K, T, P), for K folds, P directions
         per class and d levels (masked values).
         """
-        counts, (folds, told, width, levels) = self.counts, slopes.shape
+        counts, (folds, targets, width, levels) = self.counts, slopes.shape
         classes = counts.rows.shape[1]
-        first = np.zeros((folds, classes, told, width))
-        second = np.zeros((folds, classes, told, told, width))
+        first = np.zeros((folds, classes, targets, width))
+        second = np.zeros((folds, classes, targets, targets, width))
         scored = self.outside.scored[:, :, None]
-        for own in range(classes):
-            of = side(counts, own)
-            across = slopes.reshape(folds, told * width, levels)
+        for target in range(classes):
+            of = side(counts, target)
+            across = slopes.reshape(folds, targets * width, levels)
             along = (across @ of.joint[:, :, None]).reshape(offsets.shape)
             products = of.products(across, below=counts.below).reshape(slopes.shape)
             both = products.swapaxes(1, 2) @ slopes.transpose(0, 2, 3, 1)  # (K, P, T, T)
@@ -492,8 +491,8 @@ class _Others:
             squares = squares - offsets[:, :, None] * along[:, None]
             squares -= offsets[:, None] * along[:, :, None]
             squares += rows[..., None] * offsets[:, :, None] * offsets[:, None]
-            first[:, own] = (along - rows * offsets) * scored
-            second[:, own] = squares * (scored[:, :, None] & scored[:, None])
+            first[:, target] = (along - rows * offsets) * scored
+            second[:, target] = squares * (scored[:, :, None] & scored[:, None])
         return JointMoments(first, second)
 
     def _shape(self, slopes: Floats) -> Floats | None:
@@ -502,23 +501,23 @@ class _Others:
         and T classes over d levels (masked values), shape (K, T, d).
         """
         counts = self.counts
-        if len(self.told) != 1 or counts.shown is None or not self.outside.scored.all():
+        if len(self.compared) != 1 or counts.by_attribute is None or not self.outside.scored.all():
             return None
-        seen = np.flatnonzero(counts.rows.sum(axis=0))
-        rest = np.setdiff1d(seen, self.told, assume_unique=True)
-        classes = np.concatenate([rest, self.told])
-        ends = np.cumsum([own.matrix.shape[1] for own in counts.shown])[:-1]
-        shown = [
-            (own.joint[:, classes], by_column @ own.matrix.T)
-            for own, by_column in zip(
-                counts.shown, np.split(slopes[:, 0], ends, axis=1), strict=True
+        present_classes = np.flatnonzero(counts.rows.sum(axis=0))
+        rest = np.setdiff1d(present_classes, self.compared, assume_unique=True)
+        classes = np.concatenate([rest, self.compared])
+        ends = np.cumsum([levels.matrix.shape[1] for levels in counts.by_attribute])[:-1]
+        scored_levels = [
+            (levels.joint[:, classes], by_column @ levels.matrix.T)
+            for levels, by_column in zip(
+                counts.by_attribute, np.split(slopes[:, 0], ends, axis=1), strict=True
             )
             if by_column.shape[1]
         ]
-        if not shown:
+        if not scored_levels:
             return None
-        joint, by_level = (np.concatenate(of, axis=-1) for of in zip(*shown, strict=True))
-        bounds = np.cumsum([0, *(own.shape[2] for own, _ in shown)])
+        joint, by_level = (np.concatenate(of, axis=-1) for of in zip(*scored_levels, strict=True))
+        bounds = np.cumsum([0, *(joint_of.shape[2] for joint_of, _ in scored_levels)])
         return shape_factors(by_level, joint, counts.rows[:, classes], bounds)
 
 
@@ -599,8 +598,8 @@ def out_of_fold(
     def directions(targets: slice, sides: tuple[Side, Side]) -> _Directions:
         slopes = fitted.slopes(targets, sides)
         middle = others.means[:, targets].mean(axis=2)
-        drawn = others.drawn(targets, sides, fitted.varied, len(penalties))
-        return _Directions(slopes, (slopes @ middle[..., None])[..., 0], drawn)
+        noise = others.noise(targets, sides, fitted.varied, len(penalties))
+        return _Directions(slopes, (slopes @ middle[..., None])[..., 0], noise)
 
     shaped_by = penalties.index(_SHAPED_BY) if _SHAPED_BY in penalties else len(penalties) // 2
     return others.scores(directions, len(penalties), shaped_by=shaped_by, jointly=jointly)
@@ -622,39 +621,40 @@ class _Fitted:
     def __init__(self, others: _Others, penalties: tuple[float, ...]) -> None:
         self._others = others
         self._penalties = penalties
-        self._known: tuple[slice, Floats, dict[int, Floats]] | None = None
+        self._last_fit: tuple[slice, Floats, dict[int, Floats]] | None = None
 
     def slopes(self, targets: slice, sides: tuple[Side, Side]) -> Floats:
         """Return the directions (coefficients of linear scores) that separate each of G classes
         from its rest (all other rows), shape (K, G, P, d), for K folds, P penalties and d levels
-        (masked values). `targets` are the positions of the classes in `told`, and `sides` the
+        (masked values). `targets` are the positions of the classes in `compared`, and `sides` the
         counts of the rest and of the class.
         """
-        self._known = targets, *self._solved(targets, sides)
-        return self._known[1]
+        self._last_fit = targets, *self._solved(targets, sides)
+        return self._last_fit[1]
 
-    def varied(self, place: int, fold: int) -> Floats:
+    def varied(self, position: int, fold: int) -> Floats:
         """Return a matrix V with k columns for each of P penalties, shape (P, d, k): noise gives
-        the d slopes of a class in a fold the covariance V V'. `place` is the class's position in
-        `told`, `fold` the fold.
+        the d slopes of a class in a fold the covariance V V'. `position` is the class's position in
+        `compared`, `fold` the fold.
 
         Call `slopes` first.
         """
-        if self._known is None:
+        if self._last_fit is None:
             raise InternalError("Slopes were not set before they were varied.")
-        targets, slopes, varied = self._known
+        targets, slopes, varied = self._last_fit
         if not self._others.outside.pooled:
             return varied[fold]
-        gap, between = self._between(slice(place, place + 1))
+        gap, between = self._between(slice(position, position + 1))
         along = gap[fold, :, 0] @ varied[fold]  # (P, k)
-        own = slopes[fold, place - targets.start]
-        all_of_it: Floats = varied[fold] + between[fold, 0] * own[:, :, None] * along[:, None]
+        slope = slopes[fold, position - targets.start]
+        all_of_it: Floats = varied[fold] + between[fold, 0] * slope[:, :, None] * along[:, None]
         return all_of_it
 
     def _between(self, targets: slice) -> tuple[Floats, Floats]:
         """Return the means of d levels (masked values) in G classes minus their means in all other
         rows, outside each of K folds, shape (K, d, G). Also return the share of the class times the
-        share of all other rows, shape (K, G). `targets` are the positions of the classes in `told`.
+        share of all other rows, shape (K, G). `targets` are the positions of the classes in
+        `compared`.
         """
         others = self._others
         rows = others.outside.rows[:, targets]
@@ -671,13 +671,13 @@ class _Fitted:
             slopes = counts.common.directions(counts, squares, means, gaps, targets, penalties)
         else:
             within = outside.within([of.border for of in squares], means, targets)
-            told = gaps.shape[2]
-            slopes = np.zeros((len(within), told, len(penalties), within.shape[1]))
+            classes = gaps.shape[2]
+            slopes = np.zeros((len(within), classes, len(penalties), within.shape[1]))
             for fold in outside.scored_in(targets) if within.size else ():
                 right = np.hstack([gaps[fold], others.chance])
                 fitted = solved(within[fold], right, outside.ridges(fold, penalties))
-                slopes[fold] = np.moveaxis(fitted[..., :told], 2, 0)
-                varied[fold] = fitted[..., told:]
+                slopes[fold] = np.moveaxis(fitted[..., :classes], 2, 0)
+                varied[fold] = fitted[..., classes:]
         if outside.pooled:  # (W + r I)^-1 g of W + p q g g', by Sherman and Morrison
             along = (slopes @ gaps.swapaxes(1, 2)[..., None])[..., 0]  # (K, G, P)
             slopes /= (1.0 - between[..., None] * along)[..., None]
@@ -711,16 +711,16 @@ def naive_bayes(counts: CountsByFold, *, jointly: bool = False) -> Scores:
         share = (others.means[:, targets] * rows + NB_PRIOR) / (prior + 2 * NB_PRIOR)
         share = np.clip(share, 1e-300, 1 - 1e-16)  # (K, G, 2, d)
         present, absent = np.log(share), np.log1p(-share)
-        odds, known = present - absent, np.log(prior)[..., 0] + absent.sum(axis=3)
+        odds, constant = present - absent, np.log(prior)[..., 0] + absent.sum(axis=3)
         pooled = (share * (1 - share)).mean(axis=2)
 
-        def varied(place: int, fold: int) -> Floats:
-            varying: Floats = others.chance / pooled[fold, place - targets.start][:, None]
+        def varied(position: int, fold: int) -> Floats:
+            varying: Floats = others.chance / pooled[fold, position - targets.start][:, None]
             return varying[None]
 
-        drawn = others.drawn(targets, sides, varied, 1)
+        noise = others.noise(targets, sides, varied, 1)
         slopes = (odds[:, :, 1] - odds[:, :, 0])[:, :, None]
-        return _Directions(slopes, (known[..., 0] - known[..., 1])[..., None], drawn)
+        return _Directions(slopes, (constant[..., 0] - constant[..., 1])[..., None], noise)
 
     return others.scores(directions, 1, shaped_by=0, jointly=jointly, log_odds=True)
 

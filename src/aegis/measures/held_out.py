@@ -75,31 +75,31 @@ def held_out_traces(
     InternalError
         The counts contain NaN, or LAPACK reports a failure.
     """
-    given = Centred.of(total, joint, class_counts, n)
-    if given is None:
+    centred = Centred.of(total, joint, class_counts, n)
+    if centred is None:
         return np.zeros(len(penalties))
-    moments = _moments(given, penalties, None if chance is None else chance[given.varying])
-    return _traces(given, n, *moments)
+    moments = _moments(centred, penalties, None if chance is None else chance[centred.varying])
+    return _traces(centred, n, *moments)
 
 
-def _traces(given: Centred, n: float, effective: Floats, explained: Floats) -> Floats:
-    """Return Pillai's trace on held-out rows under each of P penalties, for C classes. `given` has
-    the centred counts of n rows.
+def _traces(centred: Centred, n: float, effective: Floats, explained: Floats) -> Floats:
+    """Return Pillai's trace on held-out rows under each of P penalties, for C classes. `centred`
+    has the centred counts of n rows.
 
     `effective` has the effective degrees of freedom of each ridge regression, shape (P,), and
     `explained` the sum of squares that it explains of each class, and of each of k columns that
     describe noise, shape (P, C + k).
     """
-    seen = len(given.rows)
-    left = given.rows * (1 - given.rows / n)
+    classes = len(centred.rows)
+    total_squares = centred.rows * (1 - centred.rows / n)
     freedom = n - 1 - effective
     traces = np.zeros(len(effective))
-    for place in np.flatnonzero(~(freedom <= 0)):  # else nothing is known of other rows
-        charge = ((n - 1) / freedom[place]) ** 2
-        drawn = 1 - explained[place, seen:].sum() / (n - 1)
+    for index in np.flatnonzero(~(freedom <= 0)):  # else nothing is known of other rows
+        charge = ((n - 1) / freedom[index]) ** 2
+        noise_factor = 1 - explained[index, classes:].sum() / (n - 1)
         # No learner does better on rows it did not see than the counts themselves say.
-        rest = (left - explained[place, :seen]) * max(drawn * charge, 1.0)
-        traces[place] = ((left - rest) / given.rows).sum()
+        rest = (total_squares - explained[index, :classes]) * max(noise_factor * charge, 1.0)
+        traces[index] = ((total_squares - rest) / centred.rows).sum()
     if not np.isfinite(traces).all():
         raise InternalError(
             f"Held-out traces {traces.tolist()} are not finite, because the counts are not."
@@ -108,21 +108,21 @@ def _traces(given: Centred, n: float, effective: Floats, explained: Floats) -> F
 
 
 def _moments(
-    given: Centred, penalties: Sequence[float], chance: Floats | None
+    centred: Centred, penalties: Sequence[float], chance: Floats | None
 ) -> tuple[Floats, Floats]:
     """Return two figures of the ridge regression with each of P penalties: the effective degrees of
     freedom, shape (P,), and the sum of squares that it explains of each of C classes and of each of
-    the k columns of `chance`, which describe noise, shape (P, C + k). `given` has the centred
+    the k columns of `chance`, which describe noise, shape (P, C + k). `centred` has the centred
     counts.
     """
-    label = given.label if chance is None else np.hstack([given.label, chance])
-    covariance, expected = given.covariance(), chance is not None
+    label = centred.label if chance is None else np.hstack([centred.label, chance])
+    covariance, expected = centred.covariance(), chance is not None
     form = Tridiagonal.of(covariance, label)
     effective = np.array([form.effective(p, expected=expected) for p in penalties])
     explained = np.zeros((len(penalties), label.shape[1]))
-    for place in np.flatnonzero(~(given.n - 1 - effective <= 0)).tolist():
-        fitted = form.solve(penalties[place])
-        explained[place] = ((form.right + penalties[place] * fitted) * fitted).sum(axis=0)
+    for index in np.flatnonzero(~(centred.n - 1 - effective <= 0)).tolist():
+        fitted = form.solve(penalties[index])
+        explained[index] = ((form.right + penalties[index] * fitted) * fitted).sum(axis=0)
     return effective, explained
 
 
@@ -188,8 +188,8 @@ def pooled_losses(pooled: Array, class_counts: Array) -> Floats:
     """
     counts = np.asarray(pooled, dtype=np.float64)
     rows = counts.sum(axis=1, keepdims=True)
-    seen = np.flatnonzero(class_counts)
-    counts, rows = counts[rows[:, 0] > 0][:, seen], rows[rows[:, 0] > 0]
+    classes = np.flatnonzero(class_counts)
+    counts, rows = counts[rows[:, 0] > 0][:, classes], rows[rows[:, 0] > 0]
     if len(counts) < 2:
         return np.zeros(len(UNPOOLED))
     share = counts.sum(axis=0) / counts.sum()
@@ -197,11 +197,11 @@ def pooled_losses(pooled: Array, class_counts: Array) -> Floats:
     losses = []
     for penalty in UNPOOLED:
         scale = rows - 1 + penalty
-        own, other = (others - 1) / scale, others / scale
-        gain = counts * own * (2 * (1 - share) - own) - (rows - counts) * other * (
+        class_shift, other = (others - 1) / scale, others / scale
+        gain = counts * class_shift * (2 * (1 - share) - class_shift) - (rows - counts) * other * (
             2 * share + other
         )
-        losses.append((gain.sum(axis=0) / class_counts[seen]).sum())
+        losses.append((gain.sum(axis=0) / class_counts[classes]).sum())
     return np.minimum(losses, 0.0)
 
 
@@ -230,12 +230,12 @@ def thresholds(counts: OrderedCounts) -> OrderedCounts:
     offsets = np.searchsorted(varying, counts.offsets)
     for (start, stop), ordered in zip(pairwise(offsets.tolist()), counts.ordered, strict=True):
         if ordered:
-            own = slice(start, stop)
-            total[own] = later(total[own], 0)
-            total[:, own] = later(total[:, own], 1)
-            joint[own] = later(joint[own], 0)
+            levels = slice(start, stop)
+            total[levels] = later(total[levels], 0)
+            total[:, levels] = later(total[:, levels], 1)
+            joint[levels] = later(joint[levels], 0)
             if chance is not None:
-                chance[own] = later(chance[own], 0)
+                chance[levels] = later(chance[levels], 0)
     return replace(counts, total=total, joint=joint, offsets=offsets, chance=chance)
 
 
@@ -261,10 +261,10 @@ def ordered_traces(
     n
         Number of rows that are counted.
     """
-    coded = thresholds(counts)
+    encoded = thresholds(counts)
     penalties = [STRONGER * penalty for penalty in PENALTIES]
     return held_out_traces(
-        coded.total, coded.joint, class_counts, n, penalties, chance=coded.chance
+        encoded.total, encoded.joint, class_counts, n, penalties, chance=encoded.chance
     )
 
 

@@ -7,8 +7,6 @@ exact if the score is normal within each class. If there are more classes, each 
 against the rest, and a row is classified by all scores together, as in linear discriminant analysis
 (theory.md, section 3).
 
-Predict which metrics trained models will reach, in the units of these metrics.
-
 Aegis evaluates two codings of masked numbers and dates out of fold: the number itself, as linear
 models use it, and thresholds, as trees use them. In both codings, each value without an order gets
 an indicator. Aegis scores each coding with penalties from weak to strong, and the best penalty
@@ -38,9 +36,9 @@ from aegis.measures.pair_gains import strongest
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
 
-_REACH, _NODES = 8.5, 137
+_HALF_WIDTH, _NODES = 8.5, 137
 """Half the width, and the number of points, of the trapezoid grid on a standard normal score."""
-_DRAWN = 1024
+_POINTS = 1024
 """Number of points in the space of several scores."""
 _STEPS = 30
 _ZERO = 1e-12
@@ -80,11 +78,11 @@ def area_error(area: float, classes: Floats) -> float:
     rows = rows[rows > 0]
     if len(rows) < 2:
         return 0.0
-    own = rows if len(rows) > 2 else rows.min(keepdims=True)
-    rest = rows.sum() - own
+    n = rows if len(rows) > 2 else rows.min(keepdims=True)
+    rest = rows.sum() - n
     first, second = area / (2 - area) - area**2, 2 * area**2 / (1 + area) - area**2
-    square = (area * (1 - area) + (own - 1) * first + (rest - 1) * second) / (own * rest)
-    return float(np.sqrt(np.maximum(square, 0.0).sum()) / len(own))
+    square = (area * (1 - area) + (n - 1) * first + (rest - 1) * second) / (n * rest)
+    return float(np.sqrt(np.maximum(square, 0.0).sum()) / len(n))
 
 
 def constant_log_loss(classes: Floats) -> float:
@@ -104,13 +102,13 @@ def accuracies(scores: Scores) -> Floats:
     separate the classes.
     """
     rows, base = _rows(scores, constant_accuracy)
-    if len(scores.told) == 1:
-        known, share, mean, deviation = _two(scores)
+    if len(scores.compared) == 1:
+        scorable, share, mean, deviation = _two(scores)
         if scores.log_odds:
             right = _right(share, mean, deviation, np.zeros(mean.shape[:-1]))
         else:
             right = _best_threshold(share, mean, deviation)
-        return np.where(known[:, None], np.maximum(right, base[:, None]), base[:, None])
+        return np.where(scorable[:, None], np.maximum(right, base[:, None]), base[:, None])
     return _several(scores, rows)[0]
 
 
@@ -123,13 +121,13 @@ def log_losses(scores: Scores) -> Floats:
     may be larger than the entropy.
     """
     rows, base = _rows(scores, constant_log_loss)
-    if len(scores.told) == 1:
-        known, share, mean, deviation = _two(scores)
+    if len(scores.compared) == 1:
+        scorable, share, mean, deviation = _two(scores)
         if scores.log_odds:
             losses = _loss_of(share, mean, deviation, np.zeros_like(mean[..., 0]), 1.0)[0]
         else:
             losses = np.minimum(_least_loss(share, mean, deviation), base[:, None])
-        return np.where(known[:, None], losses, base[:, None])
+        return np.where(scorable[:, None], losses, base[:, None])
     return _several(scores, rows)[1]
 
 
@@ -139,7 +137,7 @@ def _rows(scores: Scores, of: Callable[[Floats], float]) -> tuple[Floats, Floats
     computes the metric from the rows by class.
     """
     rows = scores.summed(scores.rows)
-    return rows, np.array([of(own) for own in rows])
+    return rows, np.array([of(class_rows) for class_rows in rows])
 
 
 def _two(scores: Scores) -> tuple[Flags, Floats, Floats, Floats]:
@@ -149,8 +147,8 @@ def _two(scores: Scores) -> tuple[Flags, Floats, Floats, Floats]:
     """
     rows, mean, spread = scores.sides
     share = scores.summed(scores.rows)
-    own = share[:, scores.told]
-    share = np.concatenate([share.sum(axis=1, keepdims=True) - own, own], axis=1)
+    class_rows = share[:, scores.compared]
+    share = np.concatenate([share.sum(axis=1, keepdims=True) - class_rows, class_rows], axis=1)
     total = share.sum(axis=1, keepdims=True)
     share = np.where(total > 0, share / np.maximum(total, 1.0), 0.5)
     mean, spread = (values[:, 0].swapaxes(1, 2) for values in (mean, spread))
@@ -204,7 +202,7 @@ def _grid() -> tuple[Floats, Floats]:
     """Return points, and weights that sum to 1: the weighted sum of a function at these points is
     its mean over a standard normal variable.
     """
-    points = np.linspace(-_REACH, _REACH, _NODES)
+    points = np.linspace(-_HALF_WIDTH, _HALF_WIDTH, _NODES)
     weights = np.exp(-0.5 * points**2)
     return points, weights / weights.sum()
 
@@ -224,9 +222,9 @@ def _loss_of(
     slopes = np.asarray(slope)[..., None, None]
     odds = wrong * (intercept[..., None, None] + slopes * s)
     weight = share[..., None] * weights
-    said = np.exp(-np.logaddexp(0.0, -odds))
+    probabilities = np.exp(-np.logaddexp(0.0, -odds))
     loss = (weight * np.logaddexp(0.0, odds)).sum(axis=(-1, -2))
-    push, bend = weight * wrong * said, weight * said * (1 - said)
+    push, bend = weight * wrong * probabilities, weight * probabilities * (1 - probabilities)
     gradient = np.stack([(push * f).sum(axis=(-1, -2)) for f in (1.0, s)], axis=-1)
     curve = [(bend * f).sum(axis=(-1, -2)) for f in (np.ones_like(s), s, s * s)]
     return loss, gradient, np.stack(curve, axis=-1)
@@ -280,7 +278,7 @@ def _normal_points(dimensions: int) -> Floats:
     for _ in range(64):  # the root of x^(T+1) = x + 1: the most irrational steps
         ratio = (1 + ratio) ** (1 / (dimensions + 1))
     steps = ratio ** -np.arange(1.0, dimensions + 1)
-    half = ndtri((0.5 + np.outer(np.arange(1, _DRAWN // 2 + 1), steps)) % 1.0)
+    half = ndtri((0.5 + np.outer(np.arange(1, _POINTS // 2 + 1), steps)) % 1.0)
     return np.concatenate([half, -half])
 
 
@@ -299,27 +297,28 @@ def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
     """
     variants, directions = len(rows), scores.first.shape[-1]
     nothing, entropy = (
-        np.repeat(np.array([of(own) for own in rows])[:, None], directions, axis=1)
+        np.repeat(np.array([of(class_rows) for class_rows in rows])[:, None], directions, axis=1)
         for of in (constant_accuracy, constant_log_loss)
     )
     if scores.together is None:
         return nothing, entropy
     folds: Floats = np.array(scores.scored, dtype=np.float64).min(axis=1)
-    told = scores.told
-    used = scores.summed(scores.rows * folds[:, None])[:, told]
-    first, second = (scores.summed((values.T * folds).T)[:, told] for values in scores.together)
-    known = np.asarray(used.min(axis=1) > 0)[:, None]
+    compared = scores.compared
+    used = scores.summed(scores.rows * folds[:, None])[:, compared]
+    first, second = (scores.summed((values.T * folds).T)[:, compared] for values in scores.together)
+    scorable = np.asarray(used.min(axis=1) > 0)[:, None]
     count = np.maximum(used, 1.0)[..., None, None]
     mean = np.moveaxis(first / count, -1, 1)  # (V, P, C, T)
     square = np.moveaxis(second / count[..., None], -1, 1)
     spread = square - mean[..., :, None] * mean[..., None, :]
-    share = (rows[:, told] / np.maximum(rows[:, told].sum(axis=1, keepdims=True), 1.0))[:, None]
+    rows = rows[:, compared]
+    share = (rows / np.maximum(rows.sum(axis=1, keepdims=True), 1.0))[:, None]
     accuracy, loss = np.empty((2, variants, directions))
     for v in range(variants):
         for p in range(directions):
             accuracy[v, p], loss[v, p] = _together(share[v, 0], mean[v, p], spread[v, p])
-    accuracy = np.where(known, np.maximum(accuracy, nothing), nothing)
-    return accuracy, np.where(known, np.minimum(loss, entropy), entropy)
+    accuracy = np.where(scorable, np.maximum(accuracy, nothing), nothing)
+    return accuracy, np.where(scorable, np.minimum(loss, entropy), entropy)
 
 
 def _together(share: Floats, mean: Floats, spread: Floats) -> tuple[float, float]:
@@ -335,14 +334,14 @@ def _together(share: Floats, mean: Floats, spread: Floats) -> tuple[float, float
         return 0.0, np.inf
     values, axes = np.linalg.eigh(within)
     whitened = axes / np.sqrt(np.maximum(values, 1e-10 * size))  # (T, T)
-    roots, own = np.linalg.eigh(spread)
+    roots, basis = np.linalg.eigh(spread)  # (C, T), (C, T, T)
     # The symmetric root, which does not depend on signs of eigenvectors that rounding decides.
-    factor = (own * np.sqrt(np.maximum(roots, 0.0))[:, None, :]) @ own.swapaxes(1, 2)  # (C, T, T)
+    factor = (basis * np.sqrt(np.maximum(roots, 0.0))[:, None, :]) @ basis.swapaxes(1, 2)
     points = _normal_points(mean.shape[1])
-    seen = (centred[:, None] + points @ factor) @ whitened  # (C, S, T)
+    whitened_scores = (centred[:, None] + points @ factor) @ whitened  # (C, S, T)
     places = centred @ whitened
-    known = np.log(np.maximum(share, _ZERO))
-    odds = seen @ places.T - 0.5 * (places**2).sum(axis=1) + known
+    log_shares = np.log(np.maximum(share, _ZERO))
+    odds = whitened_scores @ places.T - 0.5 * (places**2).sum(axis=1) + log_shares
     top = odds.max(axis=2, keepdims=True)
     own_odds = odds[np.arange(len(share)), :, np.arange(len(share))]
     likeliest = odds >= top - _ROUNDING * np.maximum(np.abs(top), 1.0)
@@ -396,7 +395,7 @@ class ModelMetric(StrEnum):
 
 
 _OF: dict[ModelMetric, Callable[[Scores], Floats]] = {
-    ModelMetric.AUC: lambda scores: scores.areas,
+    ModelMetric.AUC: lambda scores: scores.aucs,
     ModelMetric.ACCURACY: accuracies,
     ModelMetric.LOG_LOSS: log_losses,
 }
@@ -490,8 +489,8 @@ class OfModels(ABC):
         K,).
         """
         if self.learners:
-            mean: Floats = np.mean([self.of_learner(counts, own) for own in self.learners], axis=0)
-            return mean
+            figures = [self.of_learner(counts, learner) for learner in self.learners]
+            return np.asarray(np.mean(figures, axis=0))
         return self.better(np.stack([self.held_out(counts, encoding) for encoding in _ANY]))
 
     def of_learner(self, counts: Cooccurrence, learner: Learner) -> Floats:
@@ -579,8 +578,8 @@ class Expected(OfModels):
         If an AUC is F(d), with the normal distribution function F, `gain` is added to d^2. Two
         normal classes at the distance d have this AUC.
         """
-        apart = quantile(np.clip(figures, FLOOR, 1 - 1e-16))
-        farther: Floats = cumulative(np.sqrt(apart**2 + gain))
+        distance = quantile(np.clip(figures, FLOOR, 1 - 1e-16))
+        farther: Floats = cumulative(np.sqrt(distance**2 + gain))
         return np.where(gain > 0, farther, figures)
 
     def constant(self, classes: Sequence[float] | Floats) -> float:
@@ -614,9 +613,9 @@ def metric_name(merit: str | None, models: str | None) -> str | None:
     """
     if merit is None and models is None:
         return None
-    wanted = merit or ModelMetric.AUC.value
-    if wanted == R2:
+    metric = merit or ModelMetric.AUC.value
+    if metric == R2:
         return f"held-out-{R2}" + (f"({'+'.join(learners_of(models))})" if models else "")
-    if wanted not in list(ModelMetric):
-        raise PolicyError.unknown("metric", wanted, [*ModelMetric, R2])
-    return Expected(ModelMetric(wanted), () if models is None else learners_of(models)).name
+    if metric not in list(ModelMetric):
+        raise PolicyError.unknown("metric", metric, [*ModelMetric, R2])
+    return Expected(ModelMetric(metric), () if models is None else learners_of(models)).name

@@ -54,24 +54,24 @@ def squared_errors(counts: CountsByFold) -> Floats:
     """
     of_rows, response = side(counts, None), response_of(counts)
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
-    whole = square.sum(axis=0)
+    total_square = square.sum(axis=0)
     errors = np.zeros((len(n), len(PENALTIES)))
     for fold in range(len(n)):
         others = n.sum() - n[fold]
         if others < 1:
             errors[fold] = spread(response, n)[fold]
             continue
-        seen = joint.sum(axis=0) - joint[fold]
-        middle, mean = seen / others, (response.total.sum() - response.total[fold]) / others
+        outside = joint.sum(axis=0) - joint[fold]
+        middle, mean = outside / others, (response.total.sum() - response.total[fold]) / others
         slopes = np.zeros((len(PENALTIES), joint.shape[1]))
         if joint.shape[1]:
-            scatter = whole - square[fold] - np.outer(seen, middle)
-            both = response.sums.sum(axis=0) - response.sums[fold] - seen * mean
+            scatter = total_square - square[fold] - np.outer(outside, middle)
+            both = response.sums.sum(axis=0) - response.sums[fold] - outside * mean
             slopes = solved(scatter, both[:, None], PENALTIES)[..., 0]
-        left = response.squares[fold] - 2 * mean * response.total[fold] + n[fold] * mean**2
+        fold_squares = response.squares[fold] - 2 * mean * response.total[fold] + n[fold] * mean**2
         along = response.sums[fold] - joint[fold] * mean
         along = along - middle * (response.total[fold] - n[fold] * mean)
-        errors[fold] = left - 2 * slopes @ along
+        errors[fold] = fold_squares - 2 * slopes @ along
         errors[fold] += _quadratic(square[fold], slopes, below=counts.below)
         scores, offsets = slopes @ joint[fold], slopes @ middle
         errors[fold] += offsets * (n[fold] * offsets - 2 * scores)
@@ -118,11 +118,11 @@ def _held_out_r2(counts: Cooccurrence, encoding: Encoding) -> Floats:
     errors = squared_errors(of)
     away = spread(response_of(of), of.rows.sum(axis=1))
     variants = with_and_without(len(away))
-    whole = (variants @ away)[:, None]
-    left = np.divide(
-        variants @ errors, whole, out=np.ones_like(whole @ errors[:1]), where=whole > 0
+    total = (variants @ away)[:, None]
+    error_share = np.divide(
+        variants @ errors, total, out=np.ones_like(total @ errors[:1]), where=total > 0
     )
-    reached: Floats = np.maximum(1.0 - left, 0.0).max(axis=1)
+    reached: Floats = np.maximum(1.0 - error_share, 0.0).max(axis=1)
     return reached
 
 
@@ -231,6 +231,6 @@ def r2_measure(what: ExpectedR2) -> Measure:
     )
 
 
-def r2_of_learners(given: str) -> Measure:
+def r2_of_learners(learners: str) -> Measure:
     """Return the measure that predicts R2 for named models, such as `lr+gbdt`."""
-    return r2_measure(ExpectedR2(learners_of(given)))
+    return r2_measure(ExpectedR2(learners_of(learners)))

@@ -1,12 +1,6 @@
-"""Numerical methods that several measures share.
-
-Solve systems of equations whose matrix is a covariance matrix plus a ridge, by Cholesky
-factorisation (LAPACK).
-
-Reduce a symmetric matrix to tridiagonal form, to solve equations quickly for many penalties.
-
-Compute the normal distribution function, and its inverse, for the few values that a ranking
-needs.
+"""Numerical methods that several measures share: systems of equations whose matrix is a covariance
+matrix plus a ridge, by Cholesky factorisation (LAPACK); tridiagonal forms, to solve equations
+quickly for many penalties; and the normal distribution function with its inverse.
 """
 
 from __future__ import annotations
@@ -69,9 +63,9 @@ def inverted(matrix: Floats, ridge: float) -> Floats:
     if info:
         raise InternalError(f"LAPACK dpotri failed with code {info}: the counts are not counts.")
     # LAPACK leaves zeros below the diagonal.
-    whole: Floats = inverse + inverse.T
-    whole.flat[:: len(whole) + 1] *= 0.5
-    return whole
+    symmetric: Floats = inverse + inverse.T
+    symmetric.flat[:: len(symmetric) + 1] *= 0.5
+    return symmetric
 
 
 def left_by_others(matrix: Floats, ridge: float, blocks: Sequence[slice]) -> list[Floats]:
@@ -93,7 +87,7 @@ def left_by_others(matrix: Floats, ridge: float, blocks: Sequence[slice]) -> lis
     root, info = dtrtri(factor(matrix, ridge), lower=0, overwrite_c=1)
     if info:
         raise InternalError(f"LAPACK dtrtri failed with code {info}: the counts are not counts.")
-    parts = [root[own, own.start :] for own in blocks]
+    parts = [root[block, block.start :] for block in blocks]
     return [inverted(part @ part.T, 0.0) for part in parts]
 
 
@@ -107,14 +101,14 @@ class Tridiagonal:
 
     Attributes
     ----------
-    diagonal, beside
+    diagonal, subdiagonal
         The diagonal and the subdiagonal of T, shapes (d,) and (d - 1,).
     right
         Q' times the k right-hand sides, shape (d, k).
     """
 
     diagonal: Floats
-    beside: Floats
+    subdiagonal: Floats
     right: Floats
 
     @classmethod
@@ -131,7 +125,7 @@ class Tridiagonal:
 
         room, _ = dsytrd_lwork(len(matrix), lower=1)
         # A symmetric matrix is its own transpose, which LAPACK reads without a copy.
-        factor, diagonal, beside, scales, info = dsytrd(
+        factor, diagonal, subdiagonal, scales, info = dsytrd(
             matrix.T, lower=1, lwork=int(room), overwrite_a=1
         )
         _check(info, "dsytrd")
@@ -141,7 +135,7 @@ class Tridiagonal:
                 "L", "T", factor[1:, :-1], scales, turned[1:], 64 * max(right.shape)
             )
             _check(info, "dormqr")
-        return cls(diagonal, beside, turned)
+        return cls(diagonal, subdiagonal, turned)
 
     def effective(self, penalty: float, *, expected: bool = False) -> float:
         """Return trace(T (T + p I)^-1) for this tridiagonal matrix T and the penalty p > 0;
@@ -162,10 +156,10 @@ class Tridiagonal:
         shifted = self.diagonal + penalty
         if len(shifted) == 1:
             return float(self.diagonal[0] / shifted[0])
-        down, _, failed = dpttrf(shifted, self.beside)
-        up, _, beneath = dpttrf(shifted[::-1], self.beside[::-1])
+        down, _, failed = dpttrf(shifted, self.subdiagonal)
+        up, _, beneath = dpttrf(shifted[::-1], self.subdiagonal[::-1])
         if expected or failed or beneath:  # no covariance, perhaps: what is negative says nothing
-            spread, info = dsterf(self.diagonal, self.beside)
+            spread, info = dsterf(self.diagonal, self.subdiagonal)
             _check(info, "dsterf")
             spread = np.maximum(spread, 0.0)
             return float((spread / (spread + penalty)).sum())
@@ -180,7 +174,7 @@ class Tridiagonal:
 
         if len(self.diagonal) == 1:
             return self.right / (self.diagonal + penalty)
-        *_, solved, info = dptsv(self.diagonal + penalty, self.beside, self.right)
+        *_, solved, info = dptsv(self.diagonal + penalty, self.subdiagonal, self.right)
         _check(info, "dptsv")
         answer: Floats = solved
         return answer
@@ -217,7 +211,8 @@ def cumulative(values: Array | float) -> Floats:
 
 
 def quantile(shares: Array | float) -> Floats:
-    """Return the quantile of the standard normal distribution for each share; inverse of `cumulative`.
+    """Return the quantile of the standard normal distribution for each share; inverse of
+    `cumulative`.
 
     Parameters
     ----------

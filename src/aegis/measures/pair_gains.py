@@ -55,8 +55,8 @@ def pair_gains(tables: Floats) -> Floats:
     """
     if not len(tables):
         return np.zeros((0, 0, 1 + tables.shape[1]))
-    told, scored = told_apart(tables[0].sum(axis=(2, 3)))
-    gains = [_gains_of_class(tables, int(t), scored[:, i]) for i, t in enumerate(told)]
+    classes, scored = told_apart(tables[0].sum(axis=(2, 3)))
+    gains = [_gains_of_class(tables, int(t), scored[:, i]) for i, t in enumerate(classes)]
     return np.stack(gains, axis=1) if gains else np.zeros((len(tables), 0, 1 + tables.shape[1]))
 
 
@@ -101,9 +101,9 @@ def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> F
     left = deviations - rows * (mean + together)
     fallen = (2 * residual * left - rows * residual**2).sum(axis=(-2, -1))  # (M, K)
     variants = with_and_without(folds)
-    whole = variants @ squares
+    total = variants @ squares
     gains: Floats = np.divide(
-        fallen @ variants.T, whole, out=np.zeros((len(rows), 1 + folds)), where=whole > 0
+        fallen @ variants.T, total, out=np.zeros((len(rows), 1 + folds)), where=total > 0
     )
     return gains[:, None]
 
@@ -127,10 +127,10 @@ def strongest(gains: Floats) -> Floats:
     if not gains.size:
         return np.zeros(gains.shape[2])
     least = gains.min(axis=2)  # (M, T)
-    pair, own = least.argmax(axis=0), np.arange(least.shape[1])
-    moved = least[pair, own][:, None] + gains[pair, own] - gains[pair, own, :1]
-    added: Floats = np.where(least[pair, own][:, None] > 0, np.maximum(moved, 0.0), 0.0)
-    return np.asarray(added.mean(axis=0))
+    pair, classes = least.argmax(axis=0), np.arange(least.shape[1])
+    moved = least[pair, classes][:, None] + gains[pair, classes] - gains[pair, classes, :1]
+    gain: Floats = np.where(least[pair, classes][:, None] > 0, np.maximum(moved, 0.0), 0.0)
+    return np.asarray(gain.mean(axis=0))
 
 
 def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
@@ -149,8 +149,8 @@ def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
     scored
         Whether each fold can be scored, shape (K,).
     """
-    own = tables[:, :, target]
-    inside = np.stack([tables.sum(axis=2) - own, own], axis=2)  # (M, K, 2, A, B)
+    class_rows = tables[:, :, target]
+    inside = np.stack([tables.sum(axis=2) - class_rows, class_rows], axis=2)  # (M, K, 2, A, B)
     together, residual = _fitted(inside.sum(axis=1, keepdims=True) - inside)
     weight = inside.sum(axis=(3, 4)).prod(axis=2) > 0
     weight = np.where(weight, inside[:, :, 1].sum(axis=(2, 3)), 0.0) * scored
@@ -158,15 +158,15 @@ def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
     variants = with_and_without(folds)
     squares = []
     for score in (together, together + residual):
-        summed = (weight * _areas(score, inside)) @ variants.T
+        summed = (weight * _aucs(score, inside)) @ variants.T
         total = weight @ variants.T
         area = np.divide(summed, total, out=np.full_like(summed, 0.5), where=total > 0)
-        apart = quantile(np.clip(area, _FAR, 1 - _FAR))
-        squares.append(apart * np.abs(apart))
+        distance = quantile(np.clip(area, _FAR, 1 - _FAR))
+        squares.append(distance * np.abs(distance))
     return squares[1] - squares[0]
 
 
-def _areas(score: Floats, inside: Floats) -> Floats:
+def _aucs(score: Floats, inside: Floats) -> Floats:
     """Return the AUC of each of M pairs of attributes in each of K folds, shape (M, K): P(score of
     a row of the class > score of another row) + P(equal) / 2.
 
@@ -182,7 +182,7 @@ def _areas(score: Floats, inside: Floats) -> Floats:
     group = np.zeros(flat.shape, dtype=np.int64)
     np.cumsum(step, axis=2, out=group[:, :, 1:])
     group += cells * np.arange(pairs * folds).reshape(pairs, folds, 1)
-    rest, own = (
+    rest, class_rows = (
         np.bincount(
             group.ravel(),
             np.take_along_axis(inside[:, :, side].reshape(flat.shape), order, axis=2).ravel(),
@@ -191,9 +191,9 @@ def _areas(score: Floats, inside: Floats) -> Floats:
         for side in range(2)
     )
     below = np.cumsum(rest, axis=2) - rest / 2
-    count = own.sum(axis=2) * rest.sum(axis=2)
+    count = class_rows.sum(axis=2) * rest.sum(axis=2)
     area: Floats = np.divide(
-        (own * below).sum(axis=2), count, out=np.full(count.shape, 0.5), where=count > 0
+        (class_rows * below).sum(axis=2), count, out=np.full(count.shape, 0.5), where=count > 0
     )
     return area
 

@@ -1,8 +1,5 @@
 """Compute Pillai's trace between all masked attributes of a configuration and the label, also if
-some attributes stay fixed.
-
-Compute Pillai's trace of varying attributes together with fixed attributes, which are factorised
-only once.
+some attributes stay fixed. The fixed attributes are factorised only once.
 
 Let F be the indicators of the fixed attributes, V the indicators of the other attributes, and S
 their covariances. Pillai's trace of both together is the trace of F plus the trace of the residual
@@ -17,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -117,16 +114,16 @@ def pillai_trace(
     scale = 1 / np.sqrt(count * (1 - count / n))
     correlation = _correlation(total[varying][:, varying], count, scale, n)
     # The last class follows from the others, its covariance being minus their sum.
-    seen = np.flatnonzero(class_counts)
-    free, last = seen[:-1], seen[-1:]
+    class_indices = np.flatnonzero(class_counts)
+    free, last = class_indices[:-1], class_indices[-1:]
     label = joint[varying][:, free] - count[:, None] * (class_counts[free] / n)
     label *= scale[:, None]
     if chance is not None:
         label = np.hstack([label, chance[varying] * scale[:, None]])
     rank, white = whitened(correlation, label)
-    solved, drawn = white[:, : len(free)], white[:, len(free) :]
+    solved, noise = white[:, : len(free)], white[:, len(free) :]
     trace = explained(solved, class_counts[free], float(class_counts[last].sum()))
-    seen_rank = max(rank - float((drawn**2).sum()), 0.0)
+    seen_rank = max(rank - float((noise**2).sum()), 0.0)
     return PillaiFit(trace, adjusted_trace(trace, seen_rank, classes, n), rank)
 
 
@@ -197,8 +194,7 @@ def solved_by(factor: Floats, right: Floats, rank: int) -> Floats:
     solved, info = dtrtrs(factor[:rank, :rank], right, lower=1, overwrite_b=1)
     if info:
         raise InternalError(f"LAPACK dtrtrs failed with code {info} at rank {rank}.")
-    whole: Floats = solved
-    return whole
+    return np.asarray(solved)
 
 
 def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:
@@ -265,7 +261,7 @@ class GroupedLevels:
 
 
 @dataclass(frozen=True)
-class Given:
+class PartialCovariances:
     """The covariances of attributes that remain after regression on the fixed attributes, whose
     masks stay the same. D is the number of levels (masked values) of the other attributes.
 
@@ -297,7 +293,7 @@ class Given:
     trace: float
 
     @classmethod
-    def of(cls, total: Array, joint: Array, n: float, offsets: Ints, stays: Flags) -> Given | None:
+    def of(cls, total: Array, joint: Array, n: float, offsets: Ints, stays: Flags) -> Self | None:
         """Return the residual covariances of attributes after regression on the fixed attributes,
         whose masks stay the same (there may be none). The result is None if all attributes are
         fixed, if there are no rows, or if rounding makes the covariances too inexact.
@@ -319,12 +315,12 @@ class Given:
         if not others.size or n <= 0:
             return None
         scale = 1 / np.sqrt(levels[varying] * (1 - levels[varying] / n))
-        own = _centred(total, levels, n, varying, varying) * (scale[:, None] * scale)
+        correlation = _centred(total, levels, n, varying, varying) * (scale[:, None] * scale)
         free = joint[:, :-1] - levels[:, None] * (joint[: offsets[1], :-1].sum(axis=0) / n)
         right = np.hstack([_centred(total, levels, n, varying, others), free[varying]])
         rank, smallest, solved = 0, 1.0, right
         if varying.size:
-            factor, order, rank = factorised(own, len(levels))
+            factor, order, rank = factorised(correlation, len(levels))
             smallest = float(np.diag(factor)[:rank].min(initial=1.0)) ** 2
             if not rank or smallest < _SMALLEST:
                 return None
@@ -354,9 +350,9 @@ class Given:
             The group of each of these levels, shape (A,).
         """
         counts: Floats = np.bincount(groups, weights=self.counts[levels]).astype(np.float64)
-        shown = kept_levels(counts, self.rows, np.array([0, len(counts)]))
-        scale = 1 / np.sqrt(counts[shown] * (1 - counts[shown] / self.rows))
-        indicators = (groups[:, None] == shown) * scale
+        varying = kept_levels(counts, self.rows, np.array([0, len(counts)]))
+        scale = 1 / np.sqrt(counts[varying] * (1 - counts[varying] / self.rows))
+        indicators = (groups[:, None] == varying) * scale
         return GroupedLevels(
             levels, indicators, indicators.T @ self.total[levels], indicators.T @ self.label[levels]
         )
@@ -366,16 +362,16 @@ class Given:
         attributes (`attributes`).
         """
         trace, rank = self.trace, self.rank
-        if shown := [each for each in attributes if len(each.label)]:
-            covariances = np.concatenate([each.covariances for each in shown])
+        if varying := [each for each in attributes if len(each.label)]:
+            covariances = np.concatenate([each.covariances for each in varying])
             correlation = np.empty((len(covariances), len(covariances)))
             stop = 0
-            for each in shown:
+            for each in varying:
                 start, stop = stop, stop + len(each.label)
                 # LAPACK reads one triangle, so the other one is left empty.
-                known = correlation[:stop, start:stop]
-                np.matmul(covariances[:stop, each.levels], each.indicators, out=known)
-            label = np.concatenate([each.label for each in shown])
+                block = correlation[:stop, start:stop]
+                np.matmul(covariances[:stop, each.levels], each.indicators, out=block)
+            label = np.concatenate([each.label for each in varying])
             more, solved = whitened(correlation, label, noise=self.noise)
             trace += float(np.vdot(solved, solved))
             rank += more

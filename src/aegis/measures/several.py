@@ -5,14 +5,12 @@ The share kept of a label is (score - floor) / (reference - floor), limited to t
 1. The floor is the score of a constant prediction, and the reference is the score of the unmasked
 table. All three are by the measure of the label.
 
-Score many label classes from one co-occurrence matrix of all rows, instead of one matrix per
-class.
-
-The number of co-occurrence counts by class grows with the number of classes. Under two assumptions
-(decision 0091), one co-occurrence matrix and the counts of levels by class are enough. The first
-assumption is that all classes share one covariance matrix. The second is that the variances of the
-scores, of a class and of all other rows (the rest), have the same ratio as if attributes were
-independent.
+This module also scores many label classes from one co-occurrence matrix of all rows, instead of one
+matrix per class. The number of co-occurrence counts by class grows with the number of classes.
+Under two assumptions (decision 0091), one co-occurrence matrix and the counts of levels by class
+are enough. The first assumption is that all classes share one covariance matrix. The second is that
+the variances of the scores, of a class and of all other rows (the rest), have the same ratio as if
+attributes were independent.
 """
 
 from __future__ import annotations
@@ -98,12 +96,12 @@ def combined(serve: str, shares: Sequence[float | None], weights: Sequence[float
     >>> combined("mean", [0.5, 1.0], [1, 3]), combined("worst", [0.5, None], [1, 1])
     (0.875, 0.5)
     """
-    known = [(share, w) for share, w in zip(shares, weights, strict=True) if share is not None]
-    if not known:
+    pairs = [(share, w) for share, w in zip(shares, weights, strict=True) if share is not None]
+    if not pairs:
         return 0.0
     if serve == "worst":
-        return min(share for share, _ in known)
-    return sum(share * weight for share, weight in known) / sum(weight for _, weight in known)
+        return min(share for share, _ in pairs)
+    return sum(share * weight for share, weight in pairs) / sum(weight for _, weight in pairs)
 
 
 def _no_single_counts(counts: Cooccurrence) -> NoReturn:
@@ -117,7 +115,7 @@ _BOUND = 1e-9
 
 
 def sums_alike(
-    counts: CountsByFold, every: Side, told: Ints, slopes: Floats
+    counts: CountsByFold, every: Side, compared: Ints, slopes: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return the number of rows, the sum of the scores and the sum of the squared scores, for each
     class and for its rest.
@@ -135,15 +133,15 @@ def sums_alike(
         Counts by fold. The co-occurrence by class is not used.
     every
         The counts of all rows, not by class.
-    told
+    compared
         The classes that are compared with the rest, shape (T,).
     slopes
         The directions b, shape (K, T, P, d).
     """
-    own = counts.rows[:, told]
-    rows = np.stack([every.rows[:, None] - own, own], axis=2)
+    class_rows = counts.rows[:, compared]
+    rows = np.stack([every.rows[:, None] - class_rows, class_rows], axis=2)
     per_row = 1.0 / np.maximum(rows, 1.0)[..., None]
-    own_along = (slopes @ counts.joint[:, told][..., None])[..., 0]
+    own_along = (slopes @ counts.joint[:, compared][..., None])[..., 0]
     all_along = (slopes @ every.joint[:, None, :, None])[..., 0]
     along = np.stack([all_along - own_along, own_along], axis=2)  # (K, T, 2, P)
     folds, classes, penalties, levels = slopes.shape
@@ -154,7 +152,7 @@ def sums_alike(
     within[within <= _ROUNDING * squares] = 0.0
     spread = np.zeros(along.shape)
     for joint, by_level in _by_attribute(counts, slopes):
-        of_class, of_all = joint[:, told, :, None], joint.sum(axis=1)[:, None, :, None]
+        of_class, of_all = joint[:, compared, :, None], joint.sum(axis=1)[:, None, :, None]
         sums, of_squares = (
             np.stack([power @ of_all - power @ of_class, power @ of_class], axis=2)[..., 0]
             for power in (by_level, by_level**2)
@@ -172,11 +170,11 @@ def _by_attribute(counts: CountsByFold, slopes: Floats) -> Iterator[tuple[Floats
     and L levels. A direction (in `slopes`) has the coefficients of a linear score for all d levels,
     shape (K, T, P, d).
     """
-    shown = counts.shown
-    if shown is None:  # levels stand for themselves
-        shown = [ShownLevels(counts.joint[..., j : j + 1]) for j in range(counts.joint.shape[-1])]
+    levels = counts.by_attribute
+    if levels is None:  # levels stand for themselves
+        levels = [ShownLevels(counts.joint[..., j : j + 1]) for j in range(counts.joint.shape[-1])]
     start = 0
-    for attribute in shown:
+    for attribute in levels:
         matrix = attribute.matrix
         stop = start + matrix.shape[1]
         if stop > start:
@@ -184,7 +182,7 @@ def _by_attribute(counts: CountsByFold, slopes: Floats) -> Iterator[tuple[Floats
         start = stop
 
 
-def reachable_alike(counts: CountsByFold, every: Side, told: Ints, scored: Flags) -> float:
+def reachable_alike(counts: CountsByFold, every: Side, compared: Ints, scored: Flags) -> float:
     """Return an upper bound on the AUC of any linear score of the masked values, if one covariance
     serves all classes. The bound holds for scores whose squares are estimated by `sums_alike`.
 
@@ -201,21 +199,21 @@ def reachable_alike(counts: CountsByFold, every: Side, told: Ints, scored: Flags
 
     Parameters
     ----------
-    counts, every, told
+    counts, every, compared
         Counts by fold, the counts of all rows, and the indices of the T compared classes.
     scored
         Whether each of K folds has a direction for each class, shape (K, T).
     """
-    own = np.where(scored, counts.rows[:, told], 0.0).sum(axis=0)
-    whole = np.where(scored, every.rows[:, None], 0.0).sum(axis=0)
-    rest = whole - own
-    known = (own > 0) & (rest > 0)
-    if not known.any():
+    class_rows = np.where(scored, counts.rows[:, compared], 0.0).sum(axis=0)
+    all_rows = np.where(scored, every.rows[:, None], 0.0).sum(axis=0)
+    rest = all_rows - class_rows
+    scorable = (class_rows > 0) & (rest > 0)
+    if not scorable.any():
         return 0.5
-    per_own, per_rest = (1.0 / np.maximum(rows, 1.0) for rows in (own, rest))
-    reached = np.zeros(len(told))
+    per_own, per_rest = (1.0 / np.maximum(rows, 1.0) for rows in (class_rows, rest))
+    reached = np.zeros(len(compared))
     for fold in np.flatnonzero(scored.any(axis=1)).tolist():
-        joint = counts.joint[fold, told].T  # (d, T)
+        joint = counts.joint[fold, compared].T  # (d, T)
         gap = joint * per_own - (every.joint[fold][:, None] - joint) * per_rest
         count = every.joint[fold]
         scale = np.divide(1.0, np.sqrt(count), out=np.zeros_like(count), where=count > 0)
@@ -224,10 +222,10 @@ def reachable_alike(counts: CountsByFold, every: Side, told: Ints, scored: Flags
         matrix *= scale
         _, solved = whitened(matrix.T, gap * scale[:, None])
         reached += np.where(scored[fold], (solved**2).sum(axis=0), 0.0)
-    explained = own * rest * reached / np.maximum(whole, 1.0)  # p q U
+    explained = class_rows * rest * reached / np.maximum(all_rows, 1.0)  # p q U
     explained = np.minimum(explained * (1 + _BOUND) + _BOUND, 1.0)
     with np.errstate(divide="ignore"):
-        squared = whole**2 / np.maximum(own * rest, 1.0) * explained / (1 - explained)
-    larger = np.maximum(own, rest) / np.maximum(whole, 1.0)
-    areas: Floats = cumulative(np.sqrt(larger * squared))
-    return float(areas[known].mean())
+        squared = all_rows**2 / np.maximum(class_rows * rest, 1.0) * explained / (1 - explained)
+    larger = np.maximum(class_rows, rest) / np.maximum(all_rows, 1.0)
+    aucs: Floats = cumulative(np.sqrt(larger * squared))
+    return float(aucs[scorable].mean())

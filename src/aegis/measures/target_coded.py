@@ -136,10 +136,10 @@ def trace_by_separation(
     strengths = np.clip(strengths, 0.0, 1.0)
     gap = np.sqrt(strengths / (share * rest))
     pooled = 1.0 - strengths
-    apart = skewness * gap - (rest - share) * gap**2
+    excess = skewness * gap - (rest - share) * gap**2
     least = _LEAST_SPREAD * pooled
     root = np.sqrt(
-        [np.maximum(pooled + rest * apart, least), np.maximum(pooled - share * apart, least)]
+        [np.maximum(pooled + rest * excess, least), np.maximum(pooled - share * excess, least)]
     )
     within = correlation - share * rest * np.outer(gap, gap)
     scale = np.sqrt(np.where(pooled > _RANK, np.maximum(within.diagonal(), _RANK), np.inf))
@@ -239,9 +239,9 @@ def held_out_target_coded(counts: Cooccurrence) -> float:
     of_codes = _separated if len(totals) == 2 else _trace
     trace = of_codes(counts, joint, totals, offsets)
     strengths, freedoms = np.zeros(len(UNPOOLED)), np.zeros(len(UNPOOLED))
-    for place, penalty in enumerate(UNPOOLED):
-        strengths[place] = believed(np.maximum(levels, 1e-300), strength, penalty) / alone
-        freedoms[place] = sum(
+    for index, penalty in enumerate(UNPOOLED):
+        strengths[index] = believed(np.maximum(levels, 1e-300), strength, penalty) / alone
+        freedoms[index] = sum(
             fitted_freedom(levels[start:stop], penalty)
             for start, stop in pairwise(offsets.tolist())
         )
@@ -285,8 +285,8 @@ def _label_tables(counts: Cooccurrence) -> tuple[Floats, Floats] | None:
         return None
     joint = np.asarray(counts.joint, dtype=np.float64)
     totals = joint[: offsets[1]].sum(axis=0)
-    seen = np.flatnonzero(totals > 0)
-    return None if seen.size < 2 else (joint[:, seen], totals[seen])
+    classes = np.flatnonzero(totals > 0)
+    return None if classes.size < 2 else (joint[:, classes], totals[classes])
 
 
 def _trace(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -> float:
@@ -347,8 +347,8 @@ def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = No
     full = levels > 0
     freedom = float(sum(max(int(full[a:b].sum()) - 1, 0) for a, b in pairwise(offsets.tolist())))
     if chance is not None:
-        drawn = float((chance[full] ** 2 / levels[full, None]).sum())
-        freedom = max(freedom - drawn, 0.0)
+        noise = float((chance[full] ** 2 / levels[full, None]).sum())
+        freedom = max(freedom - noise, 0.0)
     return freedom
 
 

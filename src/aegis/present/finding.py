@@ -226,7 +226,7 @@ class Finding:
     @classmethod
     def of(cls, advice: Advice, best: Ranked) -> Finding:
         """Return the texts about one entry (`best`) of an advice, usually its first one."""
-        figure, masks = advice.stated_utility(best), best.shown
+        figure, masks = advice.stated_utility(best), best.mask_texts
         doubt, expected = _doubt(advice), advice.expectation
         more = "" if expected is None or advice.labels else expected.may_be_more
         return cls(

@@ -50,7 +50,7 @@ from aegis.words import counted, json_fields, jsonable, predicted, unquoted
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
-    from aegis.advisor.owner_preview import Shown
+    from aegis.advisor.owner_preview import ReleaseValues
     from aegis.advisor.ranked import Ranked
 
 TOP = 20
@@ -84,7 +84,7 @@ def build_context(
     after: PrivacyReport | None,
     title: str,
     finest: bool = False,
-    shown: Shown | None = None,
+    shown: ReleaseValues | None = None,
 ) -> dict[str, Any]:
     """Return all values for the report's templates, except the charts.
 
@@ -317,7 +317,7 @@ def _attributes(
     entries = []
     masks: Mapping[str, Any] = subject.configuration.masks
     if subject.method is not None or not masks:  # of a masked table its masks are not known
-        masks = subject.shown
+        masks = subject.mask_texts
     for name, mask in masks.items():
         about = known.get(name, {})
         score, column = subject.attributes.get(name), columns.get(name)

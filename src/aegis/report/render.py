@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import jinja2
 
     from aegis.advisor.advice import Advice
-    from aegis.advisor.owner_preview import Shown
+    from aegis.advisor.owner_preview import ReleaseValues
 
 DEFAULT_TITLE = "Masking advice"
 """The report's heading if the caller gives none."""
@@ -49,7 +49,7 @@ def render(
     advice: Advice,
     *,
     title: str | None = None,
-    shown: Shown | None = None,
+    shown: ReleaseValues | None = None,
     sections: Sequence[ReportSection] = (),
 ) -> str:
     """Return the report on `advice` as one HTML document, without any external resource.
@@ -94,7 +94,7 @@ def render_report(
     given: Advice | Reported,
     *,
     title: str | None = None,
-    shown: Shown | None = None,
+    shown: ReleaseValues | None = None,
     sections: Sequence[ReportSection] = (),
 ) -> str:
     """Return the report on an advice, or on an object with an advice, as one HTML document.
@@ -184,7 +184,7 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
     if context["privacy"] is not None:
         drawings["histogram"] = histogram_drawing(context["privacy"])
     front = context["front"]
-    points = [] if front is None else [p for p in front.shown if p.utility_kept is not None]
+    points = [p for p in front.visible_points if p.utility_kept is not None] if front else []
     if points:
         parameter = clean(front.parameter, limit=80)
         drawn = [

@@ -91,8 +91,8 @@ class Advising(ABC):
         >>> aegis.Study("data/adult.parquet", "examples/adult/policy.yaml").searchable
         True
         """
-        added = self._subject.added
-        return added is None or added.searchable
+        plugin = self._subject.plugin
+        return plugin is None or plugin.searchable
 
     def rows_to(self, purpose: str) -> Source:
         """Return the table, to be used for `purpose`; raise `DataError` if the study has only a
@@ -225,25 +225,25 @@ class Advising(ABC):
         >>> advice.best.name == advice.ranking[0].name
         True
         """
-        given = request_with(RankRequest, request, options)
-        by = self.policy.measured_by(given.measure)
+        request = request_with(RankRequest, request, options)
+        by = self.policy.measured_by(request.measure)
         if by is not self.policy:
-            plain = replace(given, measure=None)
+            plain = replace(request, measure=None)
             return self.under(by).rank(configurations, plain, methods=methods, exact=exact)
-        own = self.seed if given.seed is None else given.seed
-        listed = replace(given, configurations=configurations, seed=own)
-        added = added_summary(self._subject, listed, methods)
-        if added is not None:
-            return added.rank(listed, progress=self.progress)
-        if given.estimate is not None and methods is None:
+        seed = self.seed if request.seed is None else request.seed
+        listed = replace(request, configurations=configurations, seed=seed)
+        plugin = added_summary(self._subject, listed, methods)
+        if plugin is not None:
+            return plugin.rank(listed, progress=self.progress)
+        if request.estimate is not None and methods is None:
             methods = ()
-        check_estimate(given.estimate, methods)
-        check_methods(self.policy, methods, own)
+        check_estimate(request.estimate, methods)
+        check_methods(self.policy, methods, seed)
         chosen = self._subject.counted_exactly() if exact else self._subject
         with chosen.holding() as subject, subject.released().open() as rows:
-            of, told = (subject.summary, subject.plan), self.progress
-            advice = rank_configurations(*of, self.policy, listed, progress=told, released=rows)
-            return complete_advice(subject, advice, methods, own, rows=rows)
+            of, progress = (subject.summary, subject.plan), self.progress
+            advice = rank_configurations(*of, self.policy, listed, progress=progress, released=rows)
+            return complete_advice(subject, advice, methods, seed, rows=rows)
 
     def search(
         self,
@@ -282,31 +282,31 @@ class Advising(ABC):
         """
         from aegis.advisor.search import FrontRange, check_request, front_under_owner
 
-        given = request_with(SearchRequest, request, options)
-        by = self.policy.measured_by(given.measure or _measure_of(given.objective))
+        request = request_with(SearchRequest, request, options)
+        by = self.policy.measured_by(request.measure or _measure_of(request.objective))
         if by is not self.policy:
-            plain = replace(given, measure=None, objective=_loss_of(given.objective))
+            plain = replace(request, measure=None, objective=_loss_of(request.objective))
             return self.under(by).search(plain, methods=methods)
-        added = added_summary(self._subject, given, methods)
-        if added is not None:
-            return added.search(given, progress=self.progress)
-        check_request(self.policy, given)
+        plugin = added_summary(self._subject, request, methods)
+        if plugin is not None:
+            return plugin.search(request, progress=self.progress)
+        check_request(self.policy, request)
         check_methods(self.policy, methods, self.seed)
-        if given.front is not None and self.source is None:
+        if request.front is not None and self.source is None:
             terms = self.summary.terms
             span = front_under_owner(
                 terms.owner if terms is not None and terms.binding else None,
-                FrontRange.of(given.front),
+                FrontRange.of(request.front),
                 self.policy.privacy,
                 override=self._subject.rule_override,
             )
-            given = replace(given, front=span)
+            request = replace(request, front=span)
         with self._subject.holding(), self._subject.released().open() as rows:
-            return self._completed(self._searched(given, rows=rows), given, methods, rows)
+            return self._completed(self._searched(request, rows=rows), request, methods, rows)
 
     def _searched(
         self,
-        given: SearchRequest,
+        request: SearchRequest,
         *,
         progress: Progress | None = None,
         prepared: Prepared | None = None,
@@ -321,13 +321,13 @@ class Advising(ABC):
         """
         from aegis.advisor.search import search_combinations
 
-        told = self._subject.progress if progress is None else progress
+        progress = self._subject.progress if progress is None else progress
         return search_combinations(
             self.summary,
             self.plan,
             self.policy,
-            given,
-            progress=told,
+            request,
+            progress=progress,
             prepared=prepared,
             released=rows or self._subject.released(),
         )
@@ -335,7 +335,7 @@ class Advising(ABC):
     def _completed(
         self,
         advice: Advice,
-        given: SearchRequest,
+        request: SearchRequest,
         methods: Sequence[str | Recipe] | None = None,
         rows: ReleasedRows | None = None,
     ) -> Advice:
@@ -343,8 +343,8 @@ class Advising(ABC):
         utility of the released rows. `methods` are record-level methods to rank, too. `rows` counts
         the rows of releases, if an object for this purpose exists already.
         """
-        by_loss = given.objective is not None and given.objective not in MEASURES
-        measured = given.explain_best or given.measure is not None or not by_loss
+        by_loss = request.objective is not None and request.objective not in MEASURES
+        measured = request.explain_best or request.measure is not None or not by_loss
         return complete_advice(
             self._subject, advice, methods, self.seed, measured=measured, rows=rows
         )

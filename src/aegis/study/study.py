@@ -1,9 +1,8 @@
-"""Define `Study`, which answers every question about a table under a policy.
+"""Define `Study`, which answers every question about a table under a policy, and functions that
+answer one question in one call.
 
 The command line, notebooks and the service all use a `Study` and call its methods. The table is
 read once, when the first question needs it.
-
-Answer one question in one call, without a `Study`.
 """
 
 from __future__ import annotations
@@ -249,10 +248,10 @@ class Study(Advising):
         """
         from aegis.release import apply
 
-        given, rows = request_with(ApplyRequest, request, options), self.rows_to("mask")
-        override = given.rule_override or self._subject.rule_override
-        given = replace(given, output=output or given.output, rule_override=override)
-        return apply(rows, self.policy, configuration, given, progress=self.progress)
+        request, rows = request_with(ApplyRequest, request, options), self.rows_to("mask")
+        override = request.rule_override or self._subject.rule_override
+        request = replace(request, output=output or request.output, rule_override=override)
+        return apply(rows, self.policy, configuration, request, progress=self.progress)
 
     def anonymize(
         self,
@@ -286,14 +285,14 @@ class Study(Advising):
         from aegis.files import check_output, write_text
         from aegis.release import anonymize
 
-        given = request_with(AnonymizeRequest, request, options)
+        request = request_with(AnonymizeRequest, request, options)
         if report is not None:
-            check_output(Path(report), force=given.force, formats=(".html", ".htm"))
-        if isinstance(method, str) and given.seed is None:
-            method = Recipe(method, given.options or {}, style=given.style).repeating(self.seed)
-            given = replace(given, options=None, style=None)
+            check_output(Path(report), force=request.force, formats=(".html", ".htm"))
+        if isinstance(method, str) and request.seed is None:
+            method = Recipe(method, request.options or {}, style=request.style).repeating(self.seed)
+            request = replace(request, options=None, style=None)
         rows = self.rows_to("group")
-        release = anonymize(rows, self.policy, method, given, progress=self.progress)
+        release = anonymize(rows, self.policy, method, request, progress=self.progress)
         if report is not None:
             from aegis.report import render_anonymized
 

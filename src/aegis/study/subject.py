@@ -1,10 +1,6 @@
 """Hold the subject of a study (a table or its summary, with the policy), which is read and
-summarised only once, and complete its answers.
-
-Complete an answer with more than the ranking: record-level releases, privacy, utility and
-reports.
-
-Call methods of a study that packages implement, through the entry points `aegis.questions`.
+summarised only once, and complete its answers with record-level releases, privacy, utility and
+reports. Packages add questions through the entry points `aegis.questions`.
 """
 
 from __future__ import annotations
@@ -115,7 +111,7 @@ class Subject:
         How the policy's rule differs from the owner's rule; None if it does not differ.
     like
         The summary of another part of the same data, whose groups of values are reused.
-    added
+    plugin
         The summary, if an installed package defines its format; else None.
     """
 
@@ -127,7 +123,7 @@ class Subject:
     rule_override: bool = False
     overridden: RuleOverride | None = None
     like: Summary | None = None
-    added: AddedSummary | None = None
+    plugin: AddedSummary | None = None
     _counted: tuple[Summary, CodedRows | None] | None = None
     _plan: PrivacyPlan | None = None
     _lock: RLock = field(default_factory=RLock)
@@ -158,15 +154,15 @@ class Subject:
         """
         if isinstance(table, Subject):
             return table
-        added = format_of_summary(table)
-        if added is not None:
+        plugin = format_of_summary(table)
+        if plugin is not None:
             if policy is None:
                 raise PolicyError(
-                    f"What you gave {added.HOLDS}. Its policy is not in it.",
+                    f"What you gave {plugin.HOLDS}. Its policy is not in it.",
                     hint="Give the policy, too.",
                 )
-            opened = added.open_summary(table, policy, rule_override=rule_override)
-            return cls(policy, None, exact, seed, progress, rule_override, added=opened)
+            opened = plugin.open_summary(table, policy, rule_override=rule_override)
+            return cls(policy, None, exact, seed, progress, rule_override, plugin=opened)
         if isinstance(table, str | Path) and str(table).lower().endswith(BUNDLE):
             from aegis.summary import load_bundle
 
@@ -192,7 +188,7 @@ class Subject:
         return None if self._counted is None else self._counted[0]
 
     @property
-    def known(self) -> CodedRows | None:
+    def coded_rows(self) -> CodedRows | None:
         """The rows of the table, with an integer code for each value. None if there are too many
         rows, or if this object did not make the summary itself.
         """
@@ -201,7 +197,7 @@ class Subject:
     @property
     def summary(self) -> Summary:
         """The summary of the table, which is made when it is first used."""
-        if self.added is not None:
+        if self.plugin is not None:
             raise PolicyError(
                 "This summary has no rows and no exact counts, so it cannot answer this question.",
                 hint="Give the table or its exact summary (.aegis).",
@@ -254,7 +250,7 @@ class Subject:
         as a lock, before a search reads the table.
         """
         return ReleasedRows(
-            self.plan, self.source, self.policy, self.seed, self.known, reading=reading
+            self.plan, self.source, self.policy, self.seed, self.coded_rows, reading=reading
         )
 
     def under(self, policy: Policy, *, rule_override: bool = False) -> Subject:
@@ -274,16 +270,16 @@ class Subject:
         if self.source is None and narrowed is None:
             require_same(self.summary, policy)
             narrowed = self.summary
-        meant, override = rule_override or self.rule_override, None
+        rule_override, override = rule_override or self.rule_override, None
         if self.source is None:
-            override = check_owner_rule(self.summary, policy.privacy, override=meant)
+            override = check_owner_rule(self.summary, policy.privacy, override=rule_override)
         return Subject(
             policy,
             self.source,
             self.exact,
             self.seed,
             self.progress,
-            meant,
+            rule_override,
             override,
             like=self.like,
             _counted=None if narrowed is None else (narrowed, None),
@@ -316,9 +312,9 @@ def added_summary(
     PolicyError
         Summaries of this format do not support an option of the request.
     """
-    if subject.added is not None:
-        refuse_options(subject.added, {**vars(request), "methods": methods or None})
-    return subject.added
+    if subject.plugin is not None:
+        refuse_options(subject.plugin, {**vars(request), "methods": methods or None})
+    return subject.plugin
 
 
 def check_methods(policy: Policy, methods: Collection[str | Recipe] | None, seed: int) -> None:
@@ -433,17 +429,17 @@ def draw_report(
 
     with subject.progress.step("Drawing the report"):
         advice = advice_of(reported)
-        shown, added = None, subject.added
-        if added is None and values:
-            shown = show_release(
+        release_values, plugin = None, subject.plugin
+        if plugin is None and values:
+            release_values = show_release(
                 advice, subject.summary, subject.plan, subject.policy, subject.source
             )
         sections: Sequence[ReportSection] = (
             added_sections(subject.summary, advice)
-            if added is None
-            else added.report_sections(advice)
+            if plugin is None
+            else plugin.report_sections(advice)
         )
-        page = render_report(reported, title=title, shown=shown, sections=sections)
+        page = render_report(reported, title=title, shown=release_values, sections=sections)
     if path is not None:
         write_page(Path(path), page)
     return page

@@ -17,11 +17,8 @@ into many boxes at once, because such masks together distinguish values that no 
 distinguishes.
 
 When no remaining bound exceeds the value of the best known configuration, that configuration is
-optimal.
-
-Define search strategies, which packages can add for objectives without good bounds over boxes.
-
-Find the configuration that needs the fewest rows removed, if none is admissible.
+optimal. If none is admissible, the search finds the configuration that needs the fewest rows
+removed. For objectives without good bounds over boxes, packages can add other strategies.
 """
 
 from __future__ import annotations
@@ -194,11 +191,11 @@ class BranchAndBound:
         self.clock = clock
         self.most_nodes = most_nodes
         self.step = step
-        self.found = Found()
+        self.outcome = Found()
         self._local = LocalSearch(problem, self._upper, self._value)
         self._heap: list[tuple[float, int, int, OpenBox]] = []
         self._pushed = 0
-        self._known: set[Box] = set()
+        self._entered: set[Box] = set()
         self._at_work: OpenBox | None = OpenBox(math.inf, problem.root, tight=False)
         self._falls: dict[tuple[int, int, int], float] = {}
         large = math.prod(len(v.candidates) for v in problem.variables) > _LARGE
@@ -218,7 +215,7 @@ class BranchAndBound:
             The boxes (sets of configurations) that an earlier search left unsearched; None to begin
             with all combinations.
         """
-        with until_stopped(self.found):
+        with until_stopped(self.outcome):
             if resumed is None:
                 self._search(start)
             else:
@@ -229,12 +226,12 @@ class BranchAndBound:
                     self._keep(box)
                 self._loop()
             self._at_work = None
-            self.found.complete = not self._open()
-        best = [value for value, _ in self.found.best]
-        self.found.bound = max([self._remaining(), *best[:1]])
-        self.found.beyond = max([self._remaining(), *best[self.top - 1 :][:1]])
-        self.found.open = self._left()
-        return self.found
+            self.outcome.complete = not self._open()
+        best = [value for value, _ in self.outcome.best]
+        self.outcome.bound = max([self._remaining(), *best[:1]])
+        self.outcome.beyond = max([self._remaining(), *best[self.top - 1 :][:1]])
+        self.outcome.open = self._open_boxes()
+        return self.outcome
 
     def _remaining(self) -> float:
         """Return the largest upper bound of all boxes (sets of configurations) that were not yet
@@ -244,7 +241,7 @@ class BranchAndBound:
         at_work = -math.inf if self._at_work is None else self._at_work.bound
         return max(at_work, -self._heap[0][0]) if self._heap else at_work
 
-    def _left(self) -> tuple[OpenBox, ...]:
+    def _open_boxes(self) -> tuple[OpenBox, ...]:
         """Return the boxes (sets of configurations) that may still contain a configuration among
         the best, largest upper bound first.
         """
@@ -274,7 +271,7 @@ class BranchAndBound:
         if narrowed is not None:
             self._push(narrowed, root)
             self._at_work = None
-            if not self.found.best:
+            if not self.outcome.best:
                 self._dive(narrowed)
             self._loop()
 
@@ -284,7 +281,7 @@ class BranchAndBound:
         """
         tried: set[Box] = set()
         for _ in range(self.top // _FILLED if self.top >= _LONG else 0):
-            box = next((box for _, box in self.found.best if box not in tried), None)
+            box = next((box for _, box in self.outcome.best if box not in tried), None)
             if box is None:
                 return
             tried.add(box)
@@ -304,11 +301,11 @@ class BranchAndBound:
         """Return the value (negated if smaller values are better) that a configuration must exceed
         to be among the best.
         """
-        best = self.found.best
+        best = self.outcome.best
         return best[self.top - 1][0] + TOLERANCE if len(best) >= self.top else -math.inf
 
     def _loop(self) -> None:
-        while self._open() and (self.found.nodes < self.most_nodes or not self.found.best):
+        while self._open() and (self.outcome.nodes < self.most_nodes or not self.outcome.best):
             check()
             self._go_on()
             self._at_work = self._heap[0][3]  # before it leaves the heap, should the user interrupt
@@ -336,7 +333,7 @@ class BranchAndBound:
         each of the `parts` into which the candidates of the attribute at `index` are divided. Each
         part is a bit mask: bit i is set for candidate i.
         """
-        self.found.nodes += 1
+        self.outcome.nodes += 1
         for part in parts:
             narrowed = self.feasibility.narrow(replaced(box, index, part))
             if narrowed is not None:
@@ -364,17 +361,17 @@ class BranchAndBound:
         """Split a box (a set of candidate masks for each attribute) into two halves. From time to
         time, also descend from the most promising box to a single configuration and improve it.
         """
-        self.found.nodes += 1
+        self.outcome.nodes += 1
         index, fine, narrowed = self._split(box)
         self._push(replaced(box, index, box[index] & ~fine), box)
         if narrowed is not None:
             self._push(narrowed, box)
-        if self.found.nodes >= self._next_dive and self._heap:
-            before = self.found.best
+        if self.outcome.nodes >= self._next_dive and self._heap:
+            before = self.outcome.best
             self._dive(self._heap[0][3].box)
-            better = self.found.best != before
+            better = self.outcome.best != before
             self._pause = _DIVE_EVERY if better else min(2 * self._pause, _RARELY)
-            self._next_dive = self.found.nodes + self._pause
+            self._next_dive = self.outcome.nodes + self._pause
             self._report()
 
     def _push(self, box: Box, within: Box, *, tight: bool = False) -> None:
@@ -423,18 +420,18 @@ class BranchAndBound:
         its candidates as a bit mask. The decrease is estimated for the box without the finer half.
         If a split decreased the bound little for an earlier box, its old estimate is used again.
         """
-        whole = self.objective.guess(box)
-        if not math.isfinite(whole):
+        estimate = self.objective.guess(box)
+        if not math.isfinite(estimate):
             return [(0.0, index, fine) for index, fine in self._splits(box)]
         splits = [(index, box[index], fine) for index, fine in self._splits(box)]
         splits.sort(key=lambda split: -self._falls.get(split, math.inf))
-        for place, split in enumerate(splits):
-            if place >= _GUESSED and split in self._falls:
+        for rank, split in enumerate(splits):
+            if rank >= _GUESSED and split in self._falls:
                 continue
             self.clock.check()
             index, domain, fine = split
             coarser = replaced(box, index, domain & ~fine)
-            self._falls[split] = whole - self.objective.guess(coarser)
+            self._falls[split] = estimate - self.objective.guess(coarser)
         falls = ((self._falls[split], split[0], split[2]) for split in splits)
         return sorted(falls, key=lambda split: -split[0])
 
@@ -451,7 +448,7 @@ class BranchAndBound:
         slack = max(self.objective.upper(box) - self._threshold(), TOLERANCE)
         best: tuple[float, int, int, Box | None] | None = None
         # The longer the search takes, the more care a split is worth.
-        tried = min(1 + self.found.nodes // _PATIENCE, _STRONG)
+        tried = min(1 + self.outcome.nodes // _PATIENCE, _STRONG)
         for loss, index, fine in self._losses(box)[:tried]:
             self.clock.check()
             coarser = max(min(loss, slack), TOLERANCE)
@@ -471,8 +468,8 @@ class BranchAndBound:
         minus that of `inner`, a smaller box inside it. The result is 0 if the estimate for the box
         is infinite.
         """
-        whole = self.objective.guess(box)
-        return whole - self.objective.guess(inner) if math.isfinite(whole) else 0.0
+        estimate = self.objective.guess(box)
+        return estimate - self.objective.guess(inner) if math.isfinite(estimate) else 0.0
 
     def _splits(self, box: Box) -> Iterator[tuple[int, int]]:
         """Yield the possible splits of a box (a set of candidate masks for each attribute): the
@@ -544,23 +541,23 @@ class BranchAndBound:
         """
         if not self.feasibility.admits(box):
             return False
-        if box not in self._known:
-            self._known.add(box)
+        if box not in self._entered:
+            self._entered.add(box)
             entry = (self.objective.bound(box), box)
             # In one assignment, so that an interrupt leaves the best in order.
-            ranked = sorted([*self.found.best, entry], key=lambda e: (-e[0], e[1]))
-            self.found.best = ranked[: self.top]
-            if entry in self.found.best:
+            ranked = sorted([*self.outcome.best, entry], key=lambda e: (-e[0], e[1]))
+            self.outcome.best = ranked[: self.top]
+            if entry in self.outcome.best:
                 self._report()
         return True
 
     def _report(self) -> None:
-        best = self.found.best[0][0] if self.found.best else -math.inf
+        best = self.outcome.best[0][0] if self.outcome.best else -math.inf
         bound = max(best, self._remaining())
         sign = self.objective.sign
         self.step.note(
             f"best {sign * best:.6g}, bound {sign * bound:.6g}, gap {gap(best, bound):.2%}, "
-            f"{self.found.nodes:,} nodes"
+            f"{self.outcome.nodes:,} nodes"
         )
 
 

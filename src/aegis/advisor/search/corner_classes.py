@@ -29,9 +29,9 @@ class RuleCells:
     so cells are merged that differ only in the label or in sensitive values.
     """
 
-    def __init__(self, frequency: FrequencyTable, *, whole: bool) -> None:
+    def __init__(self, frequency: FrequencyTable, *, all_cells: bool) -> None:
         self._frequency = frequency
-        if whole or frequency.persons is not None:
+        if all_cells or frequency.persons is not None:
             self._first = self.of_cell = np.arange(frequency.cells)
             self.counts = frequency.counts
             self._codes = frequency.codes
@@ -41,7 +41,7 @@ class RuleCells:
             self._first, self.of_cell = first, cell
             self.counts = np.bincount(cell, weights=frequency.counts).astype(np.int64)
             alike = len(first) < frequency.cells
-            self._codes = {n: own[first] if alike else own for n, own in frequency.codes.items()}
+            self._codes = {n: c[first] if alike else c for n, c in frequency.codes.items()}
         self._weights = self.counts.astype(np.float64)
 
     @property
@@ -178,7 +178,7 @@ class Parts:
     counts: dict[Any, Floats] = field(default_factory=dict)
 
 
-class Corners:
+class CornerClasses:
     """Computes the equivalence classes under the coarsest (or finest) masks of boxes. A box has a
     set of candidate masks for each attribute. If possible, the classes of a larger box are split
     further.
@@ -203,7 +203,7 @@ class Corners:
 
     @cached_method
     def grouping(self, index: int, domain: int, *, finest: bool = False) -> Grouping:
-        """Return the common grouping of a set of candidate masks, as a key for `coded`.
+        """Return the common grouping of a set of candidate masks, as a key for `cell_groups`.
 
         `index` is the variable (attribute), and `domain` is the set as a bit mask. If `finest` is
         False, the grouping is the finest one that is coarser than every candidate; if True, the
@@ -216,7 +216,7 @@ class Corners:
         return index, 1 << end
 
     @cached_method
-    def coded(self, grouping: Grouping) -> tuple[Ints, int]:
+    def cell_groups(self, grouping: Grouping) -> tuple[Ints, int]:
         """Return the group of each cell (combination of values) of the frequency table, shape
         (cells,), and the number of groups.
         """
@@ -254,12 +254,12 @@ class Corners:
         self, classes: tuple[Ints, int], groupings: tuple[Grouping, ...]
     ) -> tuple[Ints, int]:
         ids, space = classes
-        made: Ints | None = None  # the array that may be overwritten: new memory takes longer
+        scratch: Ints | None = None  # the array that may be overwritten: new memory takes longer
         for grouping in groupings:
-            codes, size = self.coded(grouping)
+            codes, size = self.cell_groups(grouping)
             if size > 1:
-                ids, space = dense(*refine(ids, space, codes, size, made))
-                made = None if ids is codes else ids
+                ids, space = dense(*refine(ids, space, codes, size, scratch))
+                scratch = None if ids is codes else ids
         return ids, space
 
     def parts(self, box: Box) -> Parts:
@@ -269,10 +269,10 @@ class Corners:
 
         def make() -> Parts:
             ids, space = self.finest_of(box)
-            place = np.full(space, -1, dtype=np.int64)
-            place[ids] = np.arange(len(ids))
-            there = place >= 0
-            return Parts((np.cumsum(there) - 1)[ids], place[there])
+            number = np.full(space, -1, dtype=np.int64)
+            number[ids] = np.arange(len(ids))
+            there = number >= 0
+            return Parts((np.cumsum(there) - 1)[ids], number[there])
 
         return self._finest_tables.get(self.finest(box), make)
 
@@ -288,7 +288,7 @@ class Corners:
         """Return the largest number of equivalence classes that the finest masks of a box (a set of
         candidate masks for each attribute) could form: the product of their numbers of groups.
         """
-        return math.prod(self.coded(grouping)[1] for grouping in self.finest(box))
+        return math.prod(self.cell_groups(grouping)[1] for grouping in self.finest(box))
 
     def finest(self, box: Box) -> tuple[Grouping, ...]:
         """Return a key for the equivalence classes under the finest masks of a box (a set of

@@ -13,8 +13,6 @@ A protected attribute may have several candidate masks. Models that check each c
 easiest to meet with the finest values of this attribute, so a box is checked with the finest
 values. This is not true for models that compare a class with the whole table, so these are not
 checked until the box has only one mask for the attribute.
-
-Check feasibility of rules that compare classes with a population.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from functools import cached_property
 from typing import Protocol
 
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.search.corner_classes import Corners, RuleCells, dense, refine
+from aegis.advisor.search.corner_classes import CornerClasses, RuleCells, dense, refine
 from aegis.advisor.search.problem import Box, Clock, Problem, Variable, is_leaf, members, replaced
 from aegis.advisor.search.rule_bounds import Judge, LeafBound
 from aegis.arrays import Integers, Ints, cached_method
@@ -91,7 +89,7 @@ class InMemory:
         frequency: FrequencyTable,
         plan: PrivacyPlan,
         clock: Clock,
-        shared: dict[bool, Corners] | None = None,
+        shared: dict[bool, CornerClasses] | None = None,
     ) -> None:
         self.problem = problem
         self.plan = plan
@@ -107,11 +105,11 @@ class InMemory:
         self._by_person = frequency.persons is not None
         alone = not (self._by_person or plan.by_population)
         self._bounds = alone and bool(self._judge.bounding)
-        whole = self._bounds or not (self.rule is None or self.rule.sizes_only)
-        known = {} if shared is None else shared
-        if whole not in known:
-            known[whole] = Corners(problem, RuleCells(frequency, whole=whole))
-        self._tables = known[whole]
+        all_cells = self._bounds or not (self.rule is None or self.rule.sizes_only)
+        tables = {} if shared is None else shared
+        if all_cells not in tables:
+            tables[all_cells] = CornerClasses(problem, RuleCells(frequency, all_cells=all_cells))
+        self._tables = tables[all_cells]
         self.cells = self._tables.cells
         self._leaves = LeafBound(problem, frequency, plan) if plan.rule.by_leaves else None
 
@@ -193,7 +191,7 @@ class InMemory:
             return True
         key: Hashable = rule, self._node(box, instead)
         if masks is not None or self._by_person or not (rule is None or rule.sizes_only):
-            key = key, *(box[place] for place in self._protected)
+            key = key, *(box[index] for index in self._protected)
         if key not in self._passed:
             self._passed[key] = self._meets(box, rule, instead, masks)
         if masks is None or not self._passed[key] or not self._parts_exclude:
@@ -269,7 +267,7 @@ class InMemory:
         ids, space = self._tables.of(box)
         if instead is None:
             return ids, space
-        return refine(ids, space, *self._tables.coded(self._tables.grouping(*instead)))
+        return refine(ids, space, *self._tables.cell_groups(self._tables.grouping(*instead)))
 
     def _masks(self, box: Box) -> list[Candidate | None] | None:
         """Return the candidate of each protected attribute of the rule, in the rule's order; None
@@ -280,14 +278,14 @@ class InMemory:
         """
         masks: list[Candidate | None] = []
         for name in self.plan.rule.sensitive:
-            place = self._places.get(name)
-            if place is None:
+            index = self._places.get(name)
+            if index is None:
                 masks.append(None)
                 continue
-            domain = box[place]
+            domain = box[index]
             if domain & (domain - 1):
                 return None
-            masks.append(self.problem.variables[place].candidates[domain.bit_length() - 1])
+            masks.append(self.problem.variables[index].candidates[domain.bit_length() - 1])
         return masks
 
     @cached_method
@@ -309,8 +307,8 @@ class InMemory:
         replaces one of the sets: it has the index of the attribute, and the new set.
         """
         if self._corner[0] != box:  # a box is asked about once for each of its candidates
-            own = [self._coarsest(i, box[i]) if v.quasi else 0 for i, v in self._numbered]
-            self._corner = box, own
+            coarsest = [self._coarsest(i, box[i]) if v.quasi else 0 for i, v in self._numbered]
+            self._corner = box, coarsest
         node = list(self._corner[1])
         if instead is not None:
             node[instead[0]] = self._coarsest(*instead)
@@ -369,7 +367,7 @@ class InMemory:
         if self._by_person or not self.plan.counts_alone:
             self.count()
             return self.plan.check(self.problem.choice(box)).admissible
-        key = self._node(box, None), *(box[place] for place in self._protected)
+        key = self._node(box, None), *(box[index] for index in self._protected)
         if key not in self._passed:
             self.count()
             self._passed[key] = self._judged(box)
@@ -495,14 +493,14 @@ class BesidePopulation(InMemory):
         frequency: FrequencyTable,
         plan: PrivacyPlan,
         clock: Clock,
-        shared: dict[bool, Corners] | None = None,
+        shared: dict[bool, CornerClasses] | None = None,
     ) -> None:
         super().__init__(problem, frequency, plan, clock, shared)
         self.rule = prunable(plan.rule.without_crowd)
         self._part = plan.rule.monotone_part
         hopeless = any(criterion.model.hopeless is not None for criterion in plan.rule.criteria)
         self._tells = hopeless or self._part is not None
-        self._corners: dict[tuple[Box, PrivacyRule | None], bool] = {}
+        self._verdicts: dict[tuple[Box, PrivacyRule | None], bool] = {}
 
     def narrow(self, box: Box) -> Box | None:
         """Return a box without those candidates that fail the rule even if all other attributes
@@ -515,18 +513,19 @@ class BesidePopulation(InMemory):
             return None
         if not self._tells:
             return narrowed
-        left = list(narrowed)
+        domains = list(narrowed)
         for index, variable in enumerate(self.problem.variables):
             if not variable.quasi:
                 continue
-            for candidate in members(left[index]) if left[index] & (left[index] - 1) else ():
+            domain = domains[index]
+            for candidate in members(domain) if domain & (domain - 1) else ():
                 self.clock.check()
-                tried = replaced(tuple(left), index, 1 << candidate)
+                tried = replaced(tuple(domains), index, 1 << candidate)
                 if not self._corner_possible(tried):
-                    left[index] &= ~(1 << candidate)
-            if not left[index]:
+                    domains[index] &= ~(1 << candidate)
+            if not domains[index]:
                 return None
-        return tuple(left)
+        return tuple(domains)
 
     def _corner_possible(self, box: Box) -> bool:
         """Return whether the coarsest configuration of a box (a set of candidate masks for each
@@ -541,12 +540,12 @@ class BesidePopulation(InMemory):
             return True
         part = sound_part(self._part, undecided(self.problem, box))
         key = (corner, part)
-        if key not in self._corners:
+        if key not in self._verdicts:
             self.count()
             table = self.plan.classes(self.problem.choice(corner))
             lost = any(
                 criterion.model.hopeless is not None and criterion.model.hopeless(table, criterion)
                 for criterion in self.plan.rule.criteria
             )
-            self._corners[key] = not lost and (part is None or part.check(table).admissible)
-        return self._corners[key]
+            self._verdicts[key] = not lost and (part is None or part.check(table).admissible)
+        return self._verdicts[key]

@@ -49,7 +49,7 @@ class Varied:
     ----------
     low, high
         Smallest and largest value.
-    whole
+    integer
         Whether only whole numbers are allowed.
     counts
         Whether a range such as 2..50 is divided into round whole numbers instead of even steps.
@@ -59,7 +59,7 @@ class Varied:
 
     low: float
     high: float
-    whole: bool = False
+    integer: bool = False
     counts: bool = False
     larger_is_stronger: bool = False
 
@@ -82,15 +82,15 @@ def varying() -> dict[str, Varied]:
             varied.setdefault(parameter.name, []).append((parameter, larger))
     return {
         name: Varied(
-            min(p.low for p, _ in known),
-            min(max(p.high for p, _ in known), _LARGEST),
-            all(p.whole for p, _ in known),
-            any(p.whole for p, _ in known),
+            min(p.low for p, _ in parameters),
+            min(max(p.high for p, _ in parameters), _LARGEST),
+            all(p.whole for p, _ in parameters),
+            any(p.whole for p, _ in parameters),
             larger is True,
         )
-        for name, known in varied.items()
-        for larger in [known[0][1]]
-        if larger is not None and all(other is larger for _, other in known)
+        for name, parameters in varied.items()
+        for larger in [parameters[0][1]]
+        if larger is not None and all(other is larger for _, other in parameters)
     } | _OF_RULES
 
 
@@ -106,13 +106,13 @@ class FrontRange:
     weaker: str = ""
 
     @classmethod
-    def of(cls, given: Span | str) -> FrontRange:
+    def of(cls, span: Span | str) -> FrontRange:
         """Return the parameter that a front varies, with its values, from a text such as "k=2..50",
         or from an object with the fields `parameter` and `values`.
         """
-        if isinstance(given, FrontRange):
-            return given
-        return cls.parse(given) if isinstance(given, str) else cls(given.parameter, given.values)
+        if isinstance(span, FrontRange):
+            return span
+        return cls.parse(span) if isinstance(span, str) else cls(span.parameter, span.values)
 
     @classmethod
     def parse(cls, text: str) -> FrontRange:
@@ -125,22 +125,22 @@ class FrontRange:
         PolicyError
             The text has neither form, the parameter is unknown, or a value is out of range.
         """
-        name, equals, given = text.partition("=")
+        name, equals, listed = text.partition("=")
         name = name.strip()
-        known = varying()
+        parameters = varying()
         if not equals:
             raise PolicyError(
                 f"The front {text!r} does not name a parameter.",
-                hint=f'Write "k=2..50" or "k=2,5,10". Possible parameters: {", ".join(known)}.',
+                hint=f'Write "k=2..50" or "k=2,5,10". Possible parameters: {", ".join(parameters)}.',
             )
-        if name not in known:
-            raise PolicyError.unknown("parameter of a front", name, known)
+        if name not in parameters:
+            raise PolicyError.unknown("parameter of a front", name, parameters)
         try:
-            if ".." in given:
-                low, high = (float(part) for part in given.split(".."))
+            if ".." in listed:
+                low, high = (float(part) for part in listed.split(".."))
                 values = _between(name, low, high)
             else:
-                values = [float(part) for part in given.split(",")]
+                values = [float(part) for part in listed.split(",")]
         except ValueError as error:
             raise PolicyError(
                 f"The front {text!r} cannot be read.", hint='Write "k=2..50" or "k=2,5,10".'
@@ -156,23 +156,23 @@ def _between(name: str, low: float, high: float) -> list[float]:
         raise ValueError
     if varying()[name].counts:
         _checked(name, [math.ceil(low), math.floor(high)])
-        whole = range(math.ceil(low), math.floor(high) + 1)
-        if len(whole) <= _MOST:
-            return [float(v) for v in whole]
+        numbers = range(math.ceil(low), math.floor(high) + 1)
+        if len(numbers) <= _MOST:
+            return [float(v) for v in numbers]
         ladder = {int(step * 10**power) for power in range(9) for step in _LADDER}
         inner = sorted(v for v in ladder if low < v < high)
         stride = max(1, math.ceil(len(inner) / (_MOST - 2)))
-        return [float(v) for v in (whole[0], *inner[::stride], whole[-1])]
+        return [float(v) for v in (numbers[0], *inner[::stride], numbers[-1])]
     return [round(low + (high - low) * i / 10, 10) for i in range(11)] if high > low else [low]
 
 
 def _checked(name: str, values: Sequence[float]) -> list[float]:
     varied = varying()[name]
     wrong = [
-        v for v in values if not varied.low <= v <= varied.high or (varied.whole and v != int(v))
+        v for v in values if not varied.low <= v <= varied.high or (varied.integer and v != int(v))
     ]
     if wrong or not values:
-        kind = "whole numbers" if varied.whole else "numbers"
+        kind = "whole numbers" if varied.integer else "numbers"
         raise PolicyError(
             f"The front over {name} has values out of range: {wrong}."
             if wrong
@@ -304,7 +304,7 @@ def trace_front(
     searcher: Searcher,
     span: FrontRange,
     clock: Clock,
-    known: Sequence[Box] = (),
+    boxes: Sequence[Box] = (),
     bound: float = math.inf,
     recommend: Recommend | None = None,
 ) -> Front:
@@ -328,7 +328,7 @@ def trace_front(
     clock
         Time limit for all searches together. The remaining time is divided equally among the
         remaining points.
-    known
+    boxes
         Configurations to try first.
     bound
         Upper bound of the objective (negated if minimised) over all admissible configurations.
@@ -336,7 +336,7 @@ def trace_front(
         Chooses the configuration at a point. None: the best by score, without measuring releases.
     """
     strengths: list[_FrontStrength] = []
-    values = list(known)
+    values = list(boxes)
     title = f"Tracing the front over {span.parameter}"
     with searcher.progress.step(title, len(span.values)) as step:
         for done, value in enumerate(span.values):
@@ -380,23 +380,23 @@ def _strength(
 
 
 def _settle(
-    searcher: Searcher, strength: _FrontStrength, known: Sequence[Box], clock: Clock, parts: int
+    searcher: Searcher, strength: _FrontStrength, boxes: Sequence[Box], clock: Clock, parts: int
 ) -> None:
     """Find the best configuration under the rule of one point of a front (a front varies one
-    parameter of the rule, such as k), among `known` configurations or by a search. The point
+    parameter of the rule, such as k), among the configurations `boxes` or by a search. The point
     (`strength`) receives it.
 
     The search may use the share 1 / `parts` of the remaining time.
     """
     if math.isfinite(strength.bound):
-        strength.box = _best_of(searcher, strength, known, strength.bound - 2 * _SAME)
+        strength.box = _best_of(searcher, strength, boxes, strength.bound - 2 * _SAME)
     if strength.proven:
         return
     outcome, figures = searcher.run(
         strength.rule,
         top=1,
         time_limit=clock.part(1 / parts),
-        start=tuple(reversed(known)),
+        start=tuple(reversed(boxes)),
         briefly=True,
     )
     if outcome.interrupted:
@@ -412,13 +412,13 @@ def _settle(
 
 
 def _best_of(
-    searcher: Searcher, strength: _FrontStrength, known: Sequence[Box], above: float
+    searcher: Searcher, strength: _FrontStrength, boxes: Sequence[Box], above: float
 ) -> Box | None:
-    """Return the best of the `known` configurations that meet the rule of `strength`, a point of a
+    """Return the best of the configurations `boxes` that meet the rule of `strength`, a point of a
     front. Return None if none has a value larger than `above`; values are negated if smaller ones
     are better.
     """
-    values = [(strength.objective.bound(box), box) for box in known]
+    values = [(strength.objective.bound(box), box) for box in boxes]
     # The classes of few are counted: those of the best until one is admissible.
     for value, box in sorted(values, key=lambda entry: (-entry[0], entry[1])):
         if value <= above + _SAME:

@@ -34,7 +34,7 @@ _EXCHANGED = 64
 TOLERANCE = 1e-12
 """Values that differ by less than this count as equal."""
 
-Nearby = Callable[[MaskVariable, int], Sequence[int]]
+Near = Callable[[MaskVariable, int], Sequence[int]]
 """A function that returns the candidates of a variable to try instead of its current one."""
 Move = tuple[float, int, int]
 """A change of one mask: minus its largest possible gain, the variable, and the new candidate."""
@@ -82,8 +82,8 @@ def near(variable: MaskVariable, current: int) -> list[int]:
     """
     sizes = [candidate.size for candidate in variable.candidates]
     order = sorted(range(len(sizes)), key=lambda c: (sizes[c], c))
-    place = order.index(current)
-    return order[max(0, place - _NEAR) : place] + order[place + 1 : place + _NEAR + 1]
+    position = order.index(current)
+    return order[max(0, position - _NEAR) : position] + order[position + 1 : position + _NEAR + 1]
 
 
 class LocalSearch:
@@ -122,7 +122,7 @@ class LocalSearch:
         return None
 
     def improved(
-        self, box: Box, nearby: Nearby, *, pairs: bool = False, thorough: bool = False
+        self, box: Box, neighbours: Near, *, pairs: bool = False, thorough: bool = False
     ) -> Box:
         """Return a configuration that no change of one mask improves, and, if `pairs` is True, no
         pair of changes, either.
@@ -131,7 +131,7 @@ class LocalSearch:
         ----------
         box
             The configuration to begin with, which meets the rule.
-        nearby
+        neighbours
             Function that returns the candidates to try for an attribute.
         pairs
             Whether to also try two changes together, one with a gain and one with a loss.
@@ -139,31 +139,31 @@ class LocalSearch:
             Whether to evaluate all neighbours again after each change.
         """
         while True:
-            moves = self.moves(box, nearby)
-            better = self._climbed(box, moves, nearby, once=thorough)
+            moves = self.moves(box, neighbours)
+            better = self._climbed(box, moves, neighbours, once=thorough)
             if better == box and pairs:
                 better = self._exchanged(box, moves)
             if better == box:
                 return box
             box = better
 
-    def moves(self, box: Box, nearby: Nearby) -> list[Move]:
+    def moves(self, box: Box, neighbours: Near) -> list[Move]:
         """Return all changes of one mask of a configuration (an attribute and its new candidate),
         each with an upper bound of its gain, the largest first.
 
-        `nearby` returns the candidates to try for an attribute.
+        `neighbours` returns the candidates to try for an attribute.
         """
         value = self._value(box)
         return sorted(
             self._move(box, value, index, candidate)
             for index, variable in enumerate(self._space.variables)
-            for candidate in nearby(variable, box[index].bit_length() - 1)
+            for candidate in neighbours(variable, box[index].bit_length() - 1)
         )
 
     def _move(self, box: Box, value: float, index: int, candidate: int) -> Move:
         return value - self._upper(replaced(box, index, 1 << candidate)), index, candidate
 
-    def _climbed(self, start: Box, moves: Sequence[Move], nearby: Nearby, *, once: bool) -> Box:
+    def _climbed(self, start: Box, moves: Sequence[Move], neighbours: Near, *, once: bool) -> Box:
         """Return a configuration that is better than `start`, by repeatedly making the change with
         the largest gain. Return `start` if no change has a gain.
 
@@ -173,7 +173,7 @@ class LocalSearch:
             The configuration to begin with.
         moves
             All changes of one mask of `start`, the largest possible gain first.
-        nearby
+        neighbours
             Function that returns the candidates to try for an attribute after it was changed.
         once
             Whether to stop after the first change.
@@ -195,7 +195,7 @@ class LocalSearch:
                 if once:
                     return other
                 box, value = other, reached
-                for following in nearby(self._space.variables[index], candidate):
+                for following in neighbours(self._space.variables[index], candidate):
                     heapq.heappush(heap, (self._move(box, value, index, following), box))
         return box
 

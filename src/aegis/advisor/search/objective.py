@@ -1,10 +1,6 @@
 """Define what an objective of a search is, with the objectives that need their own bounds: expected
-AUC and R2, and Pillai's trace.
-
-Bound the expected AUC and R2 over a box: a set of candidate masks for each attribute.
-
-Compute Pillai's trace as an objective: an exact value for a configuration, a bound for a box of
-configurations.
+AUC and R2, and Pillai's trace. They are exact for a configuration, and bounded over a box (a set
+of candidate masks for each attribute).
 """
 
 from __future__ import annotations
@@ -32,7 +28,7 @@ from aegis.measures import (
     ModelMetric,
     pillai_trace,
 )
-from aegis.measures.pillai import Given, GroupedLevels, PillaiFit
+from aegis.measures.pillai import GroupedLevels, PartialCovariances, PillaiFit
 from aegis.registry import Registry
 
 CUBED = 1e-10
@@ -299,7 +295,7 @@ class FinestMasks:
         self._names = names
         self._numbers: dict[tuple[int, bytes], int] = {}
 
-    def coded(self, box: Box) -> CodedMasks | None:
+    def encoded(self, box: Box) -> CodedMasks | None:
         """Return the level of each value (atom) of each attribute under the finest masks of a box,
         and a number that identifies each mask; equal numbers mean equal masks.
 
@@ -326,11 +322,9 @@ class FinestMasks:
         return number, level, int(level.max(initial=0)) + 1
 
 
-def levels_at(coded: CodedMasks) -> int:
-    """Return how many levels (masked values) the masks in `coded`, one for each attribute, have
-    together.
-    """
-    return sum(int(level.max(initial=0)) + 1 for level in coded.levels)
+def levels_at(masks: CodedMasks) -> int:
+    """Return how many levels (masked values) `masks`, one for each attribute, have together."""
+    return sum(int(level.max(initial=0)) + 1 for level in masks.levels)
 
 
 def _refined(variable: Variable, domain: int, *, names: bool) -> Integers:
@@ -338,7 +332,7 @@ def _refined(variable: Variable, domain: int, *, names: bool) -> Integers:
     atoms = len(chosen[0].levels)
     if any(candidate.noise is not None for candidate in chosen):
         return np.arange(atoms, dtype=np.int32)
-    groupings = [own.ranges for own in chosen if own.ranges is not None]
+    groupings = [c.ranges for c in chosen if c.ranges is not None]
     if names or len(groupings) < len(chosen):
         groupings.append(variable.level_join(domain))
     distinct = {grouping.tobytes(): grouping for grouping in groupings}
@@ -368,23 +362,23 @@ class FinestBound:
         self._most, self._work = most, problem.work
         self._masks = FinestMasks(problem, names=names)
         self._blocks = FoldBlocks(problem.summary.pairs)
-        self._known: dict[tuple[Hashable, ...], float] = {}
+        self._bounds: dict[tuple[Hashable, ...], float] = {}
 
     def bound(self, box: Box) -> float:
         """Return an upper bound of the AUC (or R2) of all configurations in a box (a set of
         candidate masks for each attribute). If the finest masks have more than 1,024 levels, the
         bound is 1, which excludes nothing.
         """
-        coded = self._masks.coded(box)
-        if coded is None:
+        masks = self._masks.encoded(box)
+        if masks is None:
             return 1.0
-        keys = tuple(coded.keys)
-        if keys not in self._known:
-            levels = levels_at(coded)
+        keys = tuple(masks.keys)
+        if keys not in self._bounds:
+            levels = levels_at(masks)
             self._work.add(score_work(levels, levels))
-            counts = self._blocks.counts(range(len(keys)), coded)
-            self._known[keys] = self._most(counts)
-        return self._known[keys]
+            counts = self._blocks.counts(range(len(keys)), masks)
+            self._bounds[keys] = self._most(counts)
+        return self._bounds[keys]
 
 
 Key = tuple[int, ...]
@@ -431,7 +425,7 @@ class Pillai(Objective):
         self._rows = problem.summary.pairs.n
         self._noisy = [j for j, variable in enumerate(problem.variables) if variable.channels]
         self._bounds: dict[Box, float] = {}
-        self._corners = _Corners(problem)
+        self._fits = _CornerFits(problem)
 
     def bound(self, box: Box) -> float:
         """Return an upper bound of the trace over a box (a set of candidate masks for each
@@ -451,16 +445,16 @@ class Pillai(Objective):
         """Return the upper bound of the trace, computed from the finest and the coarsest grouping
         of a box (a set of candidate masks for each attribute).
         """
-        levels = self._corners.levels(box)
+        levels = self._fits.levels(box)
         if levels > _LEVELS and not is_leaf(box):
             return float(self._problem.summary.pairs.classes - 1)  # no trace is larger
         self._problem.work.add(_FIT + CUBED * float(levels) ** 3)
-        fine, _ = self._corners.fit(box, finest=True)
+        fine, _ = self._fits.fit(box, finest=True)
         if not self._adjusted:
             return fine.trace
         if is_leaf(box):
             return fine.adjusted
-        coarse, classes = self._corners.fit(box, finest=False)
+        coarse, classes = self._fits.fit(box, finest=False)
         freedom = self._rows - coarse.rank - 1
         if freedom <= 0:
             return fine.trace
@@ -482,7 +476,7 @@ def _told_apart(variable: Variable) -> Integers:
     return variable.level_join(variable.full)
 
 
-class _Corners:
+class _CornerFits:
     """Computes Pillai's trace for the finest and the coarsest grouping of a box (a set of candidate
     masks for each attribute). Fits are cached.
     """
@@ -493,7 +487,7 @@ class _Corners:
             _CACHED, lambda groups: groups.covariances.nbytes + groups.indicators.nbytes
         )
         self._rows = problem.summary.pairs.n
-        self._known: dict[tuple[int, bytes], int] = {}
+        self._numbers: dict[tuple[int, bytes], int] = {}
         self._levels: list[Array] = []
         self._sizes: list[int] = []
         self._count(problem)
@@ -516,19 +510,21 @@ class _Corners:
             total = total.toarray()
         if isinstance(total, np.ndarray):
             total = np.ascontiguousarray(total)
-        atoms = [np.unique(own, return_index=True)[1] for own in levels]
+        atoms = [np.unique(level, return_index=True)[1] for level in levels]
         joint = grouping.T @ pairs.stacked_joint
         chosen = len(problem.variables) > len(attributes) or any(v.channels for v in attributes)
         stays = np.array([len(variable.candidates) == 1 for variable in attributes])
-        self._counts: RowGroups | Given = RowGroups(lambda: total, joint, self._offsets)
+        self._counts: RowGroups | PartialCovariances = RowGroups(
+            lambda: total, joint, self._offsets
+        )
         self._atoms, self._places = atoms, list(range(len(problem.variables)))
         if chosen or not isinstance(total, np.ndarray):
             return
         for fixed in (stays, np.zeros_like(stays)):
-            given = Given.of(total, joint, pairs.n, self._offsets, fixed)
-            if given is not None:
-                self._counts, self._places = given, np.flatnonzero(~fixed).tolist()
-                self._atoms = [atoms[place] for place in self._places]
+            residuals = PartialCovariances.of(total, joint, pairs.n, self._offsets, fixed)
+            if residuals is not None:
+                self._counts, self._places = residuals, np.flatnonzero(~fixed).tolist()
+                self._atoms = [atoms[index] for index in self._places]
                 widths = np.diff(self._offsets)[~fixed]
                 self._offsets = np.concatenate([[0], np.cumsum(widths)])
                 return
@@ -539,7 +535,7 @@ class _Corners:
         coarsest grouping.
         """
         numbers = enumerate(self._places)
-        return self._fitted(tuple([self._number(j, box[place], finest) for j, place in numbers]))
+        return self._fitted(tuple([self._number(j, box[index], finest) for j, index in numbers]))
 
     @cached_method
     def _fitted(self, key: Key) -> tuple[PillaiFit, int]:
@@ -551,7 +547,7 @@ class _Corners:
         """
         numbers, label = key[: len(self._atoms)], key[len(self._atoms) :]
         counts = self._counts
-        if isinstance(counts, Given):
+        if isinstance(counts, PartialCovariances):
             groups = [self._groups_of(counts, i, number) for i, number in enumerate(numbers)]
             return counts.fit(groups), counts.classes
         grouped = counts.counts([self._levels[number] for number in numbers])
@@ -559,7 +555,7 @@ class _Corners:
         fit = pillai_trace(grouped.total, joint, self._rows, grouped.offsets, grouped.chance)
         return fit, int(joint.any(axis=0).sum())
 
-    def _groups_of(self, counts: Given, index: int, number: int) -> GroupedLevels:
+    def _groups_of(self, counts: PartialCovariances, index: int, number: int) -> GroupedLevels:
         """Return the group of each level (counted value) of the attribute at `index` under the
         grouping that `number` identifies. `counts` has the levels.
         """
@@ -572,7 +568,7 @@ class _Corners:
         is factorised.
         """
         places = enumerate(self._places[: len(self._atoms)])
-        return sum(self._sizes[self._number(j, box[place], True)] for j, place in places)
+        return sum(self._sizes[self._number(j, box[index], True)] for j, index in places)
 
     @cached_method
     def _number(self, index: int, domain: int, finest: bool) -> int:
@@ -584,7 +580,7 @@ class _Corners:
         mask.
         """
         levels = self._grouping(index, domain, finest)
-        number = self._known.setdefault((index, levels.tobytes()), len(self._levels))
+        number = self._numbers.setdefault((index, levels.tobytes()), len(self._levels))
         if number == len(self._levels):
             self._levels.append(levels)
             size = levels.shape[1] if levels.ndim == 2 else levels.max(initial=-1) + 1

@@ -4,12 +4,11 @@ Every objective returns one number for a box, and the search maximises this numb
 bound for all configurations in the box; for a single configuration, it is the exact value. Figures
 for which smaller values are better are negated here, and negated again in the result.
 
-Maximise the shares kept of several labels, or a combination of them.
-
-Let B_t be an upper bound on the score for label t over a box. The share kept of label t grows with
-its score, so the share for the score B_t is an upper bound on it. The weighted mean of these bounds
-is a bound on the weighted mean share, and the smallest of them is a bound on the smallest share. A
-search can prove its result if the objective of each label has bounds.
+For several labels, the search maximises a combination of the shares kept. Let B_t be an upper bound
+on the score for label t over a box. The share kept of label t grows with its score, so the share
+for the score B_t is an upper bound on it. The weighted mean of these bounds is a bound on the
+weighted mean share, and the smallest of them is a bound on the smallest share. A search can prove
+its result if the objective of each label has bounds.
 """
 
 from __future__ import annotations
@@ -74,25 +73,25 @@ class ShareOfLabel(Objective):
     sign = 1
 
     def __init__(
-        self, problem: Problem, own: Problem, task: TaskScorer, measure: Measure, inner: Objective
+        self, problem: Problem, space: Problem, task: TaskScorer, measure: Measure, inner: Objective
     ) -> None:
         self.name = f"share kept of {task.column} by {measure.name}"
         self.bounded, self.divides = inner.bounded, inner.divides
         self.reaches = inner.bounded or inner.loose
         self.measure = measure
-        self._own, self._task, self._inner = own, task, inner
-        self._places = _places(problem, own, task)
+        self._space, self._task, self._inner = space, task, inner
+        self._places = _places(problem, space, task)
         scorer = task.scorer
         self._rows = scorer.label_rows
         self._reference = scorer.value(scorer.unmasked, measure)
-        self._known: dict[Box, float | None] = {}
+        self._shares: dict[Box, float | None] = {}
         self._quick: dict[Box, float | None] = {}
 
     def box(self, box: Box) -> Box:
         """Translate a box of the whole table into a box of the label's table, which lacks some
         columns. A box has a set of candidate masks for each attribute, as a bit mask.
         """
-        return tuple([self._domain(i, box[place]) for i, (place, _) in enumerate(self._places)])
+        return tuple([self._domain(i, box[index]) for i, (index, _) in enumerate(self._places)])
 
     @cached_method
     def _domain(self, index: int, domain: int) -> int:
@@ -109,21 +108,21 @@ class ShareOfLabel(Objective):
         For a single configuration, the result is exact. It is None if the unmasked table has no
         utility for the label.
         """
-        own = self.box(box)
-        if own not in self._known:
-            self._known[own] = self._share(own, self._inner.bound)
-        return self._known[own]
+        label_box = self.box(box)
+        if label_box not in self._shares:
+            self._shares[label_box] = self._share(label_box, self._inner.bound)
+        return self._shares[label_box]
 
     def quick_share(self, box: Box) -> float | None:
         """Return an upper bound of `share` that takes less time to compute: for a single
         configuration, it need not be exact. A box has a set of candidate masks for each attribute.
         """
-        own = self.box(box)
-        if own in self._known:
-            return self._known[own]
-        if own not in self._quick:
-            self._quick[own] = self._share(own, self._inner.upper)
-        return self._quick[own]
+        label_box = self.box(box)
+        if label_box in self._shares:
+            return self._shares[label_box]
+        if label_box not in self._quick:
+            self._quick[label_box] = self._share(label_box, self._inner.upper)
+        return self._quick[label_box]
 
     def known_share(self, box: Box) -> float | None:
         """Return an upper bound of the share of the label's utility that a configuration in a box
@@ -132,26 +131,26 @@ class ShareOfLabel(Objective):
 
         The result is None if the unmasked table has no utility for the label.
         """
-        own = self.box(box)
-        if own in self._known:
-            return self._known[own]
-        return self._quick.get(own, self._most)
+        label_box = self.box(box)
+        if label_box in self._shares:
+            return self._shares[label_box]
+        return self._quick.get(label_box, self._most)
 
     @cached_property
     def _most(self) -> float | None:
         percent = utility_kept(self._reference, self._reference, self.measure, self._rows)
         return None if percent is None else percent / 100
 
-    def _share(self, own: Box, figure: Callable[[Box], float]) -> float | None:
+    def _share(self, label_box: Box, figure: Callable[[Box], float]) -> float | None:
         """Return the share of the label's utility that belongs to the score `figure(own)`, from 0
-        to 1. `own` is a box of the label's table. `figure` computes the score of a configuration,
-        or an upper bound of the scores in a box (a set of candidate masks for each attribute),
-        negated if smaller values are better.
+        to 1. `label_box` is a box of the label's table. `figure` computes the score of a
+        configuration, or an upper bound of the scores in a box (a set of candidate masks for each
+        attribute), negated if smaller values are better.
         """
-        if is_leaf(own) and self._task.hides_label(self._own.choice(own)):
+        if is_leaf(label_box) and self._task.hides_label(self._space.choice(label_box)):
             score = self.measure.worst(self._rows)
         else:
-            score = self._inner.sign * figure(own)
+            score = self._inner.sign * figure(label_box)
         percent = utility_kept(score, self._reference, self.measure, self._rows)
         return None if percent is None else percent / 100
 
@@ -180,8 +179,8 @@ class ShareOfLabel(Objective):
         """Return about how many seconds it takes to compute `bound` for a box (a set of candidate
         masks for each attribute); 0 if the result is cached.
         """
-        own = self.box(box)
-        return 0.0 if own in self._known else self._inner.effort(own)
+        label_box = self.box(box)
+        return 0.0 if label_box in self._shares else self._inner.effort(label_box)
 
 
 class SharesKept(Objective):
@@ -238,10 +237,10 @@ class SharesKept(Objective):
         clear.
         """
         shares = [label.known_share(within) for label in self.labels]
-        for place in self._quickest:
+        for index in self._quickest:
             if self._combine(shares) <= value:
                 return True
-            shares[place] = self.labels[place].quick_share(box)
+            shares[index] = self.labels[index].quick_share(box)
         return self._combine(shares) <= value
 
     def effort(self, box: Box) -> float:
@@ -258,9 +257,11 @@ def _key(candidate: Candidate) -> tuple[bytes, object]:
     return candidate.groups.tobytes(), candidate.noise
 
 
-def _places(problem: Problem, own: Problem, task: TaskScorer) -> list[tuple[int, tuple[int, ...]]]:
-    """Match the variables and candidates of one label's table (`own`) with those of the whole table
-    (`problem`). `task` scores the label.
+def _places(
+    problem: Problem, space: Problem, task: TaskScorer
+) -> list[tuple[int, tuple[int, ...]]]:
+    """Match the variables and candidates of one label's table (`space`) with those of the whole
+    table (`problem`). `task` scores the label.
 
     For each variable of the label's table, return its index in the whole table. Also return a tuple
     that has, for each of its candidates in the whole table, the index of the candidate in the
@@ -268,14 +269,14 @@ def _places(problem: Problem, own: Problem, task: TaskScorer) -> list[tuple[int,
     """
     names = [variable.name for variable in problem.variables]
     places = []
-    for variable in own.variables:
-        place = names.index(variable.name)
+    for variable in space.variables:
+        index = names.index(variable.name)
         first = {_key(c): i for i, c in reversed(list(enumerate(variable.candidates)))}
         maps = [
             first[_key(task.candidate(variable.name, candidate))]
-            for candidate in problem.variables[place].candidates
+            for candidate in problem.variables[index].candidates
         ]
-        places.append((place, tuple(maps)))
+        places.append((index, tuple(maps)))
     return places
 
 
@@ -399,13 +400,13 @@ def make_objective(
     problem: Problem,
     scorer: Scorer,
     plan: PrivacyPlan,
-    beside: Objective | None = None,
+    companion: Objective | None = None,
 ) -> Objective:
     """Return the objective called `name`: a measure, or an objective that a package adds. The name
     may have options in brackets.
 
     `problem` is the search space, `scorer` computes measures, and `plan` has the privacy rule.
-    `beside` is another objective of the same search, if any. For several labels, both objectives
+    `companion` is another objective of the same search, if any. For several labels, both objectives
     share the bounds of each label that they score by the same measure.
 
     Raises
@@ -417,7 +418,7 @@ def make_objective(
         return objective_type(name).make(name, problem, plan)
     measure = MEASURES.get(name)
     if isinstance(scorer, SeveralScorer):
-        return shares_kept(name, problem, scorer, plan, beside)
+        return shares_kept(name, problem, scorer, plan, companion)
     if measure.trace is Trace.BELOW or has_reach(name, problem):
         return BelowBound(problem, scorer, measure)
     if measure.trace is not None:
@@ -436,26 +437,26 @@ def shares_kept(
     problem: Problem,
     scorer: SeveralScorer,
     plan: PrivacyPlan,
-    beside: Objective | None = None,
+    companion: Objective | None = None,
 ) -> SharesKept:
     """Return an objective that combines the shares of utility that a configuration keeps for
     several labels.
 
     Each label is scored by its measure. If this measure has no bound and `name` is a measure of
     label classes, the objective uses `name` for the label. The search then lists configurations by
-    `name`, and scores them by the label's measure afterwards. `beside` is another objective of the
-    same search, whose labels are used again if they have the same measure.
+    `name`, and scores them by the label's measure afterwards. `companion` is another objective of
+    the same search, whose labels are used again if they have the same measure.
     """
     chosen, labels = MEASURES.get(name), []
-    others = beside.labels if isinstance(beside, SharesKept) else ()
-    for place, task in enumerate(scorer.tasks):
-        own = replace(make_problem(task.task.summary), work=problem.work)
+    others = companion.labels if isinstance(companion, SharesKept) else ()
+    for index, task in enumerate(scorer.tasks):
+        space = replace(make_problem(task.task.summary), work=problem.work)
         measure = task.measure
-        inner = make_objective(measure.name, own, task.scorer, plan)
+        inner = make_objective(measure.name, space, task.scorer, plan)
         if chosen.label is task.task.summary.label.kind and not inner.bounded:
-            measure, inner = chosen, make_objective(name, own, task.scorer, plan)
-        same = others and others[place].measure is measure
-        labels.append(others[place] if same else ShareOfLabel(problem, own, task, measure, inner))
+            measure, inner = chosen, make_objective(name, space, task.scorer, plan)
+        same = others and others[index].measure is measure
+        labels.append(others[index] if same else ShareOfLabel(problem, space, task, measure, inner))
     return SharesKept(name, scorer, labels)
 
 
@@ -468,9 +469,9 @@ def objective_type(text: str) -> ObjectiveType:
     PolicyError
         There is no such objective, or an option is not allowed.
     """
-    added = OBJECTIVES.get(text.partition("(")[0].strip(), others=MEASURES.names())
-    added.check(text)
-    return added
+    registered = OBJECTIVES.get(text.partition("(")[0].strip(), others=MEASURES.names())
+    registered.check(text)
+    return registered
 
 
 def is_minimised(objective: str) -> bool:
@@ -527,7 +528,7 @@ class Pairwise(OfMeasure):
         self._bound_work = _SECONDS_PER_CANDIDATE * sum(len(v.candidates) for v in attributes)
         # An attribute with a single atom tells nothing about others under any mask.
         self._places = [i for i, v in enumerate(attributes) if v.attribute.n_atoms > 1]
-        self._variables = [attributes[place] for place in self._places]
+        self._variables = [attributes[index] for index in self._places]
         sizes = [len(v.candidates) for v in self._variables]
         self._starts = np.cumsum([0, *sizes])[:-1]
         self._owner = np.repeat(np.arange(len(sizes)), sizes)
@@ -542,8 +543,8 @@ class Pairwise(OfMeasure):
         """
         self._problem.work.add(self._count_work)
         masked = [
-            (place, candidate)
-            for place, variable in zip(self._places, self._variables, strict=True)
+            (index, candidate)
+            for index, variable in zip(self._places, self._variables, strict=True)
             for candidate in variable.candidates
         ]
         values = np.triu(self._scorer.pair_values(masked, self._measure))
@@ -566,21 +567,21 @@ class Pairwise(OfMeasure):
         if not self._places:
             return 0.0
         self._problem.work.add(self.effort(box))
-        box = tuple([box[place] for place in self._places])
+        box = tuple([box[index] for index in self._places])
         # The sum of each candidate's values with its best partner in each attribute of the box, and
         # whether the box has the candidate, are computed from those of the last box.
-        last, sums, left = self._last
+        last, sums, in_box = self._last
         changed = [i for i, (old, new) in enumerate(zip(last, box, strict=True)) if old != new]
-        sums, left = sums.copy(), left.copy()
+        sums, in_box = sums.copy(), in_box.copy()
         for i in changed:
             sums += self._best(i, box[i])
             if last[i]:
                 sums -= self._best(i, last[i])
             start = int(self._starts[i])
-            left[start : start + len(self._variables[i].candidates)] = False
-            left[[start + at for at in members(box[i])]] = True
-        self._last = box, sums, left  # in one assignment, so that an interrupt leaves it whole
-        most = np.maximum.reduceat(np.where(left, sums, _LEAST), self._starts)
+            in_box[start : start + len(self._variables[i].candidates)] = False
+            in_box[[start + at for at in members(box[i])]] = True
+        self._last = box, sums, in_box  # in one assignment, so that an interrupt leaves it whole
+        most = np.maximum.reduceat(np.where(in_box, sums, _LEAST), self._starts)
         return float(most.sum()) * self._halves[1]
 
     def _best(self, index: int, domain: int) -> Ints:
@@ -589,10 +590,10 @@ class Pairwise(OfMeasure):
         """
         partners = [int(self._starts[index]) + at for at in members(domain)]
         halves = self._halves[0]
-        own: Ints = halves[partners[0]]
+        best: Ints = halves[partners[0]]
         for partner in partners[1:]:
-            own = np.maximum(own, halves[partner])
-        return own
+            best = np.maximum(best, halves[partner])
+        return best
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
         """Return about how many seconds it takes to bound a box; the first also computes the values
@@ -641,65 +642,65 @@ class EveryColumn(OfMeasure):
 
     @cached_method
     def _upper(self, box: Box) -> float:
-        coded = self._masks.coded(box)
-        if coded is None:
+        masks = self._masks.encoded(box)
+        if masks is None:
             return 1.0
-        explained = self._explained(coded)
+        explained = self._explained(masks)
         each = [
-            max(self._reached(i, coded, c, explained[i]) for c in members(box[i]))
+            max(self._reached(i, masks, c, explained[i]) for c in members(box[i]))
             for i in range(len(explained))
         ]
         return float(weighted(np.array(each), self._weights))
 
-    def _explained(self, coded: CodedMasks) -> list[Floats]:
+    def _explained(self, masks: CodedMasks) -> list[Floats]:
         """Return, for each column, how much of the scatter of its L levels (masked values) the
         other columns explain, shape (L, L). The scatter is the matrix of cross products of the
         deviations of the 0/1 indicators from their means.
 
-        `coded` has the finest masks of a set of configurations.
+        `masks` has the finest masks of a set of configurations.
         """
         if self._blocks is None:
             self._blocks = FoldBlocks(self._problem.summary.pairs, folds=1)
-        self._problem.work.add(inverse_work(levels_at(coded)))
-        return explained_by_others(self._blocks.counts(range(len(coded.keys)), coded))
+        self._problem.work.add(inverse_work(levels_at(masks)))
+        return explained_by_others(self._blocks.counts(range(len(masks.keys)), masks))
 
-    def _reached(self, index: int, coded: CodedMasks, candidate: int, explained: Floats) -> float:
+    def _reached(self, index: int, masks: CodedMasks, candidate: int, explained: Floats) -> float:
         """Return an upper bound of V / (1 + V), which measures how well the other columns predict a
         column under one candidate mask.
 
         For each group of the candidate, take the scatter that the other columns explain
         (`explained` has it for the finest levels), divided by the rows of the group; V is the sum
         over groups. The output of a noise mask is a random function of the finest levels, so its V
-        is no larger. `index` is the column, and `coded` has the finest masks of a set of
+        is no larger. `index` is the column, and `masks` has the finest masks of a set of
         configurations.
         """
         if not len(explained):
             return 0.0
-        key = coded.keys[index], candidate
+        key = masks.keys[index], candidate
         if key not in self._groups:
-            variable, level = self._variables[index], coded.levels[index]
+            variable, level = self._variables[index], masks.levels[index]
             self._groups[key] = self._grouped(variable, level, candidate)
         value = max(float(np.vdot(explained, self._groups[key])), 0.0)
         return value / (1 + value)
 
-    def _grouped(self, variable: Variable, level: Integers, place: int) -> Floats:
+    def _grouped(self, variable: Variable, level: Integers, index: int) -> Floats:
         """Return a matrix, shape (L, L), for the L levels (masked values) of a column under its
         finest masks. Its entry for two levels is 0 if a candidate puts them in different groups,
         else 1 / the rows of their group. `level` has the level of each atom (set of original
-        values), and `place` is the index of the candidate.
+        values), and `index` is the index of the candidate.
         """
-        pairs, candidate = self._problem.summary.pairs, variable.candidates[place]
+        pairs, candidate = self._problem.summary.pairs, variable.candidates[index]
         atoms = pairs.atom_counts[pairs.names.index(variable.attribute.name)].sum(axis=1)
         counted = np.bincount(level, weights=atoms)
         there = np.flatnonzero(counted)
         rows: Floats = counted[there].astype(np.float64)
         if candidate.noise is not None:
             return np.diag(1 / rows)
-        shown, numbers = self._scorer.order(variable.attribute, candidate)
-        shown = candidate.levels if numbers is None else shown
+        levels, numbers = self._scorer.order(variable.attribute, candidate)
+        levels = candidate.levels if numbers is None else levels
         first = np.zeros(int(level.max()) + 1, dtype=np.int64)
         first[level] = np.arange(len(level))
-        groups = shown[first[there]]
-        held = np.bincount(groups, weights=rows)[groups]
-        together: Floats = (groups[:, None] == groups) / held
+        groups = levels[first[there]]
+        group_rows = np.bincount(groups, weights=rows)[groups]
+        together: Floats = (groups[:, None] == groups) / group_rows
         return together

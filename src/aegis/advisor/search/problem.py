@@ -1,10 +1,8 @@
 """Define the search space (variables with candidate masks, ordered by refinement), and the clock
-that limits a search.
+that limits the time, or the counted work, of all parts of a search together.
 
 A domain is a set of candidates of one variable, stored as a bit mask. A box has one domain per
 variable. The search removes candidates from boxes until each domain is a single candidate.
-
-Limit the time, or the counted work, of all parts of a search together.
 """
 
 from __future__ import annotations
@@ -70,7 +68,7 @@ class Clock:
         return limit if isinstance(limit, Clock) else cls(limit)
 
     @classmethod
-    def asked(cls, request: SearchRequest, work: Work) -> Clock:
+    def of_request(cls, request: SearchRequest, work: Work) -> Clock:
         """Return a clock with the time limit of a request. If the request has none, but limits the
         work, the clock counts `work` instead of seconds.
         """
@@ -87,8 +85,8 @@ class Clock:
 
     def part(self, share: float = 1.0) -> Clock:
         """Return a clock that stops after the given share of the remaining seconds."""
-        left = self.left()
-        return Clock(None if left is None else share * left, self._work)
+        remaining = self.left()
+        return Clock(None if remaining is None else share * remaining, self._work)
 
     def check(self, seconds: float = 0.0) -> None:
         """Raise `OutOfTimeError` if work of this many seconds would not end before the limit. With
@@ -417,7 +415,7 @@ class SearchSpace:
         In these configurations, each variable has its candidate with the fewest groups.
         """
         sizes = [[candidate.size for candidate in v.candidates] for v in self.variables]
-        yield tuple(1 << own.index(min(own)) for own in sizes)
+        yield tuple(1 << counts.index(min(counts)) for counts in sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -466,8 +464,8 @@ class Problem(SearchSpace):
         first = []
         for variable, coarse in zip(self.variables, few, strict=True):
             sizes = [candidate.size for candidate in variable.candidates]
-            shown = variable.name in sensitive and not variable.quasi
-            first.append(1 << sizes.index(max(sizes)) if shown else coarse)
+            protected = variable.name in sensitive and not variable.quasi
+            first.append(1 << sizes.index(max(sizes)) if protected else coarse)
         yield tuple(first)
         if tuple(first) != few:
             yield few
@@ -541,8 +539,8 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
             if candidate.noise is not None
         }
         outsides = [groups for groups in people.values() if groups is not None]
-        beside = np.stack(outsides) if len(outsides) == len(listed) > 0 else None
-        variables.append(Variable(attribute, listed, is_quasi, channels, beside))
+        groups_of_people = np.stack(outsides) if len(outsides) == len(listed) > 0 else None
+        variables.append(Variable(attribute, listed, is_quasi, channels, groups_of_people))
     return Problem(tuple(variables), summary, tuple(duplicates))
 
 

@@ -3,10 +3,9 @@
 A search does this thousands of times. So it first drops classes that are too small, and then counts
 the others in a matrix of classes by values.
 
-Exclude boxes by criteria that use the leaves of hierarchies; these criteria are not monotone.
-
-In every configuration of a box, the class of a row is at most as large as at the coarsest corner,
-and the masks hide at least as many bits as the finest masks. Models that depend on leaves
+Criteria that use the leaves of hierarchies are not monotone, but they can exclude boxes. In every
+configuration of a box, the class of a row is at most as large as at the coarsest corner, and the
+masks hide at least as many bits as the finest masks. Models that depend on leaves
 (`ModelNeed.LEAVES`) are never easier to meet if a class is smaller or hides more bits. So a row
 that fails with the largest class size and the fewest hidden bits fails in the whole box.
 """
@@ -120,8 +119,8 @@ class Judge:
         if np.count_nonzero(large) * width > _PLACES:
             return True
         tables = self._histograms(ids, space, large, masks)
-        left = sizes[large]
-        most = left.copy()
+        rows = sizes[large]
+        most = rows.copy()
         for criterion in self.bounding:
             name = criterion.attribute or ""
             if self.decides(criterion) and criterion.model.dense is not None:
@@ -132,7 +131,7 @@ class Judge:
                 if caps is not None:
                     np.minimum(most, caps.most_rows(tables[name].counts), out=most)
         most[most < self._least] = 0.0
-        return bool(left.sum() - most.sum() <= room and most.any())
+        return bool(rows.sum() - most.sum() <= room and most.any())
 
     def possible_in_parts(self, ids: Ints, space: int, parts: Parts, masks: Sequence[Mask]) -> bool:
         """Return whether a configuration between a coarser and a finer one may meet the rule; False
@@ -154,7 +153,7 @@ class Judge:
         """
         of_part = ids[parts.first]
         rows = self._part_rows(parts)
-        sizes = _added(of_part, rows, space)
+        sizes = _summed_by_key(of_part, rows, space)
         large = sizes >= self._least
         width = self._width(masks)
         if len(parts.first) * width > _PLACES or not large.any():
@@ -178,7 +177,7 @@ class Judge:
     def _part_rows(self, parts: Parts) -> Floats:
         """Return how many rows each of the m classes in `parts` has, shape (m,)."""
         if None not in parts.counts:
-            parts.counts[None] = _added(parts.ids, self._rows)
+            parts.counts[None] = _summed_by_key(parts.ids, self._rows)
         return parts.counts[None]
 
     def _part_counts(self, parts: Parts, name: str, mask: Mask) -> Floats:
@@ -191,7 +190,7 @@ class Judge:
             codes, labels = self._values(name, mask)
             width, count = len(labels), len(parts.first)
             keys = parts.ids * width + codes
-            counts = _added(keys, self._rows, count * width)
+            counts = _summed_by_key(keys, self._rows, count * width)
             parts.counts[name, mask] = counts.reshape(count, width)
         return parts.counts[name, mask]
 
@@ -231,13 +230,13 @@ class Judge:
             large, room = sizes > 0, self._room
         number = np.cumsum(large) - 1
         cells = large[ids]
-        shown = {
+        sensitive = {
             name: (self._values(name, mask)[0][cells], self._values(name, mask)[1])
             for name, mask in self._named(masks)
         }
-        levels = self._plan.levels({name: labels for name, (_, labels) in shown.items()})
+        levels = self._plan.levels({name: labels for name, (_, labels) in sensitive.items()})
         counts = self._frequency.counts[cells]
-        table = ClassTable.from_cells(number[ids[cells]], counts, shown, hierarchies=levels)
+        table = ClassTable.from_cells(number[ids[cells]], counts, sensitive, hierarchies=levels)
         return admits(rule, table, room)
 
     def _large(self, ids: Ints, space: int, masks: Sequence[Mask]) -> tuple[Floats, Flags, int]:
@@ -249,7 +248,7 @@ class Judge:
         """
         named = self._named(masks)
         if not named or self._spread(ids, space, masks):
-            sizes = _added(ids, self._rows, space)
+            sizes = _summed_by_key(ids, self._rows, space)
         else:
             # Most pass, and their values are asked for next.
             sizes = self._counts(ids, space, *named[0]).sum(axis=1)
@@ -306,7 +305,7 @@ class Judge:
         if self._last is None or self._last[0] is not ids or self._last[1] != key:
             codes, labels = self._values(name, mask)
             width = len(labels)
-            counts = _added(ids * width + codes, self._rows, space * width)
+            counts = _summed_by_key(ids * width + codes, self._rows, space * width)
             self._last = ids, key, counts[: space * width].reshape(space, width)
         return self._last[2]
 
@@ -329,7 +328,7 @@ class Judge:
         attribute, shape (V,).
         """
         codes, labels = self._values(name, mask)
-        return _added(codes, self._rows, len(labels))
+        return _summed_by_key(codes, self._rows, len(labels))
 
     @cached_method
     def _tree(self, name: str, mask: Mask) -> TreeGroups | None:
@@ -347,14 +346,14 @@ class Judge:
         return codes.astype(np.int64), labels
 
 
-def _added(keys: Ints, rows: Floats, size: int = 0) -> Floats:
+def _summed_by_key(keys: Ints, rows: Floats, size: int = 0) -> Floats:
     """Sum `rows` by key: entry i of `keys` is the key of entry i of `rows`. The result has the sum
     for each key from 0 on, and at least `size` entries.
     """
     return np.bincount(keys, weights=rows, minlength=size).astype(np.float64, copy=False)
 
 
-_REMEMBERED = 256
+_CACHED = 256
 """Number of corners whose class sizes are cached."""
 
 
@@ -411,8 +410,8 @@ class LeafBound:
         self._plan = plan
         self._criteria = [c for c in plan.rule.criteria if ModelNeed.LEAVES in c.model.needs]
         quasi = [v.attribute for v in problem.variables if v.quasi]
-        self._whole = whole_bits(map(domain, quasi))
-        self._counted = lru_cache(_REMEMBERED)(self._count)
+        self._most_bits = whole_bits(map(domain, quasi))
+        self._counted = lru_cache(_CACHED)(self._count)
         self._room = plan.rule.allowed_rows(frequency.rows)
         # Persons lose rows in several classes: rows that fail say little about how many they are.
         self._blind = not self._criteria or frequency.persons is not None
@@ -425,7 +424,7 @@ class LeafBound:
         if corner is None:
             return True
         sizes, people = self._counted(corner)
-        hidden = least_bits(self._problem, self._frequency, box) / self._whole
+        hidden = least_bits(self._problem, self._frequency, box) / self._most_bits
         table = ClassTable(sizes, population=people, hidden=hidden)
         for criterion in self._criteria:
             if self._frequency.counts[criterion.failing(table)].sum() > self._room:
@@ -442,7 +441,7 @@ class LeafBound:
         choice = self._problem.choice(corner)
         table = self._plan.classes(choice, ())
         groups = {name: choice[name].groups for name in self._frequency.quasi}
-        known = np.arange(len(table)) if table.ids is None else table.ids
-        places = np.searchsorted(known, self._frequency.class_ids(groups))
+        class_ids = np.arange(len(table)) if table.ids is None else table.ids
+        places = np.searchsorted(class_ids, self._frequency.class_ids(groups))
         people = None if table.population is None else table.population[places]
         return table.sizes[places], people

@@ -178,16 +178,16 @@ def search_combinations(
     PolicyError
         The objective is unknown, `top` is below 1 or the time limit is negative.
     """
-    given = request_with(SearchRequest, request, options)
-    check_request(policy, given)
+    request = request_with(SearchRequest, request, options)
+    check_request(policy, request)
     started = time.perf_counter()
-    if given.front is not None:
-        check_span(FrontRange.of(given.front), plan.rule, summary.rows, plan.values)
+    if request.front is not None:
+        check_span(FrontRange.of(request.front), plan.rule, summary.rows, plan.values)
     if prepared is None:
-        prepared = prepare(summary, plan, policy, given, progress=progress)
-    searched = _run(plan, given, prepared, progress, released)
-    advice = _with_labels(searched.advice(summary, plan, policy, prepared), searched, given)
-    advice = with_caveats(_explained(advice, searched, given, released))
+        prepared = prepare(summary, plan, policy, request, progress=progress)
+    searched = _run(plan, request, prepared, progress, released)
+    advice = _with_labels(searched.advice(summary, plan, policy, prepared), searched, request)
+    advice = with_caveats(_explained(advice, searched, request, released))
     total = time.perf_counter() - started + sum(summary.timings.values())
     timings = {**summary.timings, "search": searched.figures.work.seconds, "total": total}
     return changed(advice, timings=timings)
@@ -230,9 +230,9 @@ class _Searched:
         """Return the result as advice, without an explanation of the best configuration and without
         a front.
         """
-        shown, scorer = self.searcher.measure, self.searcher.scorer
+        measure, scorer = self.searcher.measure, self.searcher.scorer
         return Advice(
-            measure=shown.name,
+            measure=measure.name,
             ranking=tuple(self.ranking),
             unmasked=later(prepared.searcher.unmasked),
             optimal=self.figures.optimal and not isinstance(self.preferred, FirstByRelease),
@@ -242,8 +242,8 @@ class _Searched:
             warnings=(
                 *warnings_of(summary, plan),
                 *prepared.warnings,
-                *aside_note(summary, shown),
-                *disagreement(self.ranking, scorer, shown),
+                *aside_note(summary, measure),
+                *disagreement(self.ranking, scorer, measure),
             ),
             search=self.figures,
             preferred=self.preferred,
@@ -262,7 +262,7 @@ def _run(
     with releases that suppress fewer rows, which `released` counts.
     """
     searcher = prepared.searcher.under(plan, progress)
-    clock, top = Clock.asked(request, searcher.problem.work), request.top
+    clock, top = Clock.of_request(request, searcher.problem.work), request.top
     outcome, figures = searcher.run(
         plan.rule,
         top=top,
@@ -286,7 +286,7 @@ def _run(
         figure, by_release = _put_release_first(searcher, outcome, released, request, clock)
         preferred = by_release or preferred
     ranking, lacking = searcher.with_errors(searcher.rank(outcome, clock), outcome, clock)
-    figures = searcher.told(figures, lacking)
+    figures = searcher.with_notes(figures, lacking)
     # Scores on all rows do not say which release is the best.
     if isinstance(preferred, FirstByRelease):
         ranking = [changed(ranked, tied_with_best=None) for ranked in ranking]
@@ -347,8 +347,8 @@ def _with_labels(advice: Advice, searched: _Searched, request: SearchRequest) ->
     )
     labels: list[ServedLabel] = []
     steps = len(tasks) + request.explain_best + (request.front is not None)
-    for place, task in enumerate(tasks):
-        alone, part = searcher.for_label(place), clock.part(1 / (steps - place))
+    for index, task in enumerate(tasks):
+        alone, part = searcher.for_label(index), clock.part(1 / (steps - index))
         outcome, figures = alone.run(alone.plan.rule, top=1, time_limit=part, start=start)
         if outcome.interrupted:
             clock.stop()
@@ -368,22 +368,22 @@ def _explained(
     """
     searcher, outcome, clock = searched.searcher, searched.outcome, searched.clock
     if request.explain_best and outcome.best and not outcome.interrupted:
-        scorer, shown = searcher.scorer, searcher.measure
-        expected = expected_auc(scorer, shown, searched.ranking)
+        scorer, measure = searcher.scorer, searcher.measure
+        expected = expected_auc(scorer, measure, searched.ranking)
         binding = explain(searcher, outcome, searched.highest[0], clock)
         if advice.by_release:  # gains on all rows explain only masks that break the rule
             binding = replace(binding, finer=tuple(m for m in binding.finer if m.violations))
-        alone = lost_alone(scorer, shown, searched.ranking)
+        alone = lost_alone(scorer, measure, searched.ranking)
         advice = changed(advice, binding=binding, expected=expected, lost_alone=alone)
     if request.front is None:
         return advice
-    known = [box for _, box in searched.highest]
+    boxes = [box for _, box in searched.highest]
     bound = outcome.bound if searched.figures.exact else math.inf
     span = FrontRange.of(request.front)
     choose: Recommend | None = None
     if released is not None:
         choose = partial(_recommended, searched=searched, request=request, released=released)
-    return changed(advice, front=trace_front(searcher, span, clock, known, bound, choose))
+    return changed(advice, front=trace_front(searcher, span, clock, boxes, bound, choose))
 
 
 def _recommended(
@@ -462,16 +462,16 @@ def prepare(
     `plan` has the rule, `policy` the candidate masks and the measure, and `request` says how to
     search. `progress` shows the progress.
     """
-    given = request_with(SearchRequest, request, {})
-    objective, measure = given.objective, given.measure
-    wanted, scored = objective_and_measure(policy, objective, measure)
+    request = request_with(SearchRequest, request, {})
+    objective, measure = request.objective, request.measure
+    target, scored = objective_and_measure(policy, objective, measure)
     named = measure or policy.measure or (objective is not None and objective in MEASURES)
     chosen, lacking = measure_for(summary, scored if named else None)
-    searcher = Searcher(summary, plan, wanted if objective else chosen.name, chosen.name, progress)
+    searcher = Searcher(summary, plan, target if objective else chosen.name, chosen.name, progress)
     file = None
-    if given.resume is not None:
-        of = f"{searcher.objective.name}, {given.top}"
-        file = SearchFile.of(Path(given.resume), policy, searcher.problem, plan, of)
+    if request.resume is not None:
+        of = f"{searcher.objective.name}, {request.top}"
+        file = SearchFile.of(Path(request.resume), policy, searcher.problem, plan, of)
         file.read()  # so that another search's file is refused before the work begins
     if searcher.by_measure:
         with progress.step("Scoring the unmasked table"):

@@ -25,7 +25,7 @@ from aegis.advisor.released import error_of
 from aegis.advisor.scores import changed
 from aegis.advisor.scoring import Choice, utility_kept
 from aegis.advisor.search.branch import BranchAndBound, Found, OpenBox, find_closest, gap, suiting
-from aegis.advisor.search.corner_classes import Corners
+from aegis.advisor.search.corner_classes import CornerClasses
 from aegis.advisor.search.feasibility import BesidePopulation, Feasibility, InEngine, InMemory
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.objectives import SharesKept, make_objective
@@ -42,7 +42,7 @@ from aegis.summary import Summary
 from aegis.words import amount
 
 _FORMAT = 1
-_KEPT = 10
+_SAVED = 10
 """Largest number of best configurations to save; a later search begins with them."""
 
 
@@ -98,7 +98,7 @@ class SearchFile:
         text = read_text(self.path, "search to resume", PolicyError)
         try:
             data = json.loads(text)
-            known = {name: data["of"][name] for name in self.digests}
+            digests = {name: data["of"][name] for name in self.digests}
             best = tuple(self._box(box) for box in data["best"])
             boxes = tuple(
                 OpenBox(_bound(bound), self._box(box), bool(tight))
@@ -111,7 +111,7 @@ class SearchFile:
                 f"{self.path} is not a search that can be resumed.",
                 hint="Give a file that --resume wrote, or a name that does not exist.",
             ) from error
-        other = [name for name, digest in self.digests.items() if known[name] != digest]
+        other = [name for name, digest in self.digests.items() if digests[name] != digest]
         if other:
             raise PolicyError(
                 f"{self.path} is from a search with another {' and another '.join(other)}.",
@@ -126,7 +126,7 @@ class SearchFile:
         data = {
             "aegis_search": _FORMAT,
             "of": dict(self.digests),
-            "best": [list(map(str, box)) for _, box in outcome.best[:_KEPT]],
+            "best": [list(map(str, box)) for _, box in outcome.best[:_SAVED]],
             "open": [
                 [None if math.isinf(bound) else bound, tight, list(map(str, box))]
                 for bound, box, tight in outcome.open
@@ -134,17 +134,18 @@ class SearchFile:
         }
         write_text(self.path, json.dumps(data))
 
-    def _box(self, given: Any) -> Box:
-        box = tuple(int(domain) for domain in given)
+    def _box(self, domains: Any) -> Box:
+        box = tuple(int(domain) for domain in domains)
         if len(box) != len(self.full) or not all(
-            0 < own <= full and own & full == own for own, full in zip(box, self.full, strict=True)
+            0 < domain <= full and domain & full == domain
+            for domain, full in zip(box, self.full, strict=True)
         ):
             raise ValueError
         return box
 
 
-def _bound(given: Any) -> float:
-    bound = math.inf if given is None else float(given)
+def _bound(number: Any) -> float:
+    bound = math.inf if number is None else float(number)
     if math.isnan(bound):
         raise ValueError
     return bound
@@ -221,17 +222,17 @@ class Searcher:
         self.problem = make_problem(summary, plan.groups_of_people)
         self.objective = make_objective(objective, self.problem, self.scorer, plan)
         self.measure = MEASURES.get(measure)
-        self._corners: dict[bool, Corners] = {}
+        self._classes: dict[bool, CornerClasses] = {}
         listing = () if self.objective.bounded else TRACES
         self._traces = [
             make_objective(t, self.problem, self.scorer, plan, self.objective) for t in listing
         ]
 
-    def for_label(self, place: int) -> Searcher:
-        """Return a searcher that optimises only one of several labels, the one at index `place`."""
+    def for_label(self, index: int) -> Searcher:
+        """Return a searcher that optimises only one of several labels, the one at index `index`."""
         other = copy(self)
-        other.objective = _of_label(self.objective, place)
-        other._traces = [_of_label(trace, place) for trace in self._traces]
+        other.objective = _of_label(self.objective, index)
+        other._traces = [_of_label(trace, index) for trace in self._traces]
         return other
 
     def unmasked(self) -> float:
@@ -274,7 +275,7 @@ class Searcher:
         if self.summary.frequency is None:
             return InEngine(self.problem, plan, clock)
         counted = BesidePopulation if plan.by_population else InMemory
-        return counted(self.problem, self.summary.frequency, plan, clock, self._corners)
+        return counted(self.problem, self.summary.frequency, plan, clock, self._classes)
 
     def objective_under(self, rule: PrivacyRule) -> Objective:
         """Return the objective for searches under a rule. Some objectives depend on the rule,
@@ -492,22 +493,22 @@ class Searcher:
         if not self.by_measure:
             return ranking, ()
         choices = [self.problem.choice(box) for _, box in outcome.best]
-        shown = [
+        entries = [
             replace(ranked, masking=configuration_masking(choice, self.scorer))
             for ranked, choice in zip(ranking, choices, strict=True)
         ]
         if not self._errors_allowed(choices, outcome.best[0][1], clock):
-            return shown, ("there was no time left to estimate standard errors",)
+            return entries, ("there was no time left to estimate standard errors",)
         with self.progress.step("Estimating standard errors"):
-            by_score = max(range(len(shown)), key=lambda i: outcome.best[i][0])
-            order = [by_score, *(i for i in range(len(shown)) if i != by_score)]
+            by_score = max(range(len(entries)), key=lambda i: outcome.best[i][0])
+            order = [by_score, *(i for i in range(len(entries)) if i != by_score)]
             compared = with_confidence(
-                [shown[i] for i in order], [choices[i] for i in order], self.scorer, self.measure
+                [entries[i] for i in order], [choices[i] for i in order], self.scorer, self.measure
             )
         placed = dict(zip(order, compared, strict=True))
-        return [placed[i] for i in range(len(shown))], ()
+        return [placed[i] for i in range(len(entries))], ()
 
-    def told(
+    def with_notes(
         self,
         figures: SearchFigures,
         lacking: tuple[str, ...],
@@ -547,11 +548,11 @@ class Searcher:
         )
 
 
-def _of_label(objective: Objective, place: int) -> Objective:
-    """Return the part of an objective of several labels that belongs to the label at index `place`.
+def _of_label(objective: Objective, index: int) -> Objective:
+    """Return the part of an objective of several labels that belongs to the label at index `index`.
     Any other objective is returned unchanged.
     """
-    return objective.labels[place] if isinstance(objective, SharesKept) else objective
+    return objective.labels[index] if isinstance(objective, SharesKept) else objective
 
 
 def figures_of(
@@ -569,8 +570,8 @@ def figures_of(
     """
     exact = objective.bounded or outcome.bound < math.inf
     best = outcome.best[0][0] if outcome.best else -math.inf
-    left, sign = gap(best, outcome.bound), objective.sign
-    optimal = exact and left == 0
+    distance, sign = gap(best, outcome.bound), objective.sign
+    optimal = exact and distance == 0
     why = "interrupt" if outcome.interrupted else "time limit"
     loose = exact and outcome.generous
     return SearchFigures(
@@ -579,7 +580,7 @@ def figures_of(
         exact=exact,
         best=sign * best if outcome.best else None,
         bound=sign * outcome.bound if exact and math.isfinite(outcome.bound) else None,
-        gap=left if exact else None,
+        gap=distance if exact else None,
         work=work,
         notes=(*_on_the_proof(outcome, loose=loose, first=optimal and not alone), *notes),
         stopped=None if outcome.complete else why,

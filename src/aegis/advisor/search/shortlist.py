@@ -120,17 +120,17 @@ class Shortlist:
             if not every:
                 self._improve(blind=trace is not self._traces[0])
             outcome.complete = wide.complete or wide.nodes >= most_splits
-        left = [value for value, box in wide.best if box not in self._scored]
-        if not every or left:
-            whole = (OpenBox(math.inf, self._problem.root, tight=False),)
-            outcome.open = whole if resumed is None else resumed
+        unscored = [value for value, box in wide.best if box not in self._scored]
+        if not every or unscored:
+            root = (OpenBox(math.inf, self._problem.root, tight=False),)
+            outcome.open = root if resumed is None else resumed
         if self._prove and self._scored and not every and not outcome.interrupted:
             self._split_boxes(outcome, resumed)
         scored = ((value, box) for box, value in self._scored.items())
         outcome.best = sorted(scored, key=lambda e: (-e[0], e[1]))
         highest = outcome.best[0][0] if outcome.best else -math.inf
-        outcome.bound = highest if every and not left else max(outcome.bound, highest)
-        least = max(left[:1] + [wide.beyond] * (not every), default=None)
+        outcome.bound = highest if every and not unscored else max(outcome.bound, highest)
+        least = max(unscored[:1] + [wide.beyond] * (not every), default=None)
         above = [value for value, _ in wide.best if least is None or value > least]
         if above and not (self._split and outcome.complete):
             outcome.proven = ProvenList(trace.name, len(above), above[0], least)
@@ -195,8 +195,8 @@ class Shortlist:
         took = self._objective.effort(self._problem.root)
         if not (self._bounds and self._clock.allows(took, times=_REACHING)):
             return math.inf
-        whole = self._feasibility.narrow(self._problem.root) or self._problem.root
-        return self._objective.bound(whole)
+        box = self._feasibility.narrow(self._problem.root) or self._problem.root
+        return self._objective.bound(box)
 
     def _score(self, box: Box) -> float:
         """Return the score of the configuration `box` (one candidate an attribute); -inf if it is

@@ -25,7 +25,7 @@ from typing import Any, Self
 import numpy as np
 
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.search.corner_classes import Corners, Grouping, RuleCells, dense
+from aegis.advisor.search.corner_classes import CornerClasses, Grouping, RuleCells, dense
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Problem, is_leaf
 from aegis.advisor.search.rule_bounds import least_bits
@@ -206,7 +206,7 @@ class ConfigurationClasses:
     """
 
     def __init__(self, problem: Problem, plan: PrivacyPlan, frequency: FrequencyTable) -> None:
-        self.tables = Corners(problem, RuleCells(frequency, whole=True))
+        self.tables = CornerClasses(problem, RuleCells(frequency, all_cells=True))
         self._problem, self._plan, self._frequency = problem, plan, frequency
         self._rows = frequency.counts.astype(np.float64)
 

@@ -110,7 +110,7 @@ class ListingSearch(BranchAndBound):
         self._share = 1.0
 
     def _loop(self) -> None:
-        if len(self.found.best) < self.top:
+        if len(self.outcome.best) < self.top:
             super()._loop()
             return
         if not self._open():
@@ -200,7 +200,7 @@ class ListingSearch(BranchAndBound):
                 return
             check()
             self._go_on()
-            self.found.nodes += 1
+            self.outcome.nodes += 1
             if proves:
                 self._prove(window.least(index))
             if number % _SHARES == 0:

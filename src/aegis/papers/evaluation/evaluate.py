@@ -236,10 +236,10 @@ def _releases(
     methods, seed = request.methods, request.seed
     if methods is None and not policy.anonymizers:
         return advice, {}
-    from aegis.advisor.methods import RecordRanker, apart, choose_recipes, insert_methods
+    from aegis.advisor.methods import RecordRanker, choose_recipes, insert_methods, renamed
     from aegis.papers.evaluation.releases import code_release
 
-    recipes = apart(choose_recipes(policy, methods, seed=seed), advice)
+    recipes = renamed(choose_recipes(policy, methods, seed=seed), advice)
     if not recipes:
         return advice, {}
     measure = MEASURES.get(advice.measure)

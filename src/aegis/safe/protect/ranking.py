@@ -489,7 +489,7 @@ class _Search:
         self._objective: FromTables | FromCodes = FromTables(MEASURE, scorer, self._space.work)
         if scorer.estimator == "codes":
             self._objective = FromCodes(MEASURE, scorer, self._space.work)
-        self._clock = Clock.asked(request, self._space.work)
+        self._clock = Clock.of_request(request, self._space.work)
 
     def best(
         self, top: int, expected: ExpectedSmallClasses | None

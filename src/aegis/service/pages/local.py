@@ -267,6 +267,6 @@ def _problem(advice: Advice) -> NoAdmissibleConfiguration | None:
 
 def front_card(front: Front) -> Response:
     """Return the part of a page that draws a chart of utility against privacy."""
-    named = [(f"{point.value:g}", point.utility_kept) for point in front.shown]
+    named = [(f"{point.value:g}", point.utility_kept) for point in front.visible_points]
     points = [(name, value) for name, value in named if value is not None]
     return fragment("front.html", front=front, points=points)
