@@ -196,8 +196,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 
 def _kind(error: AegisError) -> str:
-    name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
-    return name.removesuffix("_error")
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower().removesuffix("_error")
 
 
 def _sentence(text: str) -> str:

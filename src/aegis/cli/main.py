@@ -299,10 +299,6 @@ def _commands(verb: str) -> Mapping[str, Command]:
     return {verb: module}
 
 
-def _all_verbs() -> tuple[str, ...]:
-    return (*VERBS, *(name for name in PACKAGE_COMMANDS.names() if name not in VERBS))
-
-
 @cache
 def all_commands() -> Mapping[str, Command]:
     """Return every command by name, after importing all their modules.
@@ -311,7 +307,7 @@ def all_commands() -> Mapping[str, Command]:
     package.
     """
     commands: dict[str, Command] = {}
-    for verb in _all_verbs():
+    for verb in dict.fromkeys((*VERBS, *PACKAGE_COMMANDS.names())):
         try:
             commands |= _commands(verb)
         except PolicyError as error:

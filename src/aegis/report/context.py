@@ -559,29 +559,18 @@ def _documents(advice: Advice, subject: Ranked | None, *, values: bool) -> dict[
     chosen: Mapping[str, Any] | None = None
     if subject is not None and not advice.masked_tables:  # whose masks are not known
         configuration = subject.configuration
-        masks = (
-            configuration
-            if values
-            else replace(
-                configuration, masks={n: _unfitted(m) for n, m in configuration.masks.items()}
-            )
-        )
-        chosen = {"configurations": {subject.name: masks.spec()}}
+        if not values:
+            masks = {name: _unfitted(mask) for name, mask in configuration.masks.items()}
+            configuration = replace(configuration, masks=masks)
+        chosen = {"configurations": {subject.name: configuration.spec()}}
         if subject.method is not None:
             chosen = subject.method.recipe.to_dict()
         if advice.stated_measure is not None:  # as `aegis advise -o` writes it
             chosen = {"measure": advice.stated_measure, **chosen}
-    return {
-        "policy": _yaml(advice.policy if values else _without_lists(advice.policy)),
-        "configuration": _yaml(chosen) if chosen else None,
-    }
-
-
-def _without_lists(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a policy in JSON form without its configurations, which may list values of the table
-    that their masks learnt.
-    """
-    return {key: entry for key, entry in policy.items() if key != "configurations"}
+    # Configurations of a policy may list values of the table that their masks learnt.
+    left_out = () if values else ("configurations",)
+    policy = {key: entry for key, entry in advice.policy.items() if key not in left_out}
+    return {"policy": _yaml(policy), "configuration": _yaml(chosen) if chosen else None}
 
 
 def _yaml(data: Mapping[str, Any]) -> dict[str, Any]:
