@@ -232,8 +232,7 @@ def print_advice(
             *(f"mask:{n}" for n in names),
             *(f"change:{n}" for n in names),
         ]
-        places = _places(advice, top)
-        shell.csv(header, (_flat(i + 1, advice.ranking[i], names) for i in places))
+        shell.csv(header, (_flat(i + 1, advice.ranking[i], names) for i in _places(advice, top)))
         return
     shell.show(*_overview(advice, origin, policy), *_ranking(advice, top))
     if advice.best is not None:

@@ -138,9 +138,8 @@ def score_words(summary: Mapping[str, Any], figure: UtilityFigure) -> str:
     """
     if not summary.get("label_rounded"):
         return figure.detail[:1].upper() + figure.detail[1:]
-    explained, reference = (
-        percent(100 * max(share, 0.0)) for share in (figure.value, figure.reference)
-    )
+    explained = percent(100 * max(figure.value, 0.0))
+    reference = percent(100 * max(figure.reference, 0.0))
     return (
         f"The masks explain about {explained} of the variance of the rounded number, of {reference} "
         f"{figure.reference_name.short}"
@@ -396,11 +395,9 @@ def _released(best: Ranked, rows: int, *, persons: bool) -> str:
     is True, the rule counts persons, and so does the text.
     """
     if best.suppressed_rows is not None:
-        released = f"It releases {rows - best.suppressed_rows:,} of {rows:,} rows"
+        text = f"It releases {rows - best.suppressed_rows:,} of {rows:,} rows"
         smallest, unit = best.smallest_class, " persons" if persons else ""
-        return (
-            f"{released}, each in a class of at least {smallest:,}{unit}" if smallest else released
-        )
+        return f"{text}, each in a class of at least {smallest:,}{unit}" if smallest else text
     if best.admissible:
         return "The owner of the table states that it meets the rule"
     return "It is not known yet whether it meets the rule"

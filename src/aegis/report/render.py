@@ -117,10 +117,9 @@ def render_report(
     >>> aegis.render_report(advice).startswith("<!doctype html>")
     True
     """
-    subject_sections = given.report_sections() if isinstance(given, Reported) else ()
-    return render(
-        advice_of(given), title=title, owner_preview=shown, sections=(*subject_sections, *sections)
-    )
+    if isinstance(given, Reported):
+        sections = (*given.report_sections(), *sections)
+    return render(advice_of(given), title=title, owner_preview=shown, sections=sections)
 
 
 @cache
@@ -130,22 +129,17 @@ def environment(*folders: Path) -> jinja2.Environment:
     """
     import jinja2
 
-    jinja_environment = jinja2.Environment(
+    jinja = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, Path(__file__).parent / "templates"]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    jinja_environment.filters.update(_FILTERS)
-    jinja_environment.globals["style"] = {
-        "light": LIGHT,
-        "dark": DARK,
-        "font": FONT,
-        "bounds": HEAT_BOUNDS,
-    }
-    jinja_environment.globals["version"] = __version__
-    return jinja_environment
+    jinja.filters.update(_FILTERS)
+    jinja.globals["style"] = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
+    jinja.globals["version"] = __version__
+    return jinja
 
 
 def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:

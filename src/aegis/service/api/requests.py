@@ -31,7 +31,7 @@ def listed(
     listed, count = call.read(
         requests.listed, state=state, number=number, offset=offset, limit=limit
     )
-    return {"count": count, "requests": [_request_as_json(call, request) for request in listed]}
+    return {"count": count, "requests": [_as_json(call, request) for request in listed]}
 
 
 @routes.post("", Action.REQUEST)
@@ -40,7 +40,7 @@ def draft(body: shapes.RequestGiven, call: CallOf) -> dict[str, Any]:
     with call.writing() as session:
         fields = body.model_dump()
         request = requests.draft(session, call.actor, fields.pop("data_set"), **fields)
-        return _request_as_json(call, request)
+        return _as_json(call, request)
 
 
 @routes.get("/{request_id}", Action.SEE_REQUEST)
@@ -50,9 +50,7 @@ def show(request_id: str, call: CallOf) -> dict[str, Any]:
         request = requests.authorised(session, call.actor, Action.SEE_REQUEST, request_id)
         job = jobs.latest(session, "search", "check", "release", request_id=request_id)
         session.refresh(request)  # the job may have ended after the request was read
-        return _request_as_json(call, request) | {
-            "job": None if job is None else shapes.as_json(job)
-        }
+        return _as_json(call, request) | {"job": None if job is None else shapes.as_json(job)}
 
 
 @routes.post("/{request_id}", Action.CHANGE_REQUEST)
@@ -60,25 +58,25 @@ def change(request_id: str, body: shapes.RequestGiven, call: CallOf) -> dict[str
     """Change a draft, or a request that a reviewer sent back to you."""
     fields = body.model_dump(exclude_unset=True)
     fields.pop("data_set", None)
-    return _request_as_json(call, call.write(requests.change, request_id, **fields))
+    return _as_json(call, call.write(requests.change, request_id, **fields))
 
 
 @routes.post("/{request_id}/submit", Action.CHANGE_REQUEST)
 def submit(request_id: str, call: CallOf) -> dict[str, Any]:
     """Submit a draft for review."""
-    return _request_as_json(call, call.write(requests.submit, request_id))
+    return _as_json(call, call.write(requests.submit, request_id))
 
 
 @routes.post("/{request_id}/withdraw", Action.CHANGE_REQUEST)
 def withdraw(request_id: str, call: CallOf) -> dict[str, Any]:
     """Withdraw a request that you made."""
-    return _request_as_json(call, call.write(requests.withdraw, request_id))
+    return _as_json(call, call.write(requests.withdraw, request_id))
 
 
 @routes.post("/{request_id}/review", Action.REVIEW)
 def review(request_id: str, call: CallOf) -> dict[str, Any]:
     """Start the review of a submitted request."""
-    return _request_as_json(call, call.write(requests.review, request_id))
+    return _as_json(call, call.write(requests.review, request_id))
 
 
 @routes.post("/{request_id}/choose", Action.REVIEW)
@@ -90,10 +88,8 @@ def choose(request_id: str, body: shapes.Choice, call: CallOf) -> dict[str, Any]
         if body.configuration is None:
             job = flow.ask_search(session, call.actor, request_id)
             request = requests.authorised(session, call.actor, Action.REVIEW, request_id)
-            return _request_as_json(call, request) | {"job": shapes.as_json(job)}
-        return _request_as_json(
-            call, flow.choose(session, call.actor, request_id, body.configuration)
-        )
+            return _as_json(call, request) | {"job": shapes.as_json(job)}
+        return _as_json(call, flow.choose(session, call.actor, request_id, body.configuration))
 
 
 @routes.post("/{request_id}/approve", Action.APPROVE)
@@ -102,7 +98,7 @@ def approve(
 ) -> dict[str, Any]:
     """Approve a request as it is now; you can add a signature to your earlier unsigned approval."""
     signed = None if given is None else given.signed
-    return _request_as_json(call, call.write(requests.approve, request_id, signed))
+    return _as_json(call, call.write(requests.approve, request_id, signed))
 
 
 @routes.get("/{request_id}/statement", Action.APPROVE)
@@ -116,37 +112,37 @@ def statement(request_id: str, call: CallOf) -> dict[str, Any]:
 @routes.post("/{request_id}/return", Action.REVIEW)
 def send_back(request_id: str, body: shapes.Reason, call: CallOf) -> dict[str, Any]:
     """Send a request back to its consumer for changes, with your reason."""
-    return _request_as_json(call, call.write(requests.send_back, request_id, body.message))
+    return _as_json(call, call.write(requests.send_back, request_id, body.message))
 
 
 @routes.post("/{request_id}/reject", Action.REJECT)
 def reject(request_id: str, body: shapes.Reason, call: CallOf) -> dict[str, Any]:
     """Reject a request, with your reason."""
-    return _request_as_json(call, call.write(requests.reject, request_id, body.message))
+    return _as_json(call, call.write(requests.reject, request_id, body.message))
 
 
 @routes.post("/{request_id}/run", Action.RUN)
 def run(request_id: str, call: CallOf) -> dict[str, Any]:
     """Start an approved release; if approved content has changed, send the request back instead."""
-    return _request_as_json(call, call.write(flow.run, request_id))
+    return _as_json(call, call.write(flow.run, request_id))
 
 
 @routes.post("/{request_id}/retry", Action.RUN)
 def retry(request_id: str, call: CallOf) -> dict[str, Any]:
     """Start a failed release again."""
-    return _request_as_json(call, call.write(flow.retry, request_id))
+    return _as_json(call, call.write(flow.retry, request_id))
 
 
 @routes.post("/{request_id}/revoke", Action.REVOKE)
 def revoke(request_id: str, body: shapes.Reason, call: CallOf) -> dict[str, Any]:
     """Revoke a release before it expires, with your reason."""
-    return _request_as_json(call, call.write(requests.revoke, request_id, body.message))
+    return _as_json(call, call.write(requests.revoke, request_id, body.message))
 
 
 @routes.post("/{request_id}/renew", Action.APPROVE)
 def renew(request_id: str, body: shapes.Days, call: CallOf) -> dict[str, Any]:
     """Extend the time during which a release can be downloaded."""
-    return _request_as_json(call, call.write(requests.renew, request_id, body.days))
+    return _as_json(call, call.write(requests.renew, request_id, body.days))
 
 
 @routes.get("/{request_id}/release", Action.VERIFY)
@@ -221,5 +217,5 @@ def file_of(call: Call, request_id: str) -> Response:
     return StreamingResponse(pieces, media_type="application/octet-stream", headers=headers)
 
 
-def _request_as_json(call: Call, request: Request) -> dict[str, Any]:
+def _as_json(call: Call, request: Request) -> dict[str, Any]:
     return shapes.request(request, masks=requests.sees_masks(call.actor, request))

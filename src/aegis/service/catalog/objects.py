@@ -27,7 +27,7 @@ class Objects:
 
     Parameters
     ----------
-    place
+    location
         A folder, which is created if it does not exist, or a URL that obstore supports
         (`s3://bucket/prefix`).
     retries
