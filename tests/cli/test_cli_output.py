@@ -99,7 +99,7 @@ def test_progress_is_drawn_on_the_terminal_s_error_stream_only(terminal):
 
 def test_no_progress_where_nobody_watches(shell):
     with reporting(quiet=False) as progress:
-        assert isinstance(progress._shown, type(SILENT))
+        assert isinstance(progress._progress, type(SILENT))
     assert shell("advise", "table.csv", "-p", "policy.yaml", "-f", "json").err == ""
 
 
@@ -108,7 +108,7 @@ def test_progress_shows_steps_with_notes(monkeypatch):
     monkeypatch.setattr("sys.stderr", err)
     monkeypatch.setenv("COLUMNS", "100")
     with reporting(quiet=False) as progress:
-        assert isinstance(progress._shown, TerminalProgress)
+        assert isinstance(progress._progress, TerminalProgress)
         with progress.step("Outer", 2) as outer, progress.step("Inner"):
             outer.advance()
             outer.note("n\x1bote")

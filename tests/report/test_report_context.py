@@ -211,7 +211,7 @@ def test_an_unknown_measure_is_an_error() -> None:
 
 def test_the_risk_table_holds_the_figures_of_both_reports() -> None:
     before, after = privacy([1, 1, 8], sensitive="job"), privacy([5, 5], sensitive="job")
-    told = context(advice(), before=before, after=after, shown=OWNER)["privacy"]
+    told = context(advice(), before=before, after=after, owner_preview=OWNER)["privacy"]
     assert told["columns"] == ["Before masking", "After masking"]
     lines = {line["name"]: line["values"] for group in told["groups"] for line in group["lines"]}
     assert lines["Smallest class"] == ["1", "5"]
@@ -247,7 +247,7 @@ def test_small_numbers_of_rows_of_the_table_are_for_its_owner_only() -> None:
 
 
 def test_the_table_under_the_finest_masks_is_not_called_unmasked() -> None:
-    parts = {"before": privacy([1, 1, 8]), "after": privacy([5, 5]), "shown": OWNER}
+    parts = {"before": privacy([1, 1, 8]), "after": privacy([5, 5]), "owner_preview": OWNER}
     told = context(advice(), **parts, finest=True)
     assert told["privacy"]["columns"] == ["With the finest masks", "After masking"]
     assert "at least as many classes and unique rows" in told["privacy"]["finest"]
@@ -273,7 +273,7 @@ def test_at_risk_means_smaller_than(threshold: float) -> None:
 
 @given(st.lists(st.integers(1, 120), min_size=1, max_size=30))
 def test_the_histogram_accounts_for_every_row(sizes: list[int]) -> None:
-    told = context(advice(), before=privacy(sizes), shown=OWNER)["privacy"]["histogram"]
+    told = context(advice(), before=privacy(sizes), owner_preview=OWNER)["privacy"]["histogram"]
     assert sum(p["share"] for p in told["points"]) == pytest.approx(100)
     assert told["series"] == ["Before masking"]
     assert sum(int(line["cells"][0]["classes"]) for line in told["lines"]) == len(sizes)

@@ -115,7 +115,7 @@ def hostile() -> str:
         privacy([1, 9], sensitive=HOSTILE[2]), privacy([5, 5], sensitive=HOSTILE[2])
     )
     given = replace(given, privacy=change)
-    return render(_with_every_section(given), title=HOSTILE[2], shown=_hostile_values())
+    return render(_with_every_section(given), title=HOSTILE[2], owner_preview=_hostile_values())
 
 
 def _with_every_section(given: Advice) -> Advice:

@@ -333,7 +333,7 @@ def checked(scene: Scene) -> list[str]:
     wrong: list[str] = []
     with catalog.database.reading() as session:
         entries = session.scalars(select(LogEntry).order_by(LogEntry.number)).all()
-        if not log.check(entries).whole:
+        if not log.check(entries).intact:
             wrong.append("the log is broken")
         wrong += _answered(scene, entries)
         wrong += _done_once(entries)

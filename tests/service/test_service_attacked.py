@@ -418,7 +418,7 @@ def test_each_step_of_a_job_is_told_at_once():
     """A step that began soon after another was told of only when it moved on, if at all."""
     told = []
 
-    class Told(limited.SeldomTold):
+    class Told(limited.ThrottledProgress):
         def send(self, told_now):
             told.append(dict(told_now))
 

@@ -44,7 +44,7 @@ def test_what_a_moved_control_shows_is_what_the_rule_says(bench, rule):
     """Classes are remembered from one rule to the next; each verdict is held against a new count."""
     bench.take(replace(bench.policy, privacy=PrivacyRule.parse(rule)))
     view = bench.view()
-    scorer_choices = dict(bench._known.choices)
+    scorer_choices = dict(bench._scores.choices)
     for ranked in view.ranking:
         said = bench.study.plan.check(scorer_choices[ranked.name])
         assert ranked.admissible == said.admissible, ranked.name

@@ -44,7 +44,7 @@ def test_a_step_is_told_while_it_runs() -> None:
     opening = BenchOpening("people.csv")
     opening.start(make)
     assert reached.wait(LONG)
-    told = tuple(opening.told[key] for key in ("step", "note", "done", "total"))
+    told = tuple(opening.state[key] for key in ("step", "note", "done", "total"))
     assert told == ("Measuring columns", "age", 3, 4)
     assert opening.bench() is None
     go.set()

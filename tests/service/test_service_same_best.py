@@ -187,7 +187,7 @@ def test_examples_of_masked_values_are_written_as_masks_write_them() -> None:
     )
     bench = Bench.open(table, "answer")
     finest = {name: a.candidates[0].mask for name, a in bench.study.summary.attributes.items()}
-    shown = {p.attribute: dict(p.shown) for p in bench.preview(Configuration("finest", finest))}
+    shown = {p.attribute: dict(p.values) for p in bench.preview(Configuration("finest", finest))}
     assert shown["job"]["null"] == "null"
     assert "1000" in shown["income"]
     assert "1012.5" in shown["income"]

@@ -63,7 +63,7 @@ def test_many_ask_for_a_job_and_one_has_it_on_postgres(place):
     with place.catalog.database.writing() as session:
         jobs.cancel(session, session.get(Job, made.id), "test")
         entries = session.scalars(select(LogEntry).order_by(LogEntry.number)).all()
-        assert check(entries).whole
+        assert check(entries).intact
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ def test_an_error_of_work_keeps_its_kind_and_whether_noise_was_drawn(tmp_path, m
     parent = limited._Process()
     parent._answer = told
     with pytest.raises(EngineError, match=r"No memory\.") as raised:
-        parent._said()
+        parent._result()
     assert raised.value.noise_drawn
 
 

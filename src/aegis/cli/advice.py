@@ -1,6 +1,5 @@
-"""Print advice, for people and for programs.
-
-Print what a search returns besides its ranking: proof, obstacles and trade-off front.
+"""Print advice, for people and for programs: the ranking, and the proof, obstacles and trade-off
+front of a search.
 """
 
 from __future__ import annotations
@@ -212,7 +211,7 @@ FIXED = (
 
 ESTIMATED = ("estimate", "estimated_pud", "estimated_low", "estimated_high")
 """Columns that follow if deviations were estimated."""
-SHOWN = 8
+CHANGES_PRINTED = 8
 """Number of changes that are printed, the best ones; JSON and the report contain all."""
 
 
@@ -238,8 +237,7 @@ def print_advice(
             *(f"mask:{n}" for n in names),
             *(f"change:{n}" for n in names),
         ]
-        places = _places(advice, top)
-        shell.csv(header, (_flat(i + 1, advice.ranking[i], names) for i in places))
+        shell.csv(header, (_flat(i + 1, advice.ranking[i], names) for i in _places(advice, top)))
         return
     shell.show(*_overview(advice, origin, policy), *_ranking(advice, top))
     if advice.best is not None:
@@ -257,13 +255,13 @@ def print_short(shell: Output, advice: Advice, best: Ranked, origin: str, policy
     """
     page = ShortPage.of(advice, best, origin, policy)
     shell.show(*page.parts())
-    shell.caution(advice.warnings, shown=page.cautions)
+    shell.caution(advice.warnings, short_texts=page.cautions)
 
 
 def advice_dict(advice: Advice, top: int | None) -> dict[str, Any]:
     """Return the advice as JSON, with its best `top` entries and all record-level releases."""
     data = advice.to_dict()
-    data["ranking"] = [data["ranking"][place] for place in _places(advice, top)]
+    data["ranking"] = [data["ranking"][index] for index in _places(advice, top)]
     return data
 
 
@@ -284,15 +282,15 @@ _EACH_COLUMN = (
 """Explanation of the figures of columns if each column is predicted from the others."""
 
 
-def _rank(advice: Advice, place: int) -> str:
-    """Return the rank of the entry with the index `place` as text.
+def _rank(advice: Advice, index: int) -> str:
+    """Return the rank of the entry with the index `index` as text.
 
     A search lists only the N best configurations. If a record-level release comes after all of
     them, only ">N" is known of its rank.
     """
     last = max((i for i, r in enumerate(advice.ranking) if r.method is None), default=None)
-    if advice.search is None or last is None or place <= last:
-        return str(place + 1)
+    if advice.search is None or last is None or index <= last:
+        return str(index + 1)
     return f">{last + 1}"
 
 
@@ -334,7 +332,7 @@ def _estimate_cells(ranked: Ranked) -> tuple[object, ...]:
 
 def _label(summary: Mapping[str, Any]) -> str:
     if summary.get("labels"):
-        each = (f"{name} ({label_words(own)})" for name, own in summary["labels"].items())
+        each = (f"{name} ({label_words(label)})" for name, label in summary["labels"].items())
         return ", ".join(each)
     if not summary["label"]:
         return "any: each column is predicted from the others"
@@ -368,14 +366,14 @@ def _extent(advice: Advice) -> tuple[str, str]:
     """
     releases = [r for r in advice.ranking if r.method is not None]
     listed = [r for r in advice.ranking if r.method is None]
-    beside = counted(len(releases), "record-level release")
+    release_count = counted(len(releases), "record-level release")
     if advice.search is None:
         admissible = advice.admissible_count
         of_all = f"{len(listed):,} of {counted(advice.combinations, 'combination')} of masks"
         what = counted(len(listed), "masked table") if advice.masked_tables else of_all
         return (
             "Ranked",
-            f"{what}{f', {beside}' if releases else ''}; "
+            f"{what}{f', {release_count}' if releases else ''}; "
             f"{admissible:,} {'meet' if advice.verdicts_known else 'are known to meet'}"
             f"{'s' * (admissible == 1 and advice.verdicts_known)} the rule",
         )
@@ -396,19 +394,19 @@ def _extent(advice: Advice) -> tuple[str, str]:
         "Searched" if advice.optimal else "Searched among",
         f"{counted(advice.combinations, 'combination')} of masks; {what}"
         f"{f' {are} listed' if admissible else ''}"
-        f"{f', and {beside}' if releases else ''}",
+        f"{f', and {release_count}' if releases else ''}",
     )
 
 
-def _shortfalls(advice: Advice, shown: Sequence[Ranked]) -> Iterator[RenderableType]:
+def _shortfalls(advice: Advice, entries: Sequence[Ranked]) -> Iterator[RenderableType]:
     """Yield sentences on why the first entry of the ranking comes first, and why some of the
-    `shown` entries do not meet the rule.
+    `entries` do not meet the rule.
     """
     from aegis.cli.output import heading, line, pairs
 
     if advice.preferred is not None:
         yield line(f"\n{advice.preferred.words()}.")
-    failing = [r for r in shown if r.violations]
+    failing = [r for r in entries if r.violations]
     if failing:
         yield heading("What falls short")
         yield pairs(
@@ -423,16 +421,16 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
     from aegis.measures import MEASURES
 
     places = _places(advice, top)
-    shown = [advice.ranking[i] for i in places]
+    entries = [advice.ranking[i] for i in places]
     ranks = [_rank(advice, i) for i in places]
     rows = advice.summary["rows"]
     yield heading("Ranking" + _cut(advice, places, top))
-    by_objective = any(r.objective is not None for r in shown)
-    estimated = any(r.estimate is not None for r in shown)
+    by_objective = any(r.objective is not None for r in entries)
+    estimated = any(r.estimate is not None for r in entries)
     sign = MEASURES.get(advice.measure).direction.sign
-    highest = max(shown, key=lambda r: (r.admissible is not False, sign * r.score), default=None)
+    highest = max(entries, key=lambda r: (r.admissible is not False, sign * r.score), default=None)
     yield table_of(
-        zip(ranks, shown, strict=True),
+        zip(ranks, entries, strict=True),
         (number("#"), lambda r: r[0]),
         (Column("name", wraps=True), lambda r: r[1].name),
         (number("objective"), lambda r: fixed(r[1].objective)) if by_objective else None,
@@ -447,13 +445,13 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
         ),
         (Column("rule"), lambda r: _verdict(r[1])),
     )
-    yield from _shortfalls(advice, shown)
+    yield from _shortfalls(advice, entries)
     best_shown = ", from the best that any table shows of it" if advice.masked_tables else ""
     yield line(
         f"\n{objective_legend(advice)}"
         f"score: {measure_words(advice.measure)} of all rows, before any row is suppressed{_baseline(advice)}.\n"
         f"{_pud(advice)}: mean change per attribute{best_shown}. "
-        f"k: smallest class once rows are suppressed{_no_classes(shown)}."
+        f"k: smallest class once rows are suppressed{_no_classes(entries)}."
         + _estimate_legend(advice)
         + _certainty(advice)
         + _below(ranks),
@@ -486,10 +484,10 @@ def _baseline(advice: Advice) -> str:
     return f" ({name} {fixed(advice.unmasked)})"
 
 
-def _no_classes(shown: list[Ranked]) -> str:
+def _no_classes(entries: list[Ranked]) -> str:
     """Return a note that the smallest class of some entries is not known; empty if all are known."""
-    known = all(r.smallest_class is not None for r in shown)
-    return "" if known else "; –: not known, since nothing tells which values share a row"
+    all_known = all(r.smallest_class is not None for r in entries)
+    return "" if all_known else "; –: not known, since nothing tells which values share a row"
 
 
 def _estimated(ranked: Ranked) -> tuple[str, str]:
@@ -543,7 +541,7 @@ def _cut(advice: Advice, places: list[int], top: int | None) -> str:
     """
     if len(places) == len(advice.ranking):
         return ""
-    below = any(place >= (top or 0) for place in places)
+    below = any(index >= (top or 0) for index in places)
     return f" (the first {top or 0}{', and record-level releases' if below else ''})"
 
 
@@ -601,8 +599,8 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     if expected is None or expected.measure != figure.measure:
         yield line(f"{score_words(advice.summary, figure)}, measured on {figure.on}.")
     if expected is not None:
-        said = (f"{advice.headline}, measured on {expected.on}.", expected.range_words, words.doubt)
-        yield line(" ".join(filter(None, said)))
+        headline = f"{advice.headline}, measured on {expected.on}."
+        yield line(" ".join(filter(None, (headline, expected.range_words, words.doubt))))
     if advice.proxy is not None:
         yield line(advice.proxy.words())
     yield line("")
@@ -622,14 +620,14 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     left_out = len(best.attributes) - len(listed)
     figures = advice.stated_utility(best).columns
 
-    def shown(name: str, score: AttributeScore) -> tuple[str, str, str]:
+    def cells(name: str, score: AttributeScore) -> tuple[str, str, str]:
         if name in figures:
             return _learnt(figures[name])
         share = utility_kept(score.score, score.unmasked, measure, advice.label_rows)
         return fixed(score.unmasked), fixed(score.score), percent(share)
 
     yield table_of(
-        [(name, shown(name, best.attributes[name])) for name in listed],
+        [(name, cells(name, best.attributes[name])) for name in listed],
         (Column("attribute", wraps=True), lambda a: a[0]),
         (Column("mask", wraps=True), lambda a: mask_shown(masks[a[0]])),
         (number(advice.baseline_word), lambda a: a[1][0]),
@@ -671,16 +669,16 @@ def label_sections(advice: Advice) -> Iterator[RenderableType]:
     yield heading("Labels")
     yield table_of(
         lines,
-        (Column("label", wraps=True), lambda own: own.label),
-        (number("weight"), lambda own: f"{own.weight:g}"),
-        (Column("measure", wraps=True), lambda own: own.measure),
-        (number("unmasked"), lambda own: fixed(own.reference)),
-        (number("masked"), lambda own: fixed(own.value)),
-        (number("kept"), lambda own: percent(own.utility_kept)),
-        (number("alone"), lambda own: percent(own.alone)),
-        (number("price"), lambda own: "–" if own.price is None else f"{own.price:.1f}"),
+        (Column("label", wraps=True), lambda label: label.label),
+        (number("weight"), lambda label: f"{label.weight:g}"),
+        (Column("measure", wraps=True), lambda label: label.measure),
+        (number("unmasked"), lambda label: fixed(label.reference)),
+        (number("masked"), lambda label: fixed(label.value)),
+        (number("kept"), lambda label: percent(label.utility_kept)),
+        (number("alone"), lambda label: percent(label.alone)),
+        (number("price"), lambda label: "–" if label.price is None else f"{label.price:.1f}"),
     )
-    proven = sum(own.proven for own in lines)
+    proven = sum(label.proven for label in lines)
     yield line(
         "\nkept: share of what the unmasked table predicts of the label beyond a constant prediction. "
         "alone: what the best configuration for this label alone keeps, on all rows"
@@ -699,7 +697,7 @@ def change_sections(advice: Advice) -> Iterator[RenderableType]:
 
     if advice.estimated is None or not advice.estimated.changes:
         return
-    changes = sorted(advice.estimated.changes, key=lambda change: -change.change)[:SHOWN]
+    changes = sorted(advice.estimated.changes, key=lambda change: -change.change)[:CHANGES_PRINTED]
     yield heading("Another mask of one attribute would change the score by")
     yield table_of(
         changes,

@@ -16,11 +16,10 @@ from aegis.cli.files import (
     is_bundle,
     next_step,
     opens_table,
-    shown,
     unused,
     written,
 )
-from aegis.cli.output import PrintOptions, reporting
+from aegis.cli.output import PrintOptions, reporting, shown_location
 from aegis.cli.parameters import (
     After,
     Configurations,
@@ -38,6 +37,7 @@ from aegis.cli.parameters import (
     TableOrBundle,
     VerifyKey,
     With,
+    refuse,
     split_names,
 )
 from aegis.errors import PolicyError
@@ -85,7 +85,7 @@ FIRST = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedReleases:
+class CandidateOptions:
     """Options that choose which releases to compare."""
 
     configurations: Configurations = None
@@ -117,7 +117,7 @@ class AskedReleases:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedTable:
+class TableOptions:
     """Options for the counts of the table, such as earlier releases, columns to leave out and the
     population.
     """
@@ -136,7 +136,7 @@ class AskedTable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedPages(PrintOptions):
+class PageOptions(PrintOptions):
     """Options for the printed output and for the files to write."""
 
     no_values: NoValues = False
@@ -171,34 +171,34 @@ class AdviseCommand:
 
     table: TableOrBundle
     policy_file: PolicyFile
-    releases: AskedReleases
+    releases: CandidateOptions
     measured: MeasureOptions
     searched: SearchRequest
-    counted: AskedTable
-    pages: AskedPages
+    counted: TableOptions
+    pages: PageOptions
     opening: Opening
     seed: Seed = 0
 
     @property
     def searching(self) -> dict[str, object]:
         """The options that only a search accepts, by name."""
-        asked = self.searched
+        search = self.searched
         return {
-            "--objective": asked.objective,
-            "--time-limit": asked.time_limit,
-            "--resume": asked.resume,
-            "--front": asked.front,
+            "--objective": search.objective,
+            "--time-limit": search.time_limit,
+            "--resume": search.resume,
+            "--front": search.front,
         }
 
     def searches(self, policy: Policy) -> bool:
         """Return whether the command searches all combinations of masks. If not, it ranks the
         configurations that the user or the policy lists.
         """
-        asked = self.releases
-        if asked.search or any(given is not None for given in self.searching.values()):
+        releases = self.releases
+        if releases.search or any(value is not None for value in self.searching.values()):
             return True
-        named = asked.configurations or asked.generate or asked.estimate or policy.configurations
-        return not named
+        listed = releases.configurations or policy.configurations
+        return not (listed or releases.generate or releases.estimate)
 
     @property
     def short(self) -> bool:
@@ -209,7 +209,7 @@ class AdviseCommand:
 
 
 @opens_table
-def command(asked: AdviseCommand) -> None:
+def command(options: AdviseCommand) -> None:
     """Find the masks that keep the most predictive value under the privacy rule.
 
     You give a table or its summary, and a policy. Aegis searches the combinations of
@@ -224,55 +224,55 @@ def command(asked: AdviseCommand) -> None:
     code is 1."""
     from aegis.policy import load_configurations, load_policy
 
-    releases, pages, counted = asked.releases, asked.pages, asked.counted
+    releases, pages, counted = options.releases, options.pages, options.counted
     check_outputs(
         [(pages.output, YAML), (pages.report, REPORT)],
         force=pages.force,
-        inputs=(asked.table, asked.policy_file, releases.configurations),
+        inputs=(options.table, options.policy_file, releases.configurations),
     )
-    measure = asked.measured.name
-    _check_kind(asked)
-    policy = load_policy(asked.policy_file).without(counted.dropped or ())
+    measure = options.measured.name
+    _check_kind(options)
+    policy = load_policy(options.policy_file).without(counted.dropped or ())
     policy = policy.drawn_from(counted.population)
     listed = None
     if releases.configurations is not None:
         listed = load_configurations(releases.configurations, policy)
-    subject = asked.opening.study_subject(
-        asked.table, policy, asked, quiet=pages.quiet, verify_key=counted.verify_key
+    subject = options.opening.study_subject(
+        options.table, policy, options, quiet=pages.quiet, verify_key=counted.verify_key
     )
     with reporting(quiet=pages.quiet) as progress:
-        study = _study(asked, subject, policy, progress)
-        advice = _advice(asked, study, listed, measure)
+        study = _study(options, subject, policy, progress)
+        advice = _advice(options, study, listed, measure)
         if releases.proxy:
-            advice = study.proxy(advice, [asked.measured.first_model])
+            advice = study.proxy(advice, [options.measured.first_model])
         if pages.report is not None:
             study.report(advice, pages.report, values=not pages.no_values, force=pages.force)
-    _print(asked, advice, policy, short=asked.short and advice.search is not None)
+    _print(options, advice, policy, short=options.short and advice.search is not None)
 
 
 def _study(
-    asked: AdviseCommand, subject: str | Source | Summary, policy: Policy, progress: Progress
+    options: AdviseCommand, subject: str | Source | Summary, policy: Policy, progress: Progress
 ) -> Study:
     """Return the study of the table, together with earlier releases if the user names any."""
     from aegis.study import Study
 
-    counted = asked.counted
+    counted = options.counted
     if counted.after:
         from aegis.advisor.composition import read_release, summary_after
 
         earlier = [read_release(path, policy) for path in counted.after]
         subject = summary_after(
-            subject, policy, earlier, exact=counted.exact, seed=asked.seed, progress=progress
+            subject, policy, earlier, exact=counted.exact, seed=options.seed, progress=progress
         )
     study = Study(
         subject,
         policy,
         exact=counted.exact,
-        seed=asked.seed,
+        seed=options.seed,
         progress=progress,
         rule_override=counted.rule_override,
     )
-    if asked.releases.proxy and study.source is None:
+    if options.releases.proxy and study.source is None:
         raise PolicyError(
             "--proxy trains models on rows, and a summary holds none.", hint="Give the table."
         )
@@ -280,112 +280,104 @@ def _study(
 
 
 def _advice(
-    asked: AdviseCommand,
+    options: AdviseCommand,
     study: Study,
     listed: Mapping[str, Configuration] | None,
     measure: str | None,
 ) -> Advice:
     """Run the search, or the ranking of the configurations `listed`, and return its advice."""
-    releases, given = asked.releases, asked.searched
+    releases, request = options.releases, options.searched
     methods = split_names(releases.methods)
-    if not (study.searchable and asked.searches(study.policy)):
+    if not (study.searchable and options.searches(study.policy)):
         return study.rank(
             listed,
             generate_count=releases.generate,
             measure=measure,
             estimate=releases.estimate,
             methods=methods,
-            prefer=given.prefer,
+            prefer=request.prefer,
         )
     request = replace(
-        given,
+        request,
         measure=measure,
-        top=asked.pages.top or TOP,
+        top=options.pages.top or TOP,
         work=SEARCH_WORK,
-        prove=given.time_limit is not None,
-        explain_best=not asked.short or asked.pages.report is not None,
+        prove=request.time_limit is not None,
+        explain_best=not options.short or options.pages.report is not None,
     )
     return study.search(request, methods=methods)
 
 
-def _print(asked: AdviseCommand, advice: Advice, policy: Policy, *, short: bool) -> None:
+def _print(options: AdviseCommand, advice: Advice, policy: Policy, *, short: bool) -> None:
     """Print the advice, write the best configuration, and suggest the next step."""
     from aegis.files import write_text
 
-    pages, shell, table = asked.pages, asked.pages.shell, shown(asked.table)
+    pages, shell, table = options.pages, options.pages.shell, shown_location(options.table)
     best = advice.best
-    made = pages.output if best is not None else None
-    if made is not None and best is not None:
-        write_text(made, _written(best, advice))
+    output = pages.output if best is not None else None
+    if output is not None and best is not None:
+        write_text(output, _written(best, advice))
     if short and best is not None:
         print_short(shell, advice, best, table, policy)
     else:
         print_advice(shell, advice, table, policy, TOP if pages.top is None else pages.top or None)
-    shell.say(*written([made, pages.report]))
+    shell.say(*written([output, pages.report]))
     if best is None:
         advice.require_best()
     name = best.name if best is not None and _to_check(advice) else None
-    shell.suggest(*_next(asked, table, made, best, overrides=bool(advice.rule_override), name=name))
+    overrides = bool(advice.rule_override)
+    shell.suggest(*_next(options, table, output, best, overrides=overrides, name=name))
 
 
-def _deciding(asked: AdviseCommand) -> dict[str, Any]:
+def _deciding(options: AdviseCommand) -> dict[str, Any]:
     """Return those options, by name, that affect which release is the best."""
-    releases, given, counted = asked.releases, asked.searched, asked.counted
+    releases, search, counted = options.releases, options.searched, options.counted
     return {
         "configurations": releases.configurations,
         "generate": releases.generate,
         "search": releases.search,
-        "measure": asked.measured.name,
+        "measure": options.measured.name,
         "estimate": releases.estimate,
-        "objective": given.objective,
-        "time_limit": given.time_limit,
-        "resume": given.resume,
-        "prefer": given.prefer,
+        "objective": search.objective,
+        "time_limit": search.time_limit,
+        "resume": search.resume,
+        "prefer": search.prefer,
         "with": split_names(releases.methods),
         "after": counted.after,
         "rule_override": counted.rule_override,
         "exact": counted.exact,
-        "seed": asked.seed or None,
+        "seed": options.seed or None,
     }
 
 
-def _check_kind(asked: AdviseCommand) -> None:
+def _check_kind(options: AdviseCommand) -> None:
     """Raise `PolicyError` if the user gives options for a ranking together with options for a
     search.
     """
-    ranking, searching = asked.releases.ranking, asked.searching
-    if asked.pages.report is None:
-        unused = {"--no-values": asked.pages.no_values or None}
-        _refuse(
+    ranking, searching = options.releases.ranking, options.searching
+    if options.pages.report is None:
+        unused = {"--no-values": options.pages.no_values or None}
+        refuse(
             unused, "is for a report, and you asked for none", "Add --report FILE, or leave it out."
         )
-    estimate = asked.releases.estimate
+    estimate = options.releases.estimate
     if estimate is not None:
-        prefer = {"--prefer": asked.searched.prefer}
-        _refuse(prefer, "is of scores, not of estimates", "Leave it out.")
-    if asked.releases.search:
-        _refuse(
+        prefer = {"--prefer": options.searched.prefer}
+        refuse(prefer, "is of scores, not of estimates", "Leave it out.")
+    if options.releases.search:
+        refuse(
             ranking,
             "is not for a search, which tries all combinations",
             "Leave out {} or --search.",
         )
-    if any(given is not None for given in ranking.values()):
-        _refuse(searching, "is for a search, which tries all combinations", "Leave it out.")
+    if any(value is not None for value in ranking.values()):
+        refuse(searching, "is for a search, which tries all combinations", "Leave it out.")
     if estimate is not None:
-        _refuse(
+        refuse(
             searching,
             "is for a search, and estimates are of a ranking",
             "Leave out {} or --estimate.",
         )
-
-
-def _refuse(options: Mapping[str, object], why: str, hint: str) -> None:
-    """Raise `PolicyError` if the user gave one of these `options`, which do not fit the command.
-    `why` completes the message after the name of the option, and `hint` says what to do.
-    """
-    for name, given in options.items():
-        if given is not None:
-            raise PolicyError(f"{name} {why}.", hint=hint.format(name))
 
 
 def _written(best: Ranked, advice: Advice) -> str:
@@ -418,9 +410,9 @@ def _to_check(advice: Advice) -> bool:
 
 
 def _next(
-    asked: AdviseCommand,
+    options: AdviseCommand,
     table: str,
-    made: Path | None,
+    output: Path | None,
     best: Ranked | None,
     *,
     overrides: bool,
@@ -429,30 +421,30 @@ def _next(
     """Return the next command, with the options that read the same table and lead to the same
     figures.
 
-    `made` is the file with the best configuration or recipe; None if it was not written.
+    `output` is the file with the best configuration or recipe; None if it was not written.
     `overrides` says whether the advice replaces the rule of a summary's owner; the next command
     then needs the same option. `name` is the configuration to apply, if the file has several that
     the owner of the table must check.
     """
-    counted = asked.counted
+    counted = options.counted
     read = {
         "leave_out": counted.dropped,
         "population": counted.population,
-        "policy": asked.policy_file,
+        "policy": options.policy_file,
     }
-    if made is None:
+    if output is None:
         why, best_file = "write the best configuration, for aegis apply", unused("best.yaml")
-        words = ("advise", table, *asked.opening.words())
-        return next_step(why, *words, **read, **_deciding(asked), o=best_file)
+        words = ("advise", table, *options.opening.words())
+        return next_step(why, *words, **read, **_deciding(options), o=best_file)
     if best is not None and best.method is not None:
         why, words = "group the records", ("anonymize", table)
-        chosen: dict[str, object] = {"recipe": made}
+        chosen: dict[str, object] = {"recipe": output}
         released = "released.parquet"
     else:
         kind = format_of(Path(table))
         subject = "TABLE" if is_bundle(table) or format_of_summary(table) else table
         why, words = "mask the table", ("apply", subject)
-        chosen = {"configuration": made, "name": name}
+        chosen = {"configuration": output, "name": name}
         released = f"masked{kind if kind in TABLE_FORMATS else '.parquet'}"
     checked = "and have the result verified and certified"
     if name is not None:
@@ -460,11 +452,11 @@ def _next(
     return next_step(
         f"{why}, {checked}",
         *words,
-        *asked.opening.words(),
+        *options.opening.words(),
         **read,
         **chosen,
-        o=unused(made.with_name(released)),
-        certificate=unused(made.with_name("certificate.json")),
+        o=unused(output.with_name(released)),
+        certificate=unused(output.with_name("certificate.json")),
         after=counted.after,
         rule_override=overrides,
     )

@@ -1,7 +1,5 @@
 """`aegis anonymize`: release a table by grouping its records, verify the written file, and certify
 it.
-
-Print a record-level release for people.
 """
 
 from __future__ import annotations
@@ -95,7 +93,7 @@ class AnonymizeCommand(PrintOptions):
 
 
 @opens_table
-def command(asked: AnonymizeCommand) -> None:
+def command(options: AnonymizeCommand) -> None:
     """Release a table by grouping its records, and verify the written file.
 
     You give a table, its policy and a record-level method. Aegis forms groups of
@@ -109,48 +107,48 @@ def command(asked: AnonymizeCommand) -> None:
     from aegis.signing import load_private_key
     from aegis.study import Study
 
-    release, table = asked.release, asked.table
-    paths = [release.output, release.certificate, asked.report]
+    release, table = options.release, options.table
+    paths = [release.output, release.certificate, options.report]
     check_outputs(
         list(zip(paths, (TABLE_FORMATS, JSON, HTML), strict=True)),
         force=release.force,
-        inputs=(table, asked.policy_file),
+        inputs=(table, options.policy_file),
     )
     if release.output is None and not release.front:
         raise PolicyError(
             "No output is named.", hint="Name it with -o, or ask for the front with --front."
         )
-    policy = load_policy(asked.policy_file)
-    subject = asked.opening.source(table, policy, quiet=asked.quiet)
-    recipe = asked.grouping.recipe
+    policy = load_policy(options.policy_file)
+    subject = options.opening.source(table, policy, quiet=options.quiet)
+    recipe = options.grouping.recipe
     document = None if recipe is None else read_document(recipe, "recipe")
-    chosen = _recipe(asked.grouping, document, release)
-    stated = None if document is None else measure_of_choice(document)
-    key = None if asked.sign is None else load_private_key(asked.sign)
-    with reporting(quiet=asked.quiet) as progress:
-        made = Study(subject, policy, progress=progress).anonymize(
+    chosen = _recipe(options.grouping, document, release)
+    recipe_measure = None if document is None else measure_of_choice(document)
+    key = None if options.sign is None else load_private_key(options.sign)
+    with reporting(quiet=options.quiet) as progress:
+        result = Study(subject, policy, progress=progress).anonymize(
             chosen,
             release,
-            report=asked.report,
+            report=options.report,
             key=key,
-            measure=release.measure or stated,
+            measure=release.measure or recipe_measure,
             style=None,  # the recipe has it, and the seed
         )
-    _print(asked.shell, made, policy, asked.policy_file, paths)
+    _print(options.shell, result, policy, options.policy_file, paths)
 
 
-def _recipe(asked: MethodOptions, file: Located | None, release: AnonymizeRequest) -> Recipe:
+def _recipe(grouping: MethodOptions, file: Located | None, release: AnonymizeRequest) -> Recipe:
     from aegis.anonymizers import ANONYMIZERS, Recipe, load_recipe
 
-    method, style, seed = asked.method, release.style, release.seed
+    method, style, seed = grouping.method, release.style, release.seed
     if (method is None) == (file is None):
         raise PolicyError(
             "Both --method and --recipe were given." if file else "No method was named.",
             hint=f"Give --recipe FILE, or --method and one of: {', '.join(ANONYMIZERS.names())}.",
         )
-    options = dict(map(_option, asked.options or ()))
-    if asked.k is not None:
-        options["k"] = asked.k
+    options = dict(map(_option, grouping.options or ()))
+    if grouping.k is not None:
+        options["k"] = grouping.k
     if method is not None:
         return Recipe(method, options, seed, style)
     if options or style is not None:

@@ -90,8 +90,8 @@ class PolicyChanges:
         changed = policy.without(split_names(self.leave_out) or ()).drawn_from(self.population)
         if self.suppressed_columns is None:
             return changed
-        shown = member(SuppressedColumns, self.suppressed_columns, "way of showing")
-        return replace(changed, suppressed_columns=shown)
+        suppressed_columns = member(SuppressedColumns, self.suppressed_columns, "way of showing")
+        return replace(changed, suppressed_columns=suppressed_columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +111,7 @@ class ApplyCommand(PrintOptions):
 
 
 @opens_table
-def command(asked: ApplyCommand) -> None:
+def command(options: ApplyCommand) -> None:
     """Mask a table with one configuration, and verify the written file.
 
     You give a table, its policy and a configuration. Aegis writes the masked table
@@ -124,8 +124,8 @@ def command(asked: ApplyCommand) -> None:
     from aegis.policy import load_configurations, load_policy, read_document
     from aegis.signing import load_private_key
 
-    output, into, opening = asked.release.output, asked.release.into, asked.opening
-    if (output is None) == (into is None) or (asked.view and into is None):
+    output, into, opening = options.release.output, options.release.into, options.opening
+    if (output is None) == (into is None) or (options.view and into is None):
         raise PolicyError(
             "You named no place for the release, or two.",
             hint="Give --output FILE, or --into NAME (and --view for a view).",
@@ -133,26 +133,26 @@ def command(asked: ApplyCommand) -> None:
     # Whether Spark can write is for Spark to say: its files may be on no disk of this machine.
     elsewhere = opening.engine is not None and opening.engine.elsewhere
     check_outputs(
-        [(None if elsewhere else output, TABLE_FORMATS), (asked.release.certificate, JSON)],
-        force=asked.release.force,
-        inputs=(asked.table, asked.policy_file, asked.configuration or asked.policy_file),
+        [(None if elsewhere else output, TABLE_FORMATS), (options.release.certificate, JSON)],
+        force=options.release.force,
+        inputs=(options.table, options.policy_file, options.configuration or options.policy_file),
     )
-    policy = asked.changes.made_to(load_policy(asked.policy_file))
-    file = configuration_file(asked.configuration, asked.policy_file, policy)
+    policy = options.changes.made_to(load_policy(options.policy_file))
+    file = configuration_file(options.configuration, options.policy_file, policy)
     document = read_document(file, "configuration")
     listed = load_configurations(document, policy)
-    chosen = choose(listed, asked.name, file)
-    key = None if asked.sign is None else load_private_key(asked.sign)
+    chosen = choose(listed, options.name, file)
+    key = None if options.sign is None else load_private_key(options.sign)
     try:
-        release = _released(asked, policy, chosen, document, key)
+        release = _released(options, policy, chosen, document, key)
     except NoAdmissibleConfiguration as error:
         others = [other for other in listed.values() if other is not chosen]
-        raise _with_other(error, asked, policy, others, file) from error
-    _report(asked, release, policy, file)
+        raise _with_other(error, options, policy, others, file) from error
+    _report(options, release, policy, file)
 
 
 def _released(
-    asked: ApplyCommand,
+    options: ApplyCommand,
     policy: Policy,
     chosen: Configuration,
     document: Located,
@@ -163,16 +163,16 @@ def _released(
     from aegis.policy import measure_of_choice, owner_of_choice
     from aegis.release import apply
 
-    with reporting(quiet=asked.quiet) as progress:
+    with reporting(quiet=options.quiet) as progress:
         return apply(
-            asked.opening.source(asked.table, policy, quiet=asked.quiet),
+            options.opening.source(options.table, policy, quiet=options.quiet),
             policy,
             chosen,
-            asked.release,
-            form="view" if asked.view else "table",
+            options.release,
+            form="view" if options.view else "table",
             key=key,
-            measure=asked.release.measure or measure_of_choice(document),
-            after=[read_release(path, policy) for path in asked.after or ()],
+            measure=options.release.measure or measure_of_choice(document),
+            after=[read_release(path, policy) for path in options.after or ()],
             made_under=owner_of_choice(document),
             progress=progress,
         )
@@ -180,7 +180,7 @@ def _released(
 
 def _with_other(
     error: NoAdmissibleConfiguration,
-    asked: ApplyCommand,
+    options: ApplyCommand,
     policy: Policy,
     others: Sequence[Configuration],
     file: Path,
@@ -193,12 +193,12 @@ def _with_other(
 
     if not others:
         return error
-    with reporting(quiet=asked.quiet) as progress:
+    with reporting(quiet=options.quiet) as progress:
         meets = first_admissible(
-            asked.opening.source(asked.table, policy, quiet=asked.quiet),
+            options.opening.source(options.table, policy, quiet=options.quiet),
             policy,
             others,
-            after=[read_release(path, policy) for path in asked.after or ()],
+            after=[read_release(path, policy) for path in options.after or ()],
             progress=progress,
         )
     if meets is None:
@@ -208,24 +208,26 @@ def _with_other(
     return NoAdmissibleConfiguration(error.message, hint=hint)
 
 
-def _report(asked: ApplyCommand, release: Release, policy: Policy, file: Path) -> None:
+def _report(options: ApplyCommand, release: Release, policy: Policy, file: Path) -> None:
     """Print the release, its cautions, and the next step."""
     from aegis.present.cautions import cautions_of, release_document
 
-    certificate, opening = asked.release.certificate, asked.opening
+    certificate, opening = options.release.certificate, options.opening
     by_weight = policy.weight is not None and not policy.population and policy.privacy.by_crowd
-    paths = [asked.release.output, certificate]
-    shell = asked.shell
+    paths = [options.release.output, certificate]
+    shell = options.shell
     _print(shell, release, policy, paths)
-    said = cautions_of(release_document(release, policy))
-    shell.caution([*said, *(text for text in release.warnings if text not in said)])
+    cautions = cautions_of(release_document(release, policy))
+    shell.caution([*cautions, *(text for text in release.warnings if text not in cautions)])
     if shell.tabular:
         shell.say(*written(paths))
     if release.path is not None and (certificate or not by_weight):
         # A release shows no weights, so only the original table counts the people of a class.
-        weighed = {"certificate": certificate, "original": asked.table} if by_weight else {}
+        weighed = {"certificate": certificate, "original": options.table} if by_weight else {}
         # The account of noise needs the masks that drew it.
-        noised = {"configuration": file, "name": asked.name} if release.differential_privacy else {}
+        noised = (
+            {"configuration": file, "name": options.name} if release.differential_privacy else {}
+        )
         shell.suggest(
             *next_step(
                 "see every privacy figure of the output",
@@ -233,14 +235,14 @@ def _report(asked: ApplyCommand, release: Release, policy: Policy, file: Path) -
                 release.path,
                 engine=opening.engine,
                 master=opening.master,
-                policy=asked.policy_file,
+                policy=options.policy_file,
                 **weighed,
                 **noised,
             )
         )
 
 
-def configuration_file(given: Path | None, policy_file: Path, policy: Policy) -> Path:
+def configuration_file(path: Path | None, policy_file: Path, policy: Policy) -> Path:
     """Return the file with the configuration: the file that the user names, or else the policy.
 
     Raises
@@ -249,15 +251,15 @@ def configuration_file(given: Path | None, policy_file: Path, policy: Policy) ->
         The given file does not exist, but the policy has configurations. The message names them,
         because the user may have meant one of these.
     """
-    if given is None:
+    if path is None:
         return policy_file
-    if policy.configurations and not given.exists():
+    if policy.configurations and not path.exists():
         raise PolicyError(
-            f"No such file: {given}. {policy_file} holds the configurations "
+            f"No such file: {path}. {policy_file} holds the configurations "
             f"{', '.join(policy.configurations)}.",
             hint="To use one of them, leave --configuration out and give its name with --name.",
         )
-    return given
+    return path
 
 
 def choose(

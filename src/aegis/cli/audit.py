@@ -1,11 +1,8 @@
-"""`aegis audit`: measure the privacy of any table.
-
-Print an audit, for people and for programs.
-"""
+"""`aegis audit`: measure the privacy of any table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +10,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from aegis.cli.apply import choose
-from aegis.cli.files import Opening, opens_table, shown
-from aegis.cli.output import Output, PrintOptions, reporting
-from aegis.cli.parameters import ConfigurationName, QuasiIdentifiers, Table, column_names
+from aegis.cli.files import Opening, opens_table
+from aegis.cli.output import Output, PrintOptions, reporting, shown_location
+from aegis.cli.parameters import ConfigurationName, QuasiIdentifiers, Table, column_names, refuse
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.options import option
 from aegis.words import counted
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
     from aegis.release import Audit, CertificateCheck
     from aegis.signing import PublicKey
 
-BESIDE = 3
+ATTRIBUTES_PER_TABLE = 3
 """Number of sensitive attributes that one table shows side by side."""
 RECURSIVE, NEVER = "c, recursive, l = ", "never"
 """Start of the titles of rows on recursive (c,l)-diversity, and the figure if no c suffices."""
@@ -190,23 +187,23 @@ def _sizes(report: PrivacyReport) -> Iterator[RenderableType]:
     )
 
 
-def _bar(rows: int, whole: int) -> str:
+def _bar(rows: int, total: int) -> str:
     if not rows:
         return ""
-    return "#" * max(1, round(LONGEST_BAR * rows / whole))
+    return "#" * max(1, round(LONGEST_BAR * rows / total))
 
 
 def _sensitive(report: PrivacyReport) -> Iterator[RenderableType]:
     from aegis.cli.output import Column, heading, number, table
 
     names = list(report.attributes)
-    for start in range(0, len(names), BESIDE):
-        shown = names[start : start + BESIDE]
-        columns = [_attribute_figures(report.attributes[name], report) for name in shown]
+    for start in range(0, len(names), ATTRIBUTES_PER_TABLE):
+        attributes = names[start : start + ATTRIBUTES_PER_TABLE]
+        columns = [_attribute_figures(report.attributes[name], report) for name in attributes]
         columns = _without_repeats(columns)
         yield heading("What can be learned of a person?")
         yield table(
-            [Column("figure"), *map(number, shown)],
+            [Column("figure"), *map(number, attributes)],
             ([title, *(column[title] for column in columns)] for title in columns[0]),
         )
     if len(names) > 1 and report.homogeneous_rows_any is not None:
@@ -236,7 +233,7 @@ def _attribute_figures(figures: AttributeFigures, report: PrivacyReport) -> dict
     """Return the figures of one sensitive attribute, by their titles."""
     from aegis.cli.output import fixed
 
-    shown = {
+    texts = {
         f"{report.unit} in homogeneous classes": f"{figures.homogeneous_rows:,}",
         f"alpha, with k = {report.k:,}": fixed(figures.alpha),
         "l, distinct": "-"
@@ -244,11 +241,11 @@ def _attribute_figures(figures: AttributeFigures, report: PrivacyReport) -> dict
         else f"{figures.diversity.distinct:,}",
         "l, entropy": fixed(figures.diversity.entropy),
     }
-    shown |= {
+    texts |= {
         f"{RECURSIVE}{n}: above": NEVER if c is None else fixed(c)
         for n, c in figures.diversity.recursive_c.items()
     }
-    return shown | {
+    return texts | {
         "t, equal distance": fixed(figures.closeness.equal),
         "t, ordered distance": fixed(figures.closeness.ordered),
         "t, hierarchical distance": fixed(figures.closeness.hierarchical),
@@ -279,8 +276,8 @@ def _verdict(audited: Audit) -> Iterator[RenderableType]:
     if audited.rule is None:
         yield line("\nNo rule was given: --k 5 or --policy FILE holds the table against one.")
         return
-    asked = "; ".join(map(str, audited.rule.criteria)) or "no demand"
-    yield heading(f"Rule: {asked}")
+    criteria = "; ".join(map(str, audited.rule.criteria)) or "no demand"
+    yield heading(f"Rule: {criteria}")
     if audited.passed:
         yield Text("Met: the table meets the rule as it is.", style="green")
         return
@@ -315,7 +312,7 @@ FIRST = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedRoles:
+class RoleOptions:
     """Options for roles, rule and masks of the audited table."""
 
     quasi_identifiers: QuasiIdentifiers = None
@@ -348,7 +345,7 @@ class AskedRoles:
     )
 
     @property
-    def given(self) -> dict[str, object]:
+    def role_options(self) -> dict[str, object]:
         """The options that cannot be combined with a certificate: their values, by the name of the
         option.
         """
@@ -363,7 +360,7 @@ class AskedRoles:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedCertificate:
+class CertificateOptions:
     """Options for the certificate with which a table is compared."""
 
     certificate: Path | None = option(
@@ -410,8 +407,8 @@ class AuditCommand(PrintOptions):
     """All options of `aegis audit`."""
 
     table: Table
-    roles: AskedRoles
-    stated: AskedCertificate
+    roles: RoleOptions
+    certificate_options: CertificateOptions
     population: str | None = option(
         None,
         "The population that the rows are a sample of, masked as TABLE is: one row per "
@@ -423,7 +420,7 @@ class AuditCommand(PrintOptions):
 
 
 @opens_table
-def command(asked: AuditCommand) -> None:
+def command(options: AuditCommand) -> None:
     """Measure the privacy of any table, even if Aegis did not make it.
 
     You give a table and its quasi-identifiers, by option or in a policy. Aegis prints
@@ -439,48 +436,52 @@ def command(asked: AuditCommand) -> None:
     from aegis.policy import load_policy
     from aegis.signing import load_public_key
 
-    roles, stated = asked.roles, asked.stated
+    roles, certificate = options.roles, options.certificate_options
     policy = None if roles.policy_file is None else load_policy(roles.policy_file)
-    key = None if stated.verify_key is None else load_public_key(stated.verify_key)
-    stated.require()
-    if stated.certificate is None:
-        passed = _audit(asked, policy)
+    key = None if certificate.verify_key is None else load_public_key(certificate.verify_key)
+    certificate.require()
+    if certificate.certificate is None:
+        passed = _audit(options, policy)
     else:
-        _refuse(roles.given | {"--population": asked.population})
-        passed = _check(asked, stated.certificate, policy, key)
+        refuse(
+            roles.role_options | {"--population": options.population},
+            "cannot be used with a certificate, which states roles, rule and masks itself",
+            "Leave out {} or --certificate.",
+        )
+        passed = _check(options, certificate.certificate, policy, key)
     if passed is False:
         raise typer.Exit(NoAdmissibleConfiguration.exit_code)
 
 
 def _check(
-    asked: AuditCommand, certificate: Path, policy: Policy | None, key: PublicKey | None
+    options: AuditCommand, certificate: Path, policy: Policy | None, key: PublicKey | None
 ) -> bool:
     """Compare the table with its certificate and print the differences; return whether there are none."""
     from aegis.release import check_certificate
     from aegis.signing import load_private_key
 
-    signing = asked.stated.signing_key
-    with reporting(quiet=asked.quiet) as progress:
+    signing = options.certificate_options.signing_key
+    with reporting(quiet=options.quiet) as progress:
         check = check_certificate(
-            asked.opening.source(asked.table, quiet=asked.quiet),
+            options.opening.source(options.table, quiet=options.quiet),
             certificate,
             policy=policy,
-            original=asked.stated.original,
+            original=options.certificate_options.original,
             verify_key=key,
             signing_key=None if signing is None else load_private_key(signing),
             progress=progress,
         )
-    print_check(asked.shell, check, shown(asked.table), certificate)
+    print_check(options.shell, check, shown_location(options.table), certificate)
     return check.passed
 
 
-def _audit(asked: AuditCommand, policy: Policy | None) -> bool | None:
+def _audit(options: AuditCommand, policy: Policy | None) -> bool | None:
     """Measure the privacy of the table and print it; return whether it meets the rule."""
     from aegis.policy import load_configurations
     from aegis.privacy import PrivacyRule
     from aegis.release import audit
 
-    roles, masks = asked.roles, None
+    roles, masks = options.roles, None
     if roles.configuration is not None:
         if policy is None:
             raise PolicyError(
@@ -488,29 +489,17 @@ def _audit(asked: AuditCommand, policy: Policy | None) -> bool | None:
             )
         listed = load_configurations(roles.configuration, policy)
         masks = choose(listed, roles.name, roles.configuration)
-    with reporting(quiet=asked.quiet) as progress:
+    with reporting(quiet=options.quiet) as progress:
         measured = audit(
-            asked.opening.source(asked.table, quiet=asked.quiet),
+            options.opening.source(options.table, quiet=options.quiet),
             quasi_identifiers=column_names(roles.quasi_identifiers),
             sensitive=column_names(roles.sensitive),
             person=roles.person,
             policy=policy,
             rule=None if roles.k is None else PrivacyRule.parse({"k": roles.k}),
             configuration=masks,
-            population=asked.population,
+            population=options.population,
             progress=progress,
         )
-    print_audit(asked.shell, measured, shown(asked.table))
+    print_audit(options.shell, measured, shown_location(options.table))
     return measured.passed
-
-
-def _refuse(options: Mapping[str, object]) -> None:
-    """Raise an error if the user gave one of these `options`, because they cannot be combined with
-    a certificate.
-    """
-    for name, given in options.items():
-        if given is not None:
-            raise PolicyError(
-                f"{name} cannot be used with a certificate, which states roles, rule and masks itself.",
-                hint=f"Leave out {name} or --certificate.",
-            )

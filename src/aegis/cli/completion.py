@@ -68,9 +68,9 @@ def _columns_of(path: Path) -> list[str]:
             return list(pq.read_schema(path).names)
         with opened(path) as file:
             start = file.read(_START)
-        reading, whole = Reading(header=True), len(start) < _START
+        reading, complete = Reading(header=True), len(start) < _START
         names, _ = names_of(
-            start, whole, decide(start, whole, reading, path.name), reading, path.name
+            start, complete, decide(start, complete, reading, path.name), reading, path.name
         )
     except (AegisError, OSError, pa.ArrowException):
         return []  # an error under the cursor helps nobody: the command will say what is wrong

@@ -122,7 +122,7 @@ _REPORT = (
 )
 
 
-def fail(error: Exception, arguments: Sequence[str], made: Sequence[str] = ()) -> int:
+def fail(error: Exception, arguments: Sequence[str], outputs: Sequence[str] = ()) -> int:
     """Print `error` and return the exit code. If AEGIS_DEBUG is 1, print the traceback first.
 
     Parameters
@@ -131,15 +131,15 @@ def fail(error: Exception, arguments: Sequence[str], made: Sequence[str] = ()) -
         The error that ended the run.
     arguments
         The command line.
-    made
+    outputs
         Files and tables that were made before the error.
     """
     if os.environ.get("AEGIS_DEBUG") == "1":
         write(sys.stderr, "".join(traceback.format_exception(error)))
     failure = Failure.of(error, arguments)
     LOG.error("%s", clean(f"{failure.message} {failure.hint}".strip()))
-    if made:
-        hint = " ".join((failure.hint, *written_before(made))).strip()
+    if outputs:
+        hint = " ".join((failure.hint, *written_before(outputs))).strip()
         failure = replace(failure, hint=hint)
     try:
         failure.show(as_json=wants_json(arguments))
@@ -152,18 +152,18 @@ def fail(error: Exception, arguments: Sequence[str], made: Sequence[str] = ()) -
     return failure.exit_code
 
 
-def fail_to_show(why: OSError, arguments: Sequence[str], made: Sequence[str]) -> int:
+def fail_to_show(why: OSError, arguments: Sequence[str], outputs: Sequence[str]) -> int:
     """Report that results could not be displayed. Return the exit code, which is 0 if the command
-    had written all its files (`made`).
+    had written all its files (`outputs`).
 
     If another program read the results and closed the pipe, this is not an error, and there is no
     message.
     """
     closed = isinstance(why, BrokenPipeError)
-    if made:
+    if outputs:
         if not closed:
             reason = why.strerror or str(why)
-            print_note(f"results could not be shown: {reason}. {' '.join(written_before(made))}")
+            print_note(f"results could not be shown: {reason}. {' '.join(written_before(outputs))}")
         return 0
     if closed:
         return CLOSED_PIPE
@@ -177,11 +177,11 @@ def fail_to_show(why: OSError, arguments: Sequence[str], made: Sequence[str]) ->
     return failure.exit_code
 
 
-def written_before(made: Sequence[str]) -> list[str]:
+def written_before(outputs: Sequence[str]) -> list[str]:
     """Return a list with one sentence on the files that were written before a run ended; empty if
     there are no files.
     """
-    return [f"Written: {', '.join(map(clean, made))}."] if made else []
+    return [f"Written: {', '.join(map(clean, outputs))}."] if outputs else []
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
@@ -196,8 +196,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 
 def _kind(error: AegisError) -> str:
-    name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
-    return name.removesuffix("_error")
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower().removesuffix("_error")
 
 
 def _sentence(text: str) -> str:

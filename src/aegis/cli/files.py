@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.output import Output
+from aegis.cli.output import Output, shown_location
 from aegis.cli.parameters import FileEngine, TableName, given_options, takes_records
 from aegis.cli.startup import before_tables
 from aegis.errors import DataError, PolicyError
@@ -45,7 +45,7 @@ JSON = (".json",)
 
 
 def open_subject(
-    given: str,
+    location: str,
     *,
     name: str | None = None,
     memory_limit: str | None = None,
@@ -59,7 +59,7 @@ def open_subject(
 
     Parameters
     ----------
-    given
+    location
         A path, glob or URL.
     name
         Name of the table, if a database is given.
@@ -74,7 +74,7 @@ def open_subject(
     proposing
         Whether more reading options may be proposed: see `aegis.sources.open_proposing`.
     """
-    refuse_added(given)
+    refuse_added(location)
     elsewhere = engine is not None and engine.elsewhere
     if memory_limit is not None and elsewhere:
         raise PolicyError(
@@ -85,24 +85,24 @@ def open_subject(
         from aegis.sources import limit_memory
 
         limit_memory(memory_limit)
-    if is_bundle(given):
+    if is_bundle(location):
         if engine is not None or master is not None:
             raise PolicyError(
-                f"{given} is a summary, and engines read only tables.",
+                f"{location} is a summary, and engines read only tables.",
                 hint="Leave out --engine and --master.",
             )
-        return read_summary(given, verify_key)
+        return read_summary(location, verify_key)
     if verify_key is not None:
         raise PolicyError(
-            f"{shown(given)} is a table, and tables are not signed.",
+            f"{shown_location(location)} is a table, and tables are not signed.",
             hint="Leave out --verify-key: it checks summaries (.aegis).",
         )
     from aegis.sources import open_proposing, open_table
 
-    if proposing and name is None and not elsewhere and master is None and "://" not in given:
-        return open_proposing(given, reading)
+    if proposing and name is None and not elsewhere and master is None and "://" not in location:
+        return open_proposing(location, reading)
     return open_table(
-        given, name=name, engine=engine and engine.value, master=master, reading=reading
+        location, name=name, engine=engine and engine.value, master=master, reading=reading
     )
 
 
@@ -117,18 +117,9 @@ def read_summary(path: str | Path, verify_key: Path | None) -> Summary:
     return load_bundle(path, verify_key=key)
 
 
-def shown(given: str) -> str:
-    """Return a path or URL without a password, for display."""
-    if "://" not in given:
-        return given
-    from aegis.sources.urls import shown_url
-
-    return shown_url(given)
-
-
-def is_bundle(given: str) -> bool:
+def is_bundle(location: str) -> bool:
     """Return whether a path names a summary file."""
-    return given.lower().endswith(BUNDLE)
+    return location.lower().endswith(BUNDLE)
 
 
 def check_outputs(
@@ -144,34 +135,34 @@ def check_outputs(
     existing files, but no output may be one of the `inputs`. No table may be inside a folder that
     is read, because the next run would read it as data.
     """
-    read = {Path(given).resolve() for given in inputs if given is not None}
-    seen: set[Path] = set()
+    read = {Path(path).resolve() for path in inputs if path is not None}
+    resolved_paths: set[Path] = set()
     for named, formats in outputs:
         if named is None:
             continue
         path = Path(named)
-        place = path.resolve()
+        resolved = path.resolve()
         spare_input(read, path)
-        if format_of(path) in TABLE_FORMATS and not read.isdisjoint(place.parents):
+        if format_of(path) in TABLE_FORMATS and not read.isdisjoint(resolved.parents):
             raise PolicyError(
                 f"{path} lies in the folder that is read.",
                 hint="Write it somewhere else: the next run would read it as data.",
             )
         check_output(path, force=force, formats=formats)
         _remove_leftovers(path)
-        if path.resolve() in seen:
+        if resolved in resolved_paths:
             raise PolicyError(f"{path} is named for two outputs.", hint="Give each its own name.")
-        seen.add(path.resolve())
+        resolved_paths.add(resolved)
 
 
 def _remove_leftovers(path: Path) -> None:
     """Delete the files that a killed run left behind, and warn the user."""
     from aegis.cli.output import Output
 
-    for left in leftovers(path):
-        left.unlink(missing_ok=True)
+    for leftover in leftovers(path):
+        leftover.unlink(missing_ok=True)
         Output().warn(
-            [f"An earlier run that was killed had left {left}, which nobody verified: deleted."]
+            [f"An earlier run that was killed had left {leftover}, which nobody verified: deleted."]
         )
 
 
@@ -185,8 +176,8 @@ def written(paths: Sequence[str | Path | None]) -> list[RenderableType]:
     if not existing:
         return []
     sizes = [_bytes(path) for path in existing]
-    shown = ("" if length is None else f" ({decimal(length)})" for length in sizes)
-    files = (f"{path}{size}" for path, size in zip(existing, shown, strict=True))
+    size_texts = ("" if length is None else f" ({decimal(length)})" for length in sizes)
+    files = (f"{path}{size}" for path, size in zip(existing, size_texts, strict=True))
     return [heading(f"Written: {', '.join(files)}")]
 
 
@@ -207,9 +198,9 @@ def _bytes(path: str | Path) -> int | None:
 
 def unused(path: str | Path) -> str:
     """Return an unused file name: `path` itself, or `path` with a number if the file exists."""
-    wanted = Path(path)
-    names = (wanted.with_stem(f"{wanted.stem}-{number}") for number in count(2))
-    return str(wanted if not wanted.exists() else next(n for n in names if not n.exists()))
+    preferred = Path(path)
+    names = (preferred.with_stem(f"{preferred.stem}-{number}") for number in count(2))
+    return str(preferred if not preferred.exists() else next(n for n in names if not n.exists()))
 
 
 def repeated(**options: object) -> list[str]:
@@ -223,18 +214,18 @@ def repeated(**options: object) -> list[str]:
         option is repeated.
     """
     words: list[str] = []
-    for name, given in options.items():
-        if given is None or given is False:
+    for name, value in options.items():
+        if value is None or value is False:
             continue
         option = f"{'-' if len(name) == 1 else '--'}{name.replace('_', '-')}"
-        if isinstance(given, list) and given and isinstance(given[0], Path):
-            words += [word for path in given for word in (option, str(path))]
+        if isinstance(value, list) and value and isinstance(value[0], Path):
+            words += [word for path in value for word in (option, str(path))]
             continue
         words.append(option)
-        if isinstance(given, list | tuple):
-            words.append(",".join(map(str, given)))
-        elif given is not True:
-            words.append(f"{given:g}" if isinstance(given, float) else str(given))
+        if isinstance(value, list | tuple):
+            words.append(",".join(map(str, value)))
+        elif value is not True:
+            words.append(f"{value:g}" if isinstance(value, float) else str(value))
     return words
 
 
@@ -254,7 +245,7 @@ def next_step(why: str, *words: str | Path, **options: object) -> list[Renderabl
     from aegis.cli.output import heading, line
 
     every = (*words, *repeated(**options))
-    quoted = [_program(), *(shlex.quote(shown(str(word))) for word in every)]
+    quoted = [_program(), *(shlex.quote(shown_location(str(word))) for word in every)]
     command = "  " + " ".join(quoted)
     if len(command) > 78:
         parts = [quoted[:2], quoted[2:3]]
@@ -347,9 +338,9 @@ class FileValues:
     sheet: str | None = option(None, "The sheet to read from a workbook.", "NAME")
 
 
-def _refuse_unused(reading: Reading, subject: Source | Summary, given: str) -> None:
+def _refuse_unused(reading: Reading, subject: Source | Summary, location: str) -> None:
     """Raise `PolicyError` if one of the options in `reading` has no effect on the format of the
-    opened table (`subject`). `given` is its path.
+    opened table (`subject`). `location` is its path.
     """
     from aegis.sources import Source
 
@@ -363,7 +354,7 @@ def _refuse_unused(reading: Reading, subject: Source | Summary, given: str) -> N
     for name, value in reading.to_dict().items():
         if unused is None or name in unused:
             raise PolicyError(
-                f"--{'no-' * (value is False)}{name} says how to read {kind}, and {shown(given)} "
+                f"--{'no-' * (value is False)}{name} says how to read {kind}, and {shown_location(location)} "
                 "is not one.",
                 hint="Leave the option out.",
             )
@@ -402,23 +393,23 @@ class Opening:
         """Return the options for text files and workbooks."""
         from aegis.sources import Reading
 
-        said: dict[str, Any] = {
-            name: tuple(given) if isinstance(given, list) else given
-            for name, given in (vars(self.syntax) | vars(self.values)).items()
-            if given is not None
+        options: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in (vars(self.syntax) | vars(self.values)).items()
+            if value is not None
         }
-        return Reading(**said)
+        return Reading(**options)
 
     def subject(
         self,
-        given: str,
+        location: str,
         policy: Policy | None = None,
         *,
         quiet: bool = False,
         proposing: bool = False,
         verify_key: Path | None = None,
     ) -> Source | Summary:
-        """Open the table or summary at a path or URL (`given`).
+        """Open the table or summary at a path or URL (`location`).
 
         Warnings about how it was read go to standard error, unless `quiet`. `proposing` says
         whether more reading options may be proposed.
@@ -432,7 +423,7 @@ class Opening:
 
         reading = self.reading()
         subject = open_subject(
-            given,
+            location,
             name=self.table_name,
             memory_limit=self.memory_limit,
             engine=self.engine,
@@ -441,41 +432,41 @@ class Opening:
             proposing=proposing,
             verify_key=verify_key,
         )
-        _refuse_unused(reading, subject, given)
+        _refuse_unused(reading, subject, location)
         if isinstance(subject, Source):
             Output(quiet=quiet).warn(subject.notes)
         return subject
 
     def source(
         self,
-        given: str,
+        location: str,
         policy: Policy | None = None,
         *,
         quiet: bool = False,
         proposing: bool = False,
     ) -> Source:
-        """Open the table at a path or URL (`given`). The other parameters are those of `subject`.
+        """Open the table at a path or URL (`location`). The other parameters are those of `subject`.
 
         Raises
         ------
         DataError
-            `given` is a summary.
+            `location` is a summary.
         """
         from aegis.sources import Source
 
-        subject = self.subject(given, policy, quiet=quiet, proposing=proposing)
+        subject = self.subject(location, policy, quiet=quiet, proposing=proposing)
         if not isinstance(subject, Source):
             raise DataError(
-                f"{given} is a summary, which holds no rows.",
+                f"{location} is a summary, which holds no rows.",
                 hint="Give the table that it was made from.",
             )
         return subject
 
     def study_subject(
         self,
-        given: str,
+        location: str,
         policy: Policy,
-        asked: Any,
+        options: Any,
         *,
         quiet: bool = False,
         verify_key: Path | None = None,
@@ -486,23 +477,23 @@ class Opening:
         Raises
         ------
         PolicyError
-            Summaries of this format do not support an option in `asked`, the record of the command.
+            Summaries of this format do not support one of the `options` of the command.
         """
-        if format_of_summary(given) is None:
-            return self.subject(given, policy, quiet=quiet, verify_key=verify_key)
-        refuse_options(given, given_options(asked))
-        return given
+        if format_of_summary(location) is None:
+            return self.subject(location, policy, quiet=quiet, verify_key=verify_key)
+        refuse_options(location, given_options(options))
+        return location
 
     def words(self) -> list[str]:
         """Return the options for opening a table that the user gave, as words of a command line."""
         words: list[str] = []
-        own = {f.name: getattr(self, f.name) for f in fields(self)[:4]}
-        for field, given in (own | vars(self.syntax) | vars(self.values)).items():
+        table_options = {f.name: getattr(self, f.name) for f in fields(self)[:4]}
+        for field, setting in (table_options | vars(self.syntax) | vars(self.values)).items():
             name = "table" if field == "table_name" else field
-            if given is False:
+            if setting is False:
                 words.append(f"--no-{name}")
             else:
-                for value in given if isinstance(given, list) else [given]:
+                for value in setting if isinstance(setting, list) else [setting]:
                     words += repeated(**{name: value})
         return words
 
@@ -514,13 +505,13 @@ def opens_table(command: Callable[..., None]) -> Callable[..., None]:
     return takes_records(command, _before_reading)
 
 
-def _before_reading(given: Mapping[str, Any]) -> None:
-    """Raise an error, before anything else is loaded, if a policy among the `given` options is not
+def _before_reading(options: Mapping[str, Any]) -> None:
+    """Raise an error, before anything else is loaded, if a policy among the `options` is not
     a readable text file.
     """
-    for name in _POLICIES & given.keys():
-        if isinstance(given[name], Path):
-            require_text(given[name], "policy", PolicyError)
+    for name in _POLICIES & options.keys():
+        if isinstance(options[name], Path):
+            require_text(options[name], "policy", PolicyError)
     before_tables()
 
 

@@ -134,12 +134,12 @@ def _roles(proposed: ProposedPolicy) -> Iterator[RenderableType]:
     policy = proposed.policy
     yield heading("Proposed roles")
     named = ((role, [a.name for a in policy.with_role(role)]) for role in Role)
-    shown = [(str(role), _named(names)) for role, names in named if names]
+    roles = [(str(role), _named(names)) for role, names in named if names]
     if policy.person is not None:
-        shown.append(("person", f"{policy.person} (several rows each: the rule counts persons)"))
+        roles.append(("person", f"{policy.person} (several rows each: the rule counts persons)"))
     if policy.weight is not None:
-        shown.append(("weight", f"{policy.weight} (weights scores and models; not released)"))
-    yield pairs(shown)
+        roles.append(("weight", f"{policy.weight} (weights scores and models; not released)"))
+    yield pairs(roles)
     if not policy.quasi_identifiers:
         yield line(f"{UNPROTECTED}.")
     if proposed.unmasked:

@@ -41,7 +41,7 @@ class RegistryListing:
         Function that returns an entry of the registry as JSON values.
     written
         Function that returns an example of how a policy writes an entry.
-    shown
+    columns
         Keys of the columns of the list; the last column contains sentences.
     EXAMPLES
         The examples that `--help` shows; the first example is the command alone.
@@ -51,7 +51,7 @@ class RegistryListing:
     registry: str
     entry: Callable[[Any], dict[str, Any]]
     written: Callable[[Any], str]
-    shown: tuple[str, ...]
+    columns: tuple[str, ...]
     EXAMPLES: tuple[str, ...]
 
     @property
@@ -90,8 +90,8 @@ class RegistryListing:
             return
         from aegis.cli.output import Column, line, table
 
-        columns = [Column(key, wraps=key == self.shown[-1]) for key in self.shown]
-        rows = ([_short(key, entry[key]) for key in self.shown] for entry in entries)
+        columns = [Column(key, wraps=key == self.columns[-1]) for key in self.columns]
+        rows = ([_short(key, entry[key]) for key in self.columns] for entry in entries)
         shell.show(table(columns, rows))
         shell.suggest(line(f"\n{self.EXAMPLES[0]} NAME explains one, in full.", style="dim"))
 
@@ -194,12 +194,12 @@ def _criterion(model: PrivacyModel) -> str:
     from aegis.privacy import PrivacyRule
     from aegis.privacy.model import ModelNeed
 
-    given: dict[str, object] = {
+    parameters: dict[str, object] = {
         parameter.name: _typical(parameter) for parameter in model.parameters
     }
     if ModelNeed.SENSITIVE in model.needs:
-        given["attribute"] = "diagnosis"
-    written = PrivacyRule((model.criterion(given),)).to_mapping()[model.key]
+        parameters["attribute"] = "diagnosis"
+    written = PrivacyRule((model.criterion(parameters),)).to_mapping()[model.key]
     if isinstance(written, dict):
         written = "{" + ", ".join(f"{key}: {_plain(value)}" for key, value in written.items()) + "}"
     return f"privacy: {{{model.key}: {written}}}"

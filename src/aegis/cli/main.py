@@ -1,8 +1,5 @@
 """Run `aegis VERB`, where each verb calls a public function, and show the help of verbs.
 
-Shorten the help of a command: explain the most important options, and only list the names of the
-others.
-
 `--help` explains at most ten options, and lists the names of the others in groups. `--help-all`
 explains all options. A command names its most important options in `FIRST`; by default, these are
 the options that belong to no shared group.
@@ -92,14 +89,14 @@ class PanelCommand(TyperCommand):
 
     first: tuple[str, ...] = ()
 
-    def __init__(self, name: str | None, **given: Any) -> None:
-        super().__init__(name, **given)
+    def __init__(self, name: str | None, **settings: Any) -> None:
+        super().__init__(name, **settings)
         _name_plainly(self.params)
         options = [each for each in self.params if isinstance(each, TyperOption)]
         if all(each.name != _HELP_ALL for each in options):
             return
         foremost = self._foremost()
-        self.params.sort(key=lambda each: _place(each, foremost))
+        self.params.sort(key=lambda each: _help_order(each, foremost))
         for each in options:
             if each.name not in foremost and each.rich_help_panel is None:
                 each.rich_help_panel = panel_of(each.name or "") or "More"
@@ -108,14 +105,14 @@ class PanelCommand(TyperCommand):
         """Return the names of the options that the help explains before all others."""
         if self.first:
             return (*self.first, _HELP_ALL)
-        own = (
+        ungrouped = (
             each.name
             for each in self.params
             if isinstance(each, TyperOption)
             and each.rich_help_panel is None
             and panel_of(each.name or "") is None
         )
-        return (*tuple(name for name in own if name)[:MOST], _HELP_ALL)
+        return (*tuple(name for name in ungrouped if name)[:MOST], _HELP_ALL)
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return the option `--help`, displayed as a switch."""
@@ -123,9 +120,8 @@ class PanelCommand(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help. `--help-all` explains all options, `--help` only the most important ones."""
-        whole = bool(ctx.meta.get(_HELP_ALL))
-        shown = self if whole else self._short()
-        TyperCommand.format_help(shown, ctx, formatter)
+        command = self if ctx.meta.get(_HELP_ALL) else self._short()
+        TyperCommand.format_help(command, ctx, formatter)
 
     def _short(self) -> PanelCommand:
         """Return a copy of the command for a short help: with few examples, with its most important
@@ -159,8 +155,8 @@ def _long(option: Any) -> str:
 class PanelGroup(TyperGroup):
     """The group of all commands; its switches are displayed without a type."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
         _name_plainly(self.params)
 
     def get_help_option(self, ctx: Any) -> Any:
@@ -168,7 +164,7 @@ class PanelGroup(TyperGroup):
         return _switch(super().get_help_option(ctx))
 
 
-def _place(parameter: Any, foremost: Sequence[str]) -> int:
+def _help_order(parameter: Any, foremost: Sequence[str]) -> int:
     """Return a key that sorts the parameters of a command: arguments first, then the options in
     `foremost`, then all others.
     """
@@ -193,8 +189,8 @@ def _name_plainly(params: list[Any]) -> None:
                 each.opts.append(_OTHER_OPTIONS[each.name])
 
 
-def _show_all(context: typer.Context, wanted: bool) -> None:
-    if wanted:
+def _show_all(context: typer.Context, help_all: bool) -> None:
+    if help_all:
         context.meta[_HELP_ALL] = True
         typer.echo(context.get_help(), color=context.color)
         context.exit()
@@ -207,9 +203,9 @@ def with_help_all(command: Callable[..., None]) -> Callable[..., None]:
         return command
 
     @functools.wraps(command)
-    def explained(**given: Any) -> None:
-        del given[_HELP_ALL]
-        command(**given)
+    def explained(**arguments: Any) -> None:
+        del arguments[_HELP_ALL]
+        command(**arguments)
 
     more = inspect.Parameter(
         _HELP_ALL, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_HelpAll
@@ -269,7 +265,7 @@ VERBS = {
 Each verb is a module of this package, or one of the `LISTINGS`. Other packages of Aegis name the
 group of their verb in `PANEL`.
 """
-ADDED = Extensions("command")
+PACKAGE_COMMANDS = Extensions("command")
 """Verbs that other packages of Aegis, and installed packages, add through the entry points
 `aegis.commands`.
 """
@@ -297,14 +293,10 @@ def _commands(verb: str) -> Mapping[str, Command]:
     if verb in VERBS and module is None:
         module = import_module(f"aegis.cli.{verb}")
     elif module is None:
-        module = ADDED.load(verb)
+        module = PACKAGE_COMMANDS.load(verb)
     if hasattr(module, "VERBS"):
         return {f"{verb} {name}": command for name, command in module.VERBS.items()}
     return {verb: module}
-
-
-def _all_verbs() -> tuple[str, ...]:
-    return (*VERBS, *(name for name in ADDED.names() if name not in VERBS))
 
 
 @cache
@@ -315,7 +307,7 @@ def all_commands() -> Mapping[str, Command]:
     package.
     """
     commands: dict[str, Command] = {}
-    for verb in _all_verbs():
+    for verb in dict.fromkeys((*VERBS, *PACKAGE_COMMANDS.names())):
         try:
             commands |= _commands(verb)
         except PolicyError as error:
@@ -325,7 +317,7 @@ def all_commands() -> Mapping[str, Command]:
 
 def _app(commands: Mapping[str, Command]) -> typer.Typer:
     """Return a command line application with these commands."""
-    made = typer.Typer(
+    application = typer.Typer(
         name="aegis",
         help=ABOUT,
         cls=PanelGroup,
@@ -334,21 +326,21 @@ def _app(commands: Mapping[str, Command]) -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["--help", "-h"]},
     )
-    made.callback(invoke_without_command=True)(start)
+    application.callback(invoke_without_command=True)(start)
     groups: dict[str, typer.Typer] = {}
     for name, command in commands.items():
         group, _, verb = name.rpartition(" ")
         if group and group not in groups:
-            home = ADDED.load(group)
+            home = PACKAGE_COMMANDS.load(group)
             groups[group] = typer.Typer(help=_about(home))
-            made.add_typer(
+            application.add_typer(
                 groups[group],
                 name=group,
                 no_args_is_help=True,
                 rich_help_panel=getattr(home, "PANEL", None),
             )
-        _add(groups[group] if group else made, verb, command)
-    return made
+        _add(groups[group] if group else application, verb, command)
+    return application
 
 
 def _about(module: ModuleType) -> str:
@@ -370,8 +362,8 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(version: bool) -> None:
+    if version:
         typer.echo(f"aegis {__version__}")
         raise typer.Exit
 
@@ -398,21 +390,21 @@ def start(
         typer.echo(context.get_help())
 
 
-def _add(app: typer.Typer, verb: str, given: Command) -> None:
+def _add(app: typer.Typer, verb: str, module: Command) -> None:
     """Register a command under the name `verb`. Its docstring and examples are its help."""
-    command = given.command
+    command = module.command
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
-    shown = "\n".join(f"  {example}" for example in given.EXAMPLES)
-    shown = f"{text}{EXAMPLES_HEAD}{shown}".replace("[", r"\[")
-    made = type("PanelCommand", (PanelCommand,), {"first": getattr(given, "FIRST", ())})
-    panel = VERBS.get(verb, getattr(given, "PANEL", None))
-    app.command(verb, cls=made, help=shown, rich_help_panel=panel)(
+    examples = "\n".join(f"  {example}" for example in module.EXAMPLES)
+    help_text = f"{text}{EXAMPLES_HEAD}{examples}".replace("[", r"\[")
+    command_class = type("PanelCommand", (PanelCommand,), {"first": getattr(module, "FIRST", ())})
+    panel = VERBS.get(verb, getattr(module, "PANEL", None))
+    app.command(verb, cls=command_class, help=help_text, rich_help_panel=panel)(
         with_help_all(with_numbers_checked(command))
     )
 
 
-_TOLD = (RenamedWarning, PackageWarning)
+_PRINTED_ONCE = (RenamedWarning, PackageWarning)
 """Warnings of Python that users of the command line see."""
 
 
@@ -425,13 +417,13 @@ def run(arguments: Sequence[str]) -> int:
         The words after `aegis` on the command line.
     """
     output.start()
-    with output.until_the_end(), watching(), _warnings_told(), recording() as made:
-        code = _run(arguments, made)
+    with output.until_the_end(), watching(), _warnings_told(), recording() as outputs:
+        code = _run(arguments, outputs)
         output.LOG.info("exit code %d", code)
         output.flush()
         why = output.lost()
         if code == 0 and why is not None:
-            code = fail_to_show(why, arguments, made)
+            code = fail_to_show(why, arguments, outputs)
             output.flush()
         return code
 
@@ -439,17 +431,17 @@ def run(arguments: Sequence[str]) -> int:
 @contextmanager
 def _warnings_told() -> Iterator[None]:
     """Within this context, print each warning about former names and unusable packages only once."""
-    told: set[str] = set()
+    printed: set[str] = set()
     with warnings.catch_warnings():
-        for category in _TOLD:
+        for category in _PRINTED_ONCE:
             warnings.simplefilter("always", category)
         before = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
-            if not issubclass(category, _TOLD):
+            if not issubclass(category, _PRINTED_ONCE):
                 before(message, category, *where)
-            elif str(message) not in told:
-                told.add(str(message))
+            elif str(message) not in printed:
+                printed.add(str(message))
                 Output().warn([str(message)])
 
         warnings.showwarning = show  # type: ignore[assignment]
@@ -462,25 +454,25 @@ def _foremost(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """
     first: list[str] = []
     rest: list[str] = []
-    given = iter(arguments)
-    for word in given:
+    words = iter(arguments)
+    for word in words:
         if word == "--":
-            rest += [word, *given]
+            rest += [word, *words]
         elif word in ("-v", "--verbose") or word.startswith("--log-file="):
             first.append(word)
         elif word == "--log-file":
-            first += [word, *([] if (file := next(given, None)) is None else [file])]
+            first += [word, *([] if (file := next(words, None)) is None else [file])]
         else:
             rest.append(word)
     return first, rest
 
 
-def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
+def _run(arguments: Sequence[str], outputs: Sequence[str]) -> int:
     try:
         first, rest = _foremost(arguments)
         rest[:1] = [ALIASES.get(word, word) for word in rest[:1]]
         verb = rest[0] if rest else ""
-        alone = not has_defaults() and (verb in VERBS or verb in ADDED)
+        alone = not has_defaults() and (verb in VERBS or verb in PACKAGE_COMMANDS)
         command: Any = typer.main.get_command(_app(_commands(verb)) if alone else _whole_app())
         code = command.main(
             args=[*first, *rest],
@@ -496,14 +488,14 @@ def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
         if isinstance(
             error.__cause__, EOFError
         ):  # Typer reads a file that ends too early as Ctrl-D
-            return fail(error.__cause__, arguments, made)
+            return fail(error.__cause__, arguments, outputs)
         code = INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the outermost place: nothing escapes unexplained
         if not is_interrupt(error):
-            return fail(error, arguments, made)
+            return fail(error, arguments, outputs)
         code = INTERRUPTED
     if code == INTERRUPTED:
-        output.write(sys.stderr, f"{' '.join(('Interrupted.', *written_before(made)))}\n")
+        output.write(sys.stderr, f"{' '.join(('Interrupted.', *written_before(outputs)))}\n")
     return int(code or 0)
 
 

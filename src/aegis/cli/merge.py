@@ -55,9 +55,9 @@ def command(
     if len(summaries) == 1:
         shell.warn([f"{summaries[0]} is the only part: {output} holds the same"])
     figures = merged.to_dict()
-    made = {"parts": len(summaries), "files": written_dict([output])}
-    label_classes = list(figures["classes"].items())
-    if shell.as_data({"schema": SCHEMA} | figures | made, ("class", "rows"), label_classes):
+    document = {"schema": SCHEMA, **figures, "parts": len(summaries)}
+    document["files"] = written_dict([output])
+    if shell.as_data(document, ("class", "rows"), list(figures["classes"].items())):
         return
     from aegis.cli.output import line
 

@@ -1,17 +1,8 @@
-"""Print results, tables, progress and logs.
+"""Print results and tables to standard output, and notes, progress and logs to standard error.
 
-Print results to standard output, and everything else to standard error.
-
-Format tables for people: aligned, readable in 80 columns, and never cut outside a terminal.
-
-Show progress bars on standard error; they disappear when the work is done.
-
-Handle standard output and standard error that are closed, full or have no reader.
-
-If results cannot be displayed, the work is not undone. A stream that fails is redirected to the
-null device, the command continues, and `run` reports the failure at the end.
-
-Log a run: its steps and how many seconds they took, its warnings, and the exit code.
+Tables for people are aligned, readable in 80 columns, and never cut outside a terminal. If results
+cannot be displayed, the work is not undone. A stream that fails is redirected to the null device,
+the command continues, and `run` reports the failure at the end.
 """
 
 from __future__ import annotations
@@ -79,16 +70,16 @@ def listen(arguments: Sequence[str], *, verbose: bool, file: Path | None) -> Non
         _attach(logging.StreamHandler(sys.stderr), form)
     if listening():
         LOG.setLevel(logging.INFO)
-        LOG.info("aegis %s: %s", __version__, shlex.join(map(_shown, arguments)))
+        LOG.info("aegis %s: %s", __version__, shlex.join(map(shown_location, arguments)))
 
 
-def _shown(word: str) -> str:
-    """Remove the password from a word of the command line."""
-    if "://" not in word:
-        return word
+def shown_location(location: str) -> str:
+    """Return a path or URL without a password, for display."""
+    if "://" not in location:
+        return location
     from aegis.sources.urls import shown_url
 
-    return shown_url(word)
+    return shown_url(location)
 
 
 def _attach(handler: logging.Handler, form: logging.Formatter) -> None:
@@ -242,14 +233,14 @@ class Output:
 
     def warn(self, warnings: Iterable[str]) -> None:
         """Print warnings on standard error, and log them."""
-        said = _logged(warnings)
+        texts = _logged(warnings)
         if not self.quiet:
-            print_note(*said)
+            print_note(*texts)
 
-    def caution(self, warnings: Iterable[str], *, shown: Sequence[str] | None = None) -> None:
+    def caution(self, warnings: Iterable[str], *, short_texts: Sequence[str] | None = None) -> None:
         """Print warnings below a result, and log them.
 
-        The log has every warning in full, even if shorter texts (`shown`) are printed. Warnings are
+        The log has every warning in full, even if shorter texts (`short_texts`) are printed. Warnings are
         printed before the next step, so that people read them first. If a program reads the result,
         they go to standard error.
         """
@@ -258,16 +249,16 @@ class Output:
             return
         from rich.text import Text
 
-        said = _logged(warnings)
-        if said and not self.quiet:
+        texts = _logged(warnings)
+        if texts and not self.quiet:
             notes = [
                 labelled("- ", clean(text), style="yellow")
-                for text in (said if shown is None else shown)
+                for text in (texts if short_texts is None else short_texts)
             ]
-            more = 0 if shown is None else len(said) - len(shown)
+            more = 0 if short_texts is None else len(texts) - len(short_texts)
             explained = f"{more} more with --explain" if more else "--explain says more"
-            whole = "" if shown is None else f" ({explained})"
-            self.show(Text(f"\nBefore you rely on this{whole}", style="bold"), *notes)
+            pointer = "" if short_texts is None else f" ({explained})"
+            self.show(Text(f"\nBefore you rely on this{pointer}", style="bold"), *notes)
 
     def json(self, data: object) -> None:
         """Print one JSON document."""
@@ -302,10 +293,10 @@ class Output:
 
 def _logged(warnings: Iterable[str]) -> list[str]:
     """Log warnings and return them."""
-    said = list(warnings)
-    for warning in said:
+    texts = list(warnings)
+    for warning in texts:
         LOG.warning("%s", clean(warning))
-    return said
+    return texts
 
 
 def _csv_line(row: Iterable[object]) -> str:
@@ -455,19 +446,19 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> Ta
     from rich import box
     from rich.table import Table
 
-    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
     for column in columns:
-        made.add_column(
+        grid.add_column(
             column.title,
             justify="right" if column.right else "left",
             no_wrap=not column.wraps,
             overflow="fold",
         )
     for row in rows:
-        made.add_row(
+        grid.add_row(
             *(_cell_type()(clean(cell)) if isinstance(cell, str) else cell for cell in row)
         )
-    return made
+    return grid
 
 
 def table_of(
@@ -476,9 +467,9 @@ def table_of(
     """Return a table with a row for each entry. In `columns`, each column comes with a function
     that returns the text of its cell for an entry; None is no column.
     """
-    shown = [column for column in columns if column is not None]
-    rows = ([text(entry) for _, text in shown] for entry in entries)
-    return table([column for column, _ in shown], rows)
+    present = [column for column in columns if column is not None]
+    rows = ([text(entry) for _, text in present] for entry in entries)
+    return table([column for column, _ in present], rows)
 
 
 def break_name(text: str, width: int) -> list[str]:
@@ -526,12 +517,12 @@ def pairs(rows: Iterable[tuple[str, str]]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    made = Table.grid(padding=(0, 2))
-    made.add_column(no_wrap=True)
-    made.add_column(overflow="fold")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
     for name, value in rows:
-        made.add_row(Text(clean(name)), Text(clean(value)))
-    return made
+        grid.add_row(Text(clean(name)), Text(clean(value)))
+    return grid
 
 
 def heading(text: str) -> RenderableType:
@@ -573,9 +564,9 @@ def percent(value: float | None, decimals: int = 1) -> str:
     return NOTHING if value is None or math.isnan(value) else words.percent(value, decimals)
 
 
-def share(part: int, whole: int) -> str:
+def share(part: int, total: int) -> str:
     """Return a number of rows with its share of all rows, such as `312 (1.0 %)`."""
-    return f"{part:,} ({words.portion(part / whole)})" if whole else f"{part:,}"
+    return f"{part:,} ({words.portion(part / total)})" if total else f"{part:,}"
 
 
 def portion(value: float | None) -> str:
@@ -620,15 +611,15 @@ class Interruptible:
     pressed Ctrl-C and a library caught the interrupt.
     """
 
-    def __init__(self, shown: Progress) -> None:
-        self._shown = shown
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
         """Open a step. If an interrupt arrives during the step, raise `KeyboardInterrupt` at its
         end.
         """
-        with self._shown.step(title, total) as step:
+        with self._progress.step(title, total) as step:
             yield step
         check()
 
@@ -715,9 +706,9 @@ def _bars() -> Bars:
         def get_renderables(self) -> Iterator[Any]:
             yield from super().get_renderables()
             notes = [task.fields["note"] for task in self.tasks if task.fields["note"]]
-            shown = [note for note in (*notes[-1:], clock.text()) if note]
-            if shown:
-                line = f"  {', '.join(shown)}"
+            texts = [note for note in (*notes[-1:], clock.text()) if note]
+            if texts:
+                line = f"  {', '.join(texts)}"
                 yield Text(line, style="dim", no_wrap=True, overflow="ellipsis")
 
     clock = QueryClock(_query_progress)

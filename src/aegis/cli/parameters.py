@@ -49,21 +49,21 @@ def takes_records(
     before
         Function that is called before any record is made, with the values of all options by name.
     """
-    own = inspect.signature(command, eval_str=True).parameters
-    records = {name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)}
+    parameters = inspect.signature(command, eval_str=True).parameters
+    records = {name: p.annotation for name, p in parameters.items() if is_dataclass(p.annotation)}
     listed: list[inspect.Parameter] = []
-    for name, parameter in own.items():
+    for name, parameter in parameters.items():
         if name in records:
             listed += _ordered(records[name])
         else:
             listed.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
-    def with_options(**given: Any) -> None:
+    def with_options(**values: Any) -> None:
         if before is not None:
-            before(given)
-        filled = {name: _filled(record, given) for name, record in records.items()}
-        command(**filled, **{name: given[name] for name in own if name not in records})
+            before(values)
+        filled = {name: _filled(record, values) for name, record in records.items()}
+        command(**filled, **{name: values[name] for name in parameters if name not in records})
 
     with_options.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
     with_options.__annotations__ = {p.name: p.annotation for p in listed}
@@ -78,7 +78,7 @@ def _ordered(record: Any) -> list[inspect.Parameter]:
 
 
 def _parameters(record: Any) -> Iterator[inspect.Parameter]:
-    for field, described, kind in _asked(record):
+    for field, described, kind in _option_fields(record):
         if is_dataclass(kind):
             yield from _parameters(kind)
             continue
@@ -96,7 +96,7 @@ def _parameters(record: Any) -> Iterator[inspect.Parameter]:
         )
 
 
-def _asked(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
+def _option_fields(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
     """Yield each field of a record that becomes an option, with the declaration of the option and
     the type of the field. The declaration is None for a nested record or if there is none; the type
     is None if the declaration states it.
@@ -115,14 +115,14 @@ def given_options(record: Any) -> dict[str, object]:
     """Return those options of a record and of its nested records whose values differ from the
     defaults, by name of the option.
     """
-    given: dict[str, object] = {}
-    for field, described, kind in _asked(type(record)):
+    changed: dict[str, object] = {}
+    for field, described, kind in _option_fields(type(record)):
         value = getattr(record, field.name)
         if is_dataclass(kind):
-            given |= given_options(value)
+            changed |= given_options(value)
         elif value != field.default:
-            given[_long_name(field, described, kind)] = value
-    return given
+            changed[_long_name(field, described, kind)] = value
+    return changed
 
 
 def _long_name(field: Field[Any], option: Option | None, kind: Any) -> str:
@@ -160,15 +160,15 @@ def _typer_option(name: str, option: Option) -> Any:
     )
 
 
-def _filled(record: Any, given: Mapping[str, Any]) -> Any:
+def _filled(record: Any, option_values: Mapping[str, Any]) -> Any:
     """Build a record (dataclass) of the given class from the values of options, by name."""
     values = {}
-    for field, described, kind in _asked(record):
+    for field, described, kind in _option_fields(record):
         name = _name(field, described)
         if is_dataclass(kind):
-            values[field.name] = _filled(kind, given)
-        elif name in given:
-            values[field.name] = given[name]
+            values[field.name] = _filled(kind, option_values)
+        elif name in option_values:
+            values[field.name] = option_values[name]
     return record(**values)
 
 
@@ -176,10 +176,10 @@ def with_numbers_checked(command: Callable[..., None]) -> Callable[..., None]:
     """Wrap a command so that it rejects NaN, infinities and numbers that are too large."""
 
     @functools.wraps(command)
-    def checked(**given: Any) -> None:
-        for name, value in given.items():
+    def checked(**arguments: Any) -> None:
+        for name, value in arguments.items():
             _check(f"--{name.replace('_', '-')}", value)
-        command(**given)
+        command(**arguments)
 
     return checked
 
@@ -187,13 +187,13 @@ def with_numbers_checked(command: Callable[..., None]) -> Callable[..., None]:
 def _check(option: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return
-    whole = isinstance(value, int)
-    if (-_LARGEST <= value < _LARGEST) if whole else math.isfinite(value):
+    is_integer = isinstance(value, int)
+    if (-_LARGEST <= value < _LARGEST) if is_integer else math.isfinite(value):
         return
     raise PolicyError(
         f"{option} is {brief(value)}.",
         hint="Allowed are whole numbers of at most 64 bits."
-        if whole
+        if is_integer
         else "Allowed are numbers that are finite.",
     )
 
@@ -257,9 +257,9 @@ def _files() -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the name and the content of each file with defaults of options, from the lowest to the
     highest priority.
     """
-    own = user_file()
-    if own is not None and own.is_file():
-        yield str(own), _toml(own)
+    user_path = user_file()
+    if user_path is not None and user_path.is_file():
+        yield str(user_path), _toml(user_path)
     if Path(PROJECT).is_file():
         tables = _toml(Path(PROJECT)).get("tool", {})
         yield f"{PROJECT} (tool.aegis)", tables.get("aegis", {})
@@ -288,11 +288,11 @@ def _resolved(command: Any, data: Mapping[str, Any], where: str) -> dict[str, An
     """
     below: Mapping[str, Any] = getattr(command, "commands", {})
     everywhere = {k.replace("_", "-"): v for k, v in data.items() if not isinstance(v, Mapping)}
-    known = set(_all_options(command))
+    option_names = set(_all_options(command))
     for key in everywhere:
-        if key not in known:
+        if key not in option_names:
             raise PolicyError(
-                f"{where}: no command has an option {key!r}.", hint=choices(key, known)
+                f"{where}: no command has an option {key!r}.", hint=choices(key, option_names)
             )
     defaults = _applied(command, everywhere, where)
     for name, table in data.items():
@@ -362,12 +362,12 @@ def in_plain_words(error: Any) -> None:
     """
     if not hasattr(error.__cause__, "errors"):
         return
-    said = []
+    problems = []
     for wrong in error.__cause__.errors():
         allowed = allowed_value(wrong)
         by_us = wrong["type"] == "value_error"
-        said.append(allowed if by_us else f"{brief(wrong['input'])} is not {allowed}")
-    error.message = "; ".join(said)
+        problems.append(allowed if by_us else f"{brief(wrong['input'])} is not {allowed}")
+    error.message = "; ".join(problems)
 
 
 def file_option(*names: str, text: str) -> Any:
@@ -573,25 +573,34 @@ After = Annotated[
 ]
 
 
-def split_names(given: list[str] | None) -> list[str] | None:
+def refuse(options: Mapping[str, object], why: str, hint: str) -> None:
+    """Raise `PolicyError` if the user gave one of these `options`, which do not fit the command.
+    `why` completes the message after the name of the option, and `hint` says what to do.
+    """
+    for name, value in options.items():
+        if value is not None:
+            raise PolicyError(f"{name} {why}.", hint=hint.format(name))
+
+
+def split_names(texts: list[str] | None) -> list[str] | None:
     """Return the names in repeated options, each of which is a comma-separated list; None if there
     are no options.
     """
-    if given is None:
+    if texts is None:
         return None
-    names = [name.strip() for text in given for name in text.split(",")]
+    names = [name.strip() for text in texts for name in text.split(",")]
     return list(dict.fromkeys(name for name in names if name))
 
 
-def column_names(given: list[str] | None) -> list[str] | None:
+def column_names(texts: list[str] | None) -> list[str] | None:
     """Return the column names in repeated options, each of which is a line of CSV."""
-    if given is None:
+    if texts is None:
         return None
     try:
-        lines = list(csv.reader(given, skipinitialspace=True, strict=True))
+        lines = list(csv.reader(texts, skipinitialspace=True, strict=True))
     except csv.Error as error:
         raise PolicyError(
-            f"The list of columns {', '.join(given)} cannot be read: {error}.",
+            f"The list of columns {', '.join(texts)} cannot be read: {error}.",
             hint="Separate names by commas, and put a name that holds one in double quotes, one at "
             "each end.",
         ) from error

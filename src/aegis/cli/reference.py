@@ -31,7 +31,7 @@ def reference() -> str:
     """Return the reference as Markdown."""
     group: Any = typer.main.get_command(app)
     rows = {name: _rows(group, name) for name in COMMANDS}
-    commands = Counter(row for own in rows.values() for row in own.values())
+    commands = Counter(row for table in rows.values() for row in table.values())
     shared = {row for row, n in commands.items() if n >= MANY and row.startswith("| `--")}
     parts = [HEAD, "```text", ABOUT, "```", *_everywhere(group, rows, shared)]
     for name, module in COMMANDS.items():
@@ -73,7 +73,9 @@ def _everywhere(
         if {"--verbose", "--log-file", "--version"} & set(param.opts):
             yield _parameter(param)
     yield from (SHARED, *_head("option"))
-    yield from dict.fromkeys(row for own in rows.values() for row in own.values() if row in shared)
+    yield from dict.fromkeys(
+        row for table in rows.values() for row in table.values() if row in shared
+    )
 
 
 def _rows(group: Any, name: str) -> dict[str, str]:
@@ -97,9 +99,9 @@ def _command(name: str, module: Any, rows: Mapping[str, str], shared: set[str]) 
     yield f"\n## aegis {name}\n"
     yield inspect.cleandoc(module.command.__doc__ or "")
     yield from ("\n```sh", *module.EXAMPLES, "```\n")
-    own = [row for row in rows.values() if row not in shared]
-    if own:
-        yield from (*_head("argument or option"), *own, "")
+    unshared = [row for row in rows.values() if row not in shared]
+    if unshared:
+        yield from (*_head("argument or option"), *unshared, "")
     others = [f"`{option}`" for option, row in rows.items() if row in shared]
     if "`--sheet`" in others:
         first, last = others.index("`--table`"), others.index("`--sheet`")
@@ -124,11 +126,11 @@ def _parameter(parameter: Any) -> str:
     """Return the row of a Markdown table that describes one argument or option."""
     metavar = (parameter.metavar or "").replace("|", "\\|")
     if parameter.param_type_name == "argument":
-        shown = f"`{metavar}`"
+        usage = f"`{metavar}`"
     else:
         value = f" {metavar}" if metavar else ""
-        shown = f"`{', '.join((*parameter.opts, *parameter.secondary_opts))}{value}`"
-    return f"| {shown} | {_cell(parameter.help)} | {_default(parameter)} |"
+        usage = f"`{', '.join((*parameter.opts, *parameter.secondary_opts))}{value}`"
+    return f"| {usage} | {_cell(parameter.help)} | {_default(parameter)} |"
 
 
 def _cell(text: str | None) -> str:

@@ -17,10 +17,9 @@ from aegis.cli.files import (
     check_outputs,
     is_bundle,
     opens_table,
-    shown,
     written,
 )
-from aegis.cli.output import Output, reporting
+from aegis.cli.output import Output, reporting, shown_location
 from aegis.cli.parameters import (
     Configurations,
     Force,
@@ -107,7 +106,7 @@ class ReportCommand:
 
 
 @opens_table
-def command(asked: ReportCommand) -> None:
+def command(options: ReportCommand) -> None:
     """Write a report on advice or on a release: one file that works offline.
 
     You give a table or its summary, and a policy. The report shows the recommendation,
@@ -118,18 +117,18 @@ def command(asked: ReportCommand) -> None:
     a line to sign."""
     from aegis.policy import load_configurations, load_policy
 
-    table, output, given = asked.table, asked.output, asked.advice
-    inputs = (table, given.policy_file, given.configurations)
-    check_outputs([(output, REPORT)], force=asked.force, inputs=inputs)
+    table, output, request = options.table, options.output, options.advice
+    inputs = (table, request.policy_file, request.configurations)
+    check_outputs([(output, REPORT)], force=options.force, inputs=inputs)
     if table.lower().endswith(".json"):
         from aegis.report import render_certificate, write_page
 
         write_page(output, render_certificate(Path(table)))
-        Output(quiet=asked.quiet).say(*written([output]))
+        Output(quiet=options.quiet).say(*written([output]))
         return
-    policy_file = _required_policy(table, output, given.policy_file)
-    policy = load_policy(policy_file).without(split_names(given.leave_out) or ())
-    if given.evaluate is not None:
+    policy_file = _required_policy(table, output, request.policy_file)
+    policy = load_policy(policy_file).without(split_names(request.leave_out) or ())
+    if request.evaluate is not None:
         policy.require_label("--evaluate", number=True)
         if is_bundle(table):
             raise DataError(
@@ -137,10 +136,10 @@ def command(asked: ReportCommand) -> None:
                 hint="Give the table, or leave --evaluate out.",
             )
     listed = None
-    if given.configurations is not None:
-        listed = load_configurations(given.configurations, policy)
-    advice = _reported(asked, policy, listed)
-    shell = Output(quiet=asked.quiet)
+    if request.configurations is not None:
+        listed = load_configurations(request.configurations, policy)
+    advice = _reported(options, policy, listed)
+    shell = Output(quiet=options.quiet)
     shell.warn(advice.warnings)
     shell.say(*written([output]))
     advice.require_best()
@@ -156,42 +155,42 @@ def _required_policy(table: str, output: Path, policy: Path | None) -> Path:
     message = "A report on a table needs its policy."
     if listed:
         message = f"{table} is no table: a report needs the table and its policy."
-    words = ["report", "TABLE" if listed else shown(table), "-p", policy or "policy.yaml"]
+    words = ["report", "TABLE" if listed else shown_location(table), "-p", policy or "policy.yaml"]
     words += ["--configurations", table] if listed and policy is None else []
     command = shlex.join(["aegis", *map(str, words), "-o", str(output)])
     raise PolicyError(message, hint=f"Type: {command}")
 
 
 def _reported(
-    asked: ReportCommand, policy: Policy, listed: Mapping[str, Configuration] | None
+    options: ReportCommand, policy: Policy, listed: Mapping[str, Configuration] | None
 ) -> Advice:
     """Write the report on the advice, and return the advice. `listed` has the configurations to
     rank.
     """
     from aegis.study import Study, ask
 
-    given = asked.advice
-    subject = asked.opening.study_subject(
-        asked.table, policy, given, quiet=asked.quiet, verify_key=given.verify_key
+    request = options.advice
+    subject = options.opening.study_subject(
+        options.table, policy, request, quiet=options.quiet, verify_key=request.verify_key
     )
-    with reporting(quiet=asked.quiet) as progress:
+    with reporting(quiet=options.quiet) as progress:
         study = Study(
             subject,
             policy,
-            seed=asked.seed,
+            seed=options.seed,
             progress=progress,
-            rule_override=given.rule_override,
+            rule_override=request.rule_override,
         )
-        if given.evaluate is not None:
-            ask("check_evaluation", study, models=given.models)
+        if request.evaluate is not None:
+            ask("check_evaluation", study, models=request.models)
         advice = study.advise(
             listed,
-            generate_count=given.generate,
-            measure=given.measured.name,
+            generate_count=request.generate,
+            measure=request.measured.name,
             explain_best=True,
         )
-        shown = advice if given.evaluate is None else trained(study, advice, given.models)
-        study.report(shown, asked.output, values=not asked.no_values, force=asked.force)
+        reported = advice if request.evaluate is None else trained(study, advice, request.models)
+        study.report(reported, options.output, values=not options.no_values, force=options.force)
     return advice
 
 

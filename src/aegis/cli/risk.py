@@ -1,7 +1,4 @@
-"""`aegis risk`: measure the risk of single records of any table.
-
-Print the risk of single records, for people and for programs.
-"""
+"""`aegis risk`: measure the risk of single records of any table."""
 
 from __future__ import annotations
 
@@ -15,11 +12,10 @@ from aegis.cli.files import (
     check_outputs,
     open_subject,
     opens_table,
-    shown,
     written,
     written_dict,
 )
-from aegis.cli.output import Output, PrintOptions, reporting
+from aegis.cli.output import Output, PrintOptions, reporting, shown_location
 from aegis.cli.parameters import Force, QuasiIdentifiers, Table, column_names
 from aegis.options import option
 from aegis.requests import RiskRequest
@@ -140,7 +136,7 @@ class RiskCommand(PrintOptions):
 
     table: Table
     quasi_identifiers: QuasiIdentifiers = None
-    asked: RiskRequest
+    request: RiskRequest
     output: Path | None = option(
         None,
         "Write the risk of each record, in the order of the table (.csv, .parquet).",
@@ -152,7 +148,7 @@ class RiskCommand(PrintOptions):
 
 
 @opens_table
-def command(given: RiskCommand) -> None:
+def command(options: RiskCommand) -> None:
     """Measure the risk of single records: how likely it is that somebody finds their persons.
 
     You give a table and name its quasi-identifiers and, if it is a survey, its column of
@@ -165,29 +161,29 @@ def command(given: RiskCommand) -> None:
     from aegis.policy import load_policy
     from aegis.release import record_risk
 
-    request, output = given.asked, given.output
+    request, output = options.request, options.output
     policy = None if request.policy is None else load_policy(request.policy)
     numbers = None if request.numbers is None else list(request.numbers)
-    inputs = (given.table, request.original)
-    check_outputs([(output, FORMATS)], force=given.force, inputs=inputs)
-    with reporting(quiet=given.quiet) as progress:
+    inputs = (options.table, request.original)
+    check_outputs([(output, FORMATS)], force=options.force, inputs=inputs)
+    with reporting(quiet=options.quiet) as progress:
         measured = record_risk(
-            given.opening.source(given.table, policy, quiet=given.quiet),
+            options.opening.source(options.table, policy, quiet=options.quiet),
             request,
             policy=policy,
-            quasi_identifiers=column_names(given.quasi_identifiers) or (),
+            quasi_identifiers=column_names(options.quasi_identifiers) or (),
             original=None if request.original is None else open_subject(request.original),
             numbers=column_names(numbers) or (),
             progress=progress,
         )
     if output is not None:
         _write(measured, output)
-    shell = given.shell
+    shell = options.shell
     if measured.missing == "wildcard" and not measured.unknown:
         shell.warn(
             ["No value of the quasi-identifiers is missing. If one is written NA: --null NA"]
         )
-    print_risk(shell, measured, shown(given.table), written_dict([output]))
+    print_risk(shell, measured, shown_location(options.table), written_dict([output]))
     shell.say(*written([output]))
 
 

@@ -56,18 +56,18 @@ class ShortPage:
         """
         head = _head(advice, best, origin, policy)
         cautions = short_cautions(advice.warnings)
-        left = LINES - TAIL - sum(map(_height, head)) - 1 - (2 if cautions else 0)
+        free_lines = LINES - TAIL - sum(map(_height, head)) - 1 - (2 if cautions else 0)
         words = Finding.of(advice, best)
         listed = [(cut(name), mask + alone(lost)) for name, mask, lost in words.changed]
         named = [(IN_WORDS[DROPPED], words.dropped), (IN_WORDS[UNCHANGED], words.unchanged)]
         reserved = sum(map(_height, cautions[:1])) + sum(bool(names) for _, names in named)
-        room = max(left - reserved, FEWEST_MASKS)
+        room = max(free_lines - reserved, FEWEST_MASKS)
         if len(listed) > room:
             listed, others = listed[: room - 1], words.changed[room - 1 :]
             named.insert(0, ("also masked", tuple(name for name, _, _ in others)))
         width = WIDTH - 2 - max(len(name) for name, _ in [*listed, *named])
         masks = (*listed, *((title, _cut(names, width)) for title, names in named if names))
-        return cls(head, masks, tuple(_fitting(cautions, left - len(masks))))
+        return cls(head, masks, tuple(_fitting(cautions, free_lines - len(masks))))
 
     def parts(self) -> Iterator[RenderableType]:
         """Yield the parts to print: table, rule, best configuration with its proof, and masks."""
@@ -106,10 +106,10 @@ def _height(text: str) -> int:
 def _cut(names: Sequence[str], width: int) -> str:
     """Return as many names as fit in a line of `width` characters, then the number of others."""
     names = [cut(name) for name in names]
-    shown, text = len(names), ", ".join(names)
-    while len(text) > width and shown > 1:
-        shown -= 1
-        text = f"{', '.join(names[:shown])} and {len(names) - shown:,} more"
+    listed, text = len(names), ", ".join(names)
+    while len(text) > width and listed > 1:
+        listed -= 1
+        text = f"{', '.join(names[:listed])} and {len(names) - listed:,} more"
     return text
 
 
@@ -140,7 +140,7 @@ def _first_clause(text: str) -> str:
     if len(text) <= LONGEST:
         return text
     for mark in (": ", ". "):
-        ends = [place for place in range(len(text)) if text.startswith(mark, place)]
+        ends = [position for position in range(len(text)) if text.startswith(mark, position)]
         for clause in (text[:end] for end in ends if end >= SHORTEST):
             if clause.count("(") == clause.count(")"):  # names in brackets may contain the mark
                 return clause

@@ -77,7 +77,7 @@ class SqlCommand:
 
 
 @takes_records
-def command(asked: SqlCommand) -> None:
+def command(options: SqlCommand) -> None:
     """Write a release as one SQL query, to review it and to run it without Aegis.
 
     You give a policy, a configuration and the columns of a table. The SQL masks the
@@ -89,15 +89,15 @@ def command(asked: SqlCommand) -> None:
     from aegis.policy import load_configurations, load_policy
     from aegis.release import release_sql
 
-    policy_file, output, text = asked.policy_file, asked.output, asked.text
+    policy_file, output, text = options.policy_file, options.output, options.text
     check_outputs(
         [(output, SQL)],
-        force=asked.force,
-        inputs=(policy_file, asked.configuration or policy_file, text.schema_from),
+        force=options.force,
+        inputs=(policy_file, options.configuration or policy_file, text.schema_from),
     )
     policy = load_policy(policy_file)
-    configuration = configuration_file(asked.configuration, policy_file, policy)
-    chosen = choose(load_configurations(configuration, policy), asked.name, configuration)
+    configuration = configuration_file(options.configuration, policy_file, policy)
+    chosen = choose(load_configurations(configuration, policy), options.name, configuration)
     query = release_sql(
         text.schema_from,
         policy,
@@ -111,4 +111,4 @@ def command(asked: SqlCommand) -> None:
         typer.echo(query.sql, nl=False)
         return
     write_text(output, query.sql)
-    Output(Format.TABLE, asked.quiet).say(*written([output]))
+    Output(Format.TABLE, options.quiet).say(*written([output]))

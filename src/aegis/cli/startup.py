@@ -144,15 +144,15 @@ def _factorise_alone() -> None:
     import scipy
 
     folder = [str(Path(path, "linalg")) for path in scipy.__path__]
-    routines, whole = (PathFinder.find_spec(name, folder) for name in (_ROUTINES, _LAPACK))
+    routines, lapack = (PathFinder.find_spec(name, folder) for name in (_ROUTINES, _LAPACK))
     if "scipy.linalg" in sys.modules or not (
-        routines and routines.loader and whole and whole.loader
+        routines and routines.loader and lapack and lapack.loader
     ):
         return
     if addresses_limited():
         return  # what guards the loading of a BLAS sees packages alone
-    load_routines, load_whole = routines.loader.exec_module, whole.loader.exec_module
-    module = module_from_spec(whole)
+    load_routines, load_lapack = routines.loader.exec_module, lapack.loader.exec_module
+    module = module_from_spec(lapack)
     sys.modules[_LAPACK] = module
 
     def of_lapack(name: str) -> Any:
@@ -166,7 +166,7 @@ def _factorise_alone() -> None:
             vars(module)[name] = getattr(compiled, name)  # so that this is called once for each
             return vars(module)[name]
         del module.__getattr__
-        load_whole(module)
+        load_lapack(module)
         vars(import_module("scipy.linalg"))["lapack"] = module
         return getattr(module, name)
 
@@ -180,11 +180,11 @@ class _OnDemand(Loader):
         """Give the package a function that imports a module when one of its names is first used."""
 
         def of_engine(name: str) -> Any:
-            own = name.removesuffix("Compiler")
+            engine_name = name.removesuffix("Compiler")
             try:
-                compiler_module = import_module(f"{module.__name__}.{own.lower()}")
+                compiler_module = import_module(f"{module.__name__}.{engine_name.lower()}")
             except ModuleNotFoundError as error:
                 raise AttributeError(name) from error
-            return compiler_module if own == name else getattr(compiler_module, name)
+            return compiler_module if engine_name == name else getattr(compiler_module, name)
 
         module.__getattr__ = of_engine  # type: ignore[method-assign]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
-KNOWN = {
+CONTENTS = {
     "raw": "how many rows of each class hold each value",
     "histogram": "how many rows hold each value, and what its masks show of the classes",
     "nothing": "which values occur, and what its masks show",
@@ -96,7 +96,7 @@ class SummarizeCommand:
 
 
 @opens_table
-def command(asked: SummarizeCommand) -> None:
+def command(options: SummarizeCommand) -> None:
     """Reduce a table to the counts that advice needs, in one file.
 
     You give a table and its policy. Aegis writes a summary (.aegis), from which `aegis
@@ -106,52 +106,52 @@ def command(asked: SummarizeCommand) -> None:
     and searches stay the same. To share counts safely, use aegis protect.
     """
     check_outputs(
-        [(asked.output, (BUNDLE,))],
-        force=asked.running.force,
-        inputs=(asked.table, asked.policy_file),
+        [(options.output, (BUNDLE,))],
+        force=options.running.force,
+        inputs=(options.table, options.policy_file),
     )
-    summary, person = _summarized(asked)
-    shell = asked.running.shell
-    _print(summary, asked.output, asked.policy_file, shell, asked.table, person)
+    summary, person = _summarized(options)
+    shell = options.running.shell
+    _print(summary, options.output, options.policy_file, shell, options.table, person)
 
 
-def _summarized(asked: SummarizeCommand) -> tuple[Summary, str | None]:
+def _summarized(options: SummarizeCommand) -> tuple[Summary, str | None]:
     """Write the summary of a table; return it and the name of the column with persons."""
     from aegis.policy import load_policy
     from aegis.signing import load_private_key
     from aegis.study import Study
     from aegis.summary import Information
 
-    given = asked.summary
-    Information.of(given.carried)
-    policy = load_policy(asked.policy_file)
-    if given.verify_key is not None and given.like is None:
+    request = options.summary
+    Information.of(request.carried)
+    policy = load_policy(options.policy_file)
+    if request.verify_key is not None and request.like is None:
         raise PolicyError(
             "--verify-key checks the summary of --like, which you did not give.",
             hint="Leave it out.",
         )
-    model = None if given.like is None else read_summary(given.like, given.verify_key)
-    key = None if given.sign is None else load_private_key(given.sign)
-    if is_bundle(asked.table):
+    model = None if request.like is None else read_summary(request.like, request.verify_key)
+    key = None if request.sign is None else load_private_key(request.sign)
+    if is_bundle(options.table):
         raise PolicyError(
-            f"{asked.table} is a summary already.", hint="Give the table that it was made from."
+            f"{options.table} is a summary already.", hint="Give the table that it was made from."
         )
-    subject = asked.opening.subject(asked.table, policy, quiet=asked.running.quiet)
-    with reporting(quiet=asked.running.quiet) as progress:
+    subject = options.opening.subject(options.table, policy, quiet=options.running.quiet)
+    with reporting(quiet=options.running.quiet) as progress:
         study = Study(
             subject,
             policy,
-            exact=given.exact,
-            seed=asked.running.seed,
+            exact=request.exact,
+            seed=options.running.seed,
             like=model,
             progress=progress,
         )
         summary = study.save(
-            asked.output,
-            information=given.carried,
-            locked=given.locked,
+            options.output,
+            information=request.carried,
+            locked=request.locked,
             key=key,
-            force=asked.running.force,
+            force=options.running.force,
         )
     return summary, study.policy.person
 
@@ -161,7 +161,7 @@ def _print(
     output: Path,
     policy_file: Path,
     shell: Output,
-    given: str,
+    origin: str,
     person: str | None,
 ) -> None:
     figures = summary.to_dict()
@@ -192,7 +192,7 @@ def _print(
     shell.show(table(columns, ([*r[:3], *(f"{n:,}" for n in r[3:])] for r in rows)))
     shell.say(*written([output]))
     why = "rank configurations" + (" from the summary alone" if person is None else "")
-    subject = output if person is None else given
+    subject = output if person is None else origin
     shell.suggest(*next_step(why, "advise", subject, policy=policy_file, o=unused("best.yaml")))
 
 
@@ -201,7 +201,7 @@ def _label(figures: Mapping[str, Any]) -> str:
     rows. `figures` describes the summary.
     """
     if figures.get("labels"):
-        each = (f"{name} ({label_words(own)})" for name, own in figures["labels"].items())
+        each = (f"{name} ({label_words(label)})" for name, label in figures["labels"].items())
         return f"labels {', '.join(each)}"
     label_classes = ", ".join(
         f"{name} {rows:,}" for name, rows in list(figures["classes"].items())[:5]
@@ -219,7 +219,7 @@ def _overview(figures: dict[str, Any]) -> str:
     return (
         f"{counted(figures['rows'], 'row')}; {_label(figures)}\n"
         f"{_weights(figures)}"
-        f"Known of each attribute: {KNOWN[figures['information']]}\n"
+        f"Known of each attribute: {CONTENTS[figures['information']]}\n"
         f"Cells of the frequency table: {cell_count}; co-occurrences from "
         f"{basis}{counted(figures['cooccurrence_rows'], 'labelled row')}"
         + "".join(f"\nText read as: {_dialect(dialect)}" for dialect in figures["dialects"])
@@ -237,13 +237,15 @@ def _weights(figures: dict[str, Any]) -> str:
     return f"Weighted by {weights['column']}: worth {worth} of equal weight\n"
 
 
-def _dialect(said: dict[str, Any]) -> str:
+def _dialect(dialect: dict[str, Any]) -> str:
     """Return a text that describes how a text file is written: encoding, separator, quotes, and
-    names in its first line. `said` has these facts.
+    names in its first line. `dialect` has these facts.
     """
-    quote = f"quote {said['quote']}" if said["quote"] else "no quotes"
-    escape = f", escape {said['escape']}" if said["escape"] not in ("", said["quote"]) else ""
+    quote = f"quote {dialect['quote']}" if dialect["quote"] else "no quotes"
+    escape = (
+        f", escape {dialect['escape']}" if dialect["escape"] not in ("", dialect["quote"]) else ""
+    )
     return (
-        f"{said['encoding']}, delimiter {clean(said['delimiter'])}, {quote}{escape}, "
-        f"{'names' if said['header'] else 'no names'} in the first line"
+        f"{dialect['encoding']}, delimiter {clean(dialect['delimiter'])}, {quote}{escape}, "
+        f"{'names' if dialect['header'] else 'no names'} in the first line"
     )

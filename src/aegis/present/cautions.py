@@ -41,8 +41,8 @@ def release_document(release: Released, policy: Policy) -> Mapping[str, Any]:
     """
     if release.certificate is not None:
         return {**release.certificate, "utility": jsonable(release.utility)}
-    known = {key: value for key, value in release.to_dict().items() if value is not None}
-    return known | {"policy": policy_mapping(policy)}
+    facts = {key: value for key, value in release.to_dict().items() if value is not None}
+    return facts | {"policy": policy_mapping(policy)}
 
 
 def outside_stated(document: Mapping[str, Any]) -> Outside | None:
@@ -124,8 +124,8 @@ def _of_persons(document: Mapping[str, Any]) -> Iterator[str]:
 def _of_use(document: Mapping[str, Any]) -> Iterator[str]:
     figure, label = figure_stated(document), _label_column(document)
     if figure is not None:
-        for name, own in {str(label): figure, **figure.labels}.items():
-            yield from leak_sentences(own.leaks, name)
+        for name, label_figure in {str(label): figure, **figure.labels}.items():
+            yield from leak_sentences(label_figure.leaks, name)
         yield from figure.caveats(int(document.get("suppressed_rows") or 0))
     weight = document["policy"].get("weight")
     if weight is not None and weight in (document.get("dropped_columns") or ()):

@@ -36,14 +36,14 @@ def chosen_words(
         answer = {**answer, "utility_kept": measured.utility_kept}
     left_out, rows = answer["suppressed_rows"], answer["rows"]
     headline = (
-        f"{_kept(answer, label, measured)}It suppresses {left_out:,} of {counted(rows, 'row')}; every "
+        f"{_utility(answer, label, measured)}It suppresses {left_out:,} of {counted(rows, 'row')}; every "
         f"released row is like at least {counted(answer['smallest_class'] - 1, 'other')} in all "
         "quasi-identifiers."
     )
     return {**answer, "headline": headline, "why": _reasons(answer)}
 
 
-def _kept(answer: Mapping[str, Any], label: str | None, measured: UtilityFigure | None) -> str:
+def _utility(answer: Mapping[str, Any], label: str | None, measured: UtilityFigure | None) -> str:
     """Return a sentence on the utility that a release keeps, and on the rows of which this was
     computed; empty if the utility is not known.
     """

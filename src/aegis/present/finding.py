@@ -1,7 +1,5 @@
-"""Describe the best entry of an advice in plain words: its utility, the masks of its columns, and
-the proof.
-
-Describe the utility that a release keeps for each of several labels, in words and as a table.
+"""Describe the best entry of an advice in plain words: its utility (also for each of several labels,
+as a table), the masks of its columns, and the proof.
 """
 
 from __future__ import annotations
@@ -140,9 +138,10 @@ def score_words(summary: Mapping[str, Any], figure: UtilityFigure) -> str:
     """
     if not summary.get("label_rounded"):
         return figure.detail[:1].upper() + figure.detail[1:]
-    own, reference = (percent(100 * max(share, 0.0)) for share in (figure.value, figure.reference))
+    explained = percent(100 * max(figure.value, 0.0))
+    reference = percent(100 * max(figure.reference, 0.0))
     return (
-        f"The masks explain about {own} of the variance of the rounded number, of {reference} "
+        f"The masks explain about {explained} of the variance of the rounded number, of {reference} "
         f"{figure.reference_name.short}"
     )
 
@@ -256,10 +255,10 @@ def _lost_alone(advice: Advice, name: str, figure: UtilityFigure) -> float | Non
     The loss of one mask is measured on all rows. Other masks, or the rows that the rule suppresses,
     can make up for it. The text would then contradict the share that the release keeps.
     """
-    lost, whole = advice.share_lost(name), figure.utility_kept
-    if lost is None or whole is None:
+    lost, release_kept = advice.share_lost(name), figure.utility_kept
+    if lost is None or release_kept is None:
         return lost
-    return lost if lost <= 100.0 - whole + _TENTH / 2 else None
+    return lost if lost <= 100.0 - release_kept + _TENTH / 2 else None
 
 
 LISTED = 60
@@ -329,10 +328,10 @@ def ranked_words(advice: Advice) -> str:
 
 def _share(advice: Advice, percentage: float | None) -> str:
     if advice.by_chance:
-        left = (
+        clause = (
             "masks so much that what is left" if advice.predicts_unmasked else "is of a table that"
         )
-        return f" {left} may predict by chance only"
+        return f" {clause} may predict by chance only"
     if percentage is None:
         return ""
     what = utility_words(advice.measure, predicted(advice.summary))
@@ -341,8 +340,8 @@ def _share(advice: Advice, percentage: float | None) -> str:
     error = advice.estimated.share_error
     if error is None:
         return ": the protected summary does not tell how much it keeps"
-    shown = f"{error:.0f}" if error >= 0.95 else f"{max(error, 0.1):.1f}"
-    return f" keeps {percent(percentage)} (± {shown}) of what the protected summary shows"
+    margin = f"{error:.0f}" if error >= 0.95 else f"{max(error, 0.1):.1f}"
+    return f" keeps {percent(percentage)} (± {margin}) of what the protected summary shows"
 
 
 def utility_words(measure: str, label: str | None) -> str:
@@ -374,18 +373,21 @@ def _doubt(advice: Advice) -> str:
     if advice.expectation is not None and advice.expectation.lost_classes:
         label = advice.summary["label"]
         lost = f"The release suppresses all rows of a class of {label}, so no model can learn this class."
-    said = "" if few is None else f"{unquoted(few)}, so this may be chance."
-    return " ".join(filter(None, (lost, said[:1].upper() + said[1:])))
+    few_rows = "" if few is None else f"{unquoted(few)}, so this may be chance."
+    return " ".join(filter(None, (lost, few_rows[:1].upper() + few_rows[1:])))
 
 
 def _least(figure: UtilityFigure) -> str:
     """Return a text with the columns that the other columns predict worst after masking; empty if
     the measure predicts no columns.
     """
-    shares = {name: own.kept for name, own in figure.columns.items() if not own.left_out}
-    known = {name: share for name, share in shares.items() if share is not None}
-    least = sorted(known, key=lambda name: (known[name], name))[:_NAMED]
-    named = ", ".join(f"{name} ({percent(known[name])} kept)" for name in least)
+    shares = {
+        name: column.kept
+        for name, column in figure.columns.items()
+        if not column.left_out and column.kept is not None
+    }
+    least = sorted(shares, key=lambda name: (shares[name], name))[:_NAMED]
+    named = ", ".join(f"{name} ({percent(shares[name])} kept)" for name in least)
     return f" Predictability falls most for {named}." if least else ""
 
 
@@ -394,9 +396,9 @@ def _released(best: Ranked, rows: int, *, persons: bool) -> str:
     is True, the rule counts persons, and so does the text.
     """
     if best.suppressed_rows is not None:
-        said = f"It releases {rows - best.suppressed_rows:,} of {rows:,} rows"
+        text = f"It releases {rows - best.suppressed_rows:,} of {rows:,} rows"
         smallest, unit = best.smallest_class, " persons" if persons else ""
-        return f"{said}, each in a class of at least {smallest:,}{unit}" if smallest else said
+        return f"{text}, each in a class of at least {smallest:,}{unit}" if smallest else text
     if best.admissible:
         return "The owner of the table states that it meets the rule"
     return "It is not known yet whether it meets the rule"
@@ -531,9 +533,9 @@ class ExpectedFigure:
         if figure is None or title is None:
             return None
         reference = f"{figure.reference:.{figure.digits}f} {figure.reference_name.short}"
-        stated = f"of models{figure.plus_minus}; {reference}{figure.errors}{figure.why_better}"
+        details = f"of models{figure.plus_minus}; {reference}{figure.errors}{figure.why_better}"
         return cls(
             title=title,
             value=f"{figure.value:.{figure.digits}f}",
-            note="; ".join(filter(None, (stated, _doubt(advice).removesuffix(".")))),
+            note="; ".join(filter(None, (details, _doubt(advice).removesuffix(".")))),
         )

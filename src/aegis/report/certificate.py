@@ -56,7 +56,7 @@ def _context(certificate: Mapping[str, Any]) -> dict[str, Any]:
     rule = rule_of(policy.get("privacy"))
     return {
         "title": "Release",
-        "made": _made(certificate),
+        "made": _release_sentence(certificate),
         "release": release_facts(policy),
         "passed": audit.get("passed"),
         "rule": str(rule).replace(" = ", "\u00a0=\u00a0") if rule.criteria else "",
@@ -70,29 +70,29 @@ def _context(certificate: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _made(certificate: Mapping[str, Any]) -> str:
+def _release_sentence(certificate: Mapping[str, Any]) -> str:
     """Return a sentence that names the released file, the table from which it was made, and the
     persons whom the rule counts.
     """
     file, origin = certificate["output"].get("file"), certificate["input"].get("origin")
-    said = clean(file, limit=120) if file else "A release"
+    release = clean(file, limit=120) if file else "A release"
     if origin:
-        said += f", made from {clean(PurePath(str(origin)).name, limit=120)}"
+        release += f", made from {clean(PurePath(str(origin)).name, limit=120)}"
     column, persons = certificate["privacy"].get("person"), certificate.get("persons")
     if column is not None:
-        said += f"; persons: {clean(column, limit=120)}"
-        said += f" ({count(persons)})" if isinstance(persons, int) else ""
-    return said
+        release += f"; persons: {clean(column, limit=120)}"
+        release += f" ({count(persons)})" if isinstance(persons, int) else ""
+    return release
 
 
 def _columns(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     """Yield each released column with its role and its mask in words, the labels last."""
     policy, masks = certificate["policy"], (certificate.get("configuration") or {}).get("masks", {})
-    declared, stated = policy.get("attributes"), policy.get("labels")
-    each = stated if isinstance(stated, list) else [policy.get("label")]
+    declared, label_entries = policy.get("attributes"), policy.get("labels")
+    each = label_entries if isinstance(label_entries, list) else [policy.get("label")]
     named = [label.get("column") if isinstance(label, Mapping) else label for label in each]
-    labels = {name: "identity" for name in named if isinstance(name, str) and masks}
-    for name, mask in (masks | {n: masks.get(n, own) for n, own in labels.items()}).items():
+    labels = [name for name in named if isinstance(name, str) and masks]
+    for name, mask in (masks | {n: masks.get(n, "identity") for n in labels}).items():
         attribute = declared.get(name) if isinstance(declared, Mapping) else None
         role = attribute.get("role") if isinstance(attribute, Mapping) else None
         words = [word for word in ("label" if name in labels else None, role) if word]
@@ -108,10 +108,10 @@ def _text(mask: Any) -> str:
     name, and any other mask a mapping from its name to its parameters.
     """
     if isinstance(mask, Mapping) and len(mask) == 1:
-        ((name, given),) = mask.items()
-        if not isinstance(given, Mapping):
-            return f"{name}({given})"
-        return f"{name}({', '.join(f'{key}={value}' for key, value in given.items())})"
+        ((name, parameters),) = mask.items()
+        if not isinstance(parameters, Mapping):
+            return f"{name}({parameters})"
+        return f"{name}({', '.join(f'{key}={value}' for key, value in parameters.items())})"
     return str(mask)
 
 

@@ -1,16 +1,13 @@
-"""Make the charts of the report with Altair, from plain points.
+"""Make the charts of the report with Altair, from plain points, in the colours of its light and dark
+mode.
 
 A name from the data never becomes a field, the domain of a scale or an expression. Charts use
 indices, and axes look up the names in a list. So Vega cannot interpret a name as syntax, and two
 names that look the same stay separate. Admissible configurations are filled circles and all others
 are hollow diamonds, so that shape and colour carry the same information.
 
-Estimate the width of text in a chart, and cut text to a width.
-
 Vega cuts labels between UTF-16 units. This breaks characters beyond the basic plane and stops the
 renderer. So labels are cut here, between characters, and Vega draws them unchanged.
-
-Define the colours of the report, for light and dark mode.
 
 Templates and charts refer to a colour by its CSS variable, so that one drawing works in both modes.
 The contrast to the background is at least 4.5 for text, and at least 3 for marks that carry meaning
@@ -49,10 +46,10 @@ def fit(text: str, pixels: float, size: int = SIZE) -> str:
     if text_width(text, size) <= pixels:
         return text
     room, used = pixels - size, 0.0
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         used += size * _ems(character)
         if used > room:
-            return text[:place].rstrip() + "…"
+            return text[:index].rstrip() + "…"
     return text
 
 
@@ -195,7 +192,7 @@ def ranking_chart(points: Points, axis: str, width: int) -> Plot:
     """
     import altair as alt
 
-    data = [{"place": place, **with_status(p)} for place, p in enumerate(points)]
+    data = [{"place": rank, **with_status(p)} for rank, p in enumerate(points)]
     names = [fit(p.get("label", p["name"]), 0.45 * width) for p in points]
     domain = _spread([p["utility"] for p in points])
     base = alt.Chart(alt.NamedData("points")).encode(
@@ -213,7 +210,7 @@ def ranking_chart(points: Points, axis: str, width: int) -> Plot:
         x=x, text="text:N", color=alt.value(variable("ink"))
     )
     layers = (heads + figures).resolve_scale(color="independent")
-    inner = width - left(names) - 72
+    inner = width - left_margin(names) - 72
     chart = layers.properties(width=inner, height=alt.Step(26))
     return Plot(with_names(chart, row_names=names), {"points": data})
 
@@ -244,12 +241,12 @@ def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None)
     chart = alt.Chart(alt.NamedData("points")).mark_point(**SYMBOL)
     layers = [chart.encode(**position, **symbols())]
     name = alt.Chart(alt.NamedData("named")).encode(**position, text="name:N")
-    place = {"align": "center", "baseline": "bottom", "dy": -11, "fontSize": 12}
+    text_style = {"align": "center", "baseline": "bottom", "dy": -11, "fontSize": 12}
     # A ground in the colour of the card keeps the name legible above other points.
-    ground = name.mark_text(**place, fontWeight="bold", strokeWidth=4, stroke=variable("card"))
+    ground = name.mark_text(**text_style, fontWeight="bold", strokeWidth=4, stroke=variable("card"))
     layers += [
         ground.encode(color=alt.value(variable("card"))),
-        name.mark_text(**place, fontWeight="bold").encode(color=alt.value(variable("ink"))),
+        name.mark_text(**text_style, fontWeight="bold").encode(color=alt.value(variable("ink"))),
     ]
     if limit is not None:
         layers = [*_limit_line(), *layers]
@@ -286,7 +283,7 @@ def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], w
 
     names = fitted(names, width)
     titles = [fit(column["name"], _COLUMN_ROOM, _COLUMN_SIZE) for column in columns]
-    step = min((width - left(names) - 8) / max(len(columns), 1), 44)
+    step = min((width - left_margin(names) - 8) / max(len(columns), 1), 44)
     axis = _column_axis(any(text_width(t, _COLUMN_SIZE) > step - 2 for t in titles))
     body = heat_body(axis, 11 if step >= 26 else 10)
     across = alt.Scale(paddingInner=0.06, paddingOuter=0)
@@ -498,8 +495,8 @@ def fitted(names: Sequence[str], width: int) -> list[str]:
     return [fit(name, _room(width) - 14) for name in names]
 
 
-def left(names: Sequence[str]) -> int:
-    """Return how many pixels wide the margin to the left of a chart must be for these names."""
+def left_margin(names: Sequence[str]) -> int:
+    """Return how many pixels wide the left margin of a chart must be for these names."""
     return int(max(map(text_width, names), default=0)) + 14
 
 

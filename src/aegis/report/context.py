@@ -84,7 +84,7 @@ def build_context(
     after: PrivacyReport | None,
     title: str,
     finest: bool = False,
-    shown: ReleaseValues | None = None,
+    owner_preview: ReleaseValues | None = None,
 ) -> dict[str, Any]:
     """Return all values for the report's templates, except the charts.
 
@@ -94,7 +94,7 @@ def build_context(
         The advice.
     before, after, finest
         Privacy of the table and of the release, and whether `before` is under the finest masks.
-    title, shown
+    title, owner_preview
         The heading, and values of the release for its owner (None: no values).
 
     Raises
@@ -103,13 +103,13 @@ def build_context(
         The measure of the advice, or a privacy model of its policy, is not registered.
     """
     measure = MEASURES.get(advice.measure)
-    subject, values = advice.best or advice.closest, shown is not None
+    subject, values = advice.best or advice.closest, owner_preview is not None
     least = _least(advice, values=values)
     return {
         "title": clean(title, limit=NAME_LIMIT),
         "table": _table(advice),
         "release": release_facts(advice.policy),
-        "shown": shown,
+        "shown": owner_preview,
         "measure": _measure(measure),
         "verdict": _verdict(advice, subject),
         "confidence": confidence_section(advice),
@@ -280,8 +280,8 @@ def _key_figures(
     if (expected := ExpectedFigure.of(advice)) is not None:
         figures.append((expected.title, expected.value, expected.note))
     if (suppressed := subject.suppressed_rows) is None:
-        said = "meets it" if subject.admissible else "not said"
-        figures.append(("Rule", said, "by the owner of the table"))
+        meets_rule = "meets it" if subject.admissible else "not said"
+        figures.append(("Rule", meets_rule, "by the owner of the table"))
     else:
         label = "Rows suppressed" if advice.best else "Rows to suppress"
         note = f"{count(suppressed)} of {rows(total)}"
@@ -302,8 +302,8 @@ def _least(advice: Advice, *, values: bool) -> int:
     rule, or `LEAST` if the rule has no k; with `values`, 0.
     """
     rule = _rule(advice.policy)
-    asked = 1 if rule is None else rule.minimum_size
-    return 0 if values else asked if asked > 1 else LEAST
+    minimum_size = 1 if rule is None else rule.minimum_size
+    return 0 if values else minimum_size if minimum_size > 1 else LEAST
 
 
 def _attributes(
@@ -312,20 +312,20 @@ def _attributes(
     """Return the mask and the utility of each attribute of a configuration (`subject`), in the
     order of the policy. Without `values`, masks have no parameters that were learnt from the table.
     """
-    known, rows = advice.summary["attributes"], advice.label_rows
+    summary_attributes, rows = advice.summary["attributes"], advice.label_rows
     columns = advice.stated_utility(subject).columns
     entries = []
     masks: Mapping[str, Any] = subject.configuration.masks
     if subject.method is not None or not masks:  # of a masked table its masks are not known
         masks = subject.mask_texts
     for name, mask in masks.items():
-        about = known.get(name, {})
+        about = summary_attributes.get(name, {})
         score, column = subject.attributes.get(name), columns.get(name)
         utility = utility_kept(score.score, score.unmasked, measure, rows) if score else None
-        shown = (measured(score.unmasked), measured(score.score)) if score else (None, None)
+        scores = (measured(score.unmasked), measured(score.score)) if score else (None, None)
         if column is not None:
             utility = column.kept
-            shown = (
+            scores = (
                 portion(column.unmasked_explained),
                 portion(column.explained),
             )
@@ -343,8 +343,8 @@ def _attributes(
                 "values": count(about.get("values")),
                 "nulls": about.get("nulls", 0)
                 and few(about["nulls"], _least(advice, values=values)),
-                "unmasked": shown[0],
-                "masked": shown[1],
+                "unmasked": scores[0],
+                "masked": scores[1],
                 "kept": percent(utility),
                 "lost": percent(advice.share_lost(name)) if advice.lost_alone else None,
                 "width": None if utility is None else round(min(max(utility, 0.0), 100.0), 1),
@@ -374,33 +374,36 @@ def _unfitted(mask: Any) -> Any:
 def _ranking(advice: Advice, measure: Measure, *, values: bool) -> dict[str, Any]:
     """Return the first entries of the ranking as a table, and the points of the ranking's charts."""
     total = advice.summary["rows"]
-    shown = advice.ranking[:TOP]
+    best_entries = advice.ranking[:TOP]
     relative = is_relative(advice)
-    attributes = shown[0].attributes if shown else {}
+    attributes = best_entries[0].attributes if best_entries else {}
     names = strongest(attributes, measure)
     return {
         "total": ranked_words(advice),
-        "shown": len(shown),
+        "shown": len(best_entries),
         "small": SMALL_COLUMNS,
-        "cut": len(advice.ranking) > len(shown),
+        "cut": len(advice.ranking) > len(best_entries),
         "relative": relative,
         "objective": _objective(advice),
         "axis": score_axis(advice),
         "rows": [
             {
-                **_ranked_row(place, r, total, first=r is advice.best),
-                "differs": _differences(r, shown[0], values=values),
+                **_ranked_row(rank, r, total, first=r is advice.best),
+                "differs": _differences(r, best_entries[0], values=values),
             }
-            for place, r in enumerate(shown, 1)
+            for rank, r in enumerate(best_entries, 1)
         ],
-        "differing": any(_changed(r, shown[0]) for r in shown),
+        "differing": any(_changed(r, best_entries[0]) for r in best_entries),
         "baseline": advice.baseline,
         "pud": "PUD (finest)" if advice.against_finest else "PUD",
         "unmasked": advice.baseline_word.capitalize(),
-        "compared": any(r.stderr is not None for r in shown),
+        "compared": any(r.stderr is not None for r in best_entries),
         "points": [
-            {**_point(r, relative, total, first=r is advice.best), "label": _label(r, shown[0])}
-            for r in shown
+            {
+                **_point(r, relative, total, first=r is advice.best),
+                "label": _label(r, best_entries[0]),
+            }
+            for r in best_entries
         ],
         "scatter": [
             _point(r, relative, total, first=r is advice.best)
@@ -415,13 +418,15 @@ def _ranking(advice: Advice, measure: Measure, *, values: bool) -> dict[str, Any
         "scatter_shown": min(len(advice.ranking), SCATTER_LIMIT),
         "heat_more": len(attributes) - len(names),
         "heat_names": [clean(name, limit=NAME_LIMIT) for name in names],
-        "heat": [[_cell(r, name, measure, advice.label_rows) for name in names] for r in shown],
+        "heat": [
+            [_cell(r, name, measure, advice.label_rows) for name in names] for r in best_entries
+        ],
     }
 
 
-def _ranked_row(place: int, ranked: Ranked, total: int, *, first: bool) -> dict[str, Any]:
+def _ranked_row(rank: int, ranked: Ranked, total: int, *, first: bool) -> dict[str, Any]:
     return {
-        "place": place,
+        "place": rank,
         "name": clean(ranked.name, limit=NAME_LIMIT),
         "admissible": ranked.admissible,
         "kept": percent(ranked.utility_kept),
@@ -438,10 +443,10 @@ def _changed(ranked: Ranked, first: Ranked) -> dict[str, Any]:
     """Return the masks of `ranked` that differ from those of the best configuration `first`, by
     attribute.
     """
-    own, others = ranked.configuration.masks, first.configuration.masks
-    if ranked.method is not None or first.method is not None or own.keys() != others.keys():
+    masks, others = ranked.configuration.masks, first.configuration.masks
+    if ranked.method is not None or first.method is not None or masks.keys() != others.keys():
         return {}
-    return {name: mask for name, mask in own.items() if str(mask) != str(others[name])}
+    return {name: mask for name, mask in masks.items() if str(mask) != str(others[name])}
 
 
 def _differences(ranked: Ranked, first: Ranked, *, values: bool) -> str:
@@ -553,34 +558,31 @@ def _documents(advice: Advice, subject: Ranked | None, *, values: bool) -> dict[
     """
     chosen: Mapping[str, Any] | None = None
     if subject is not None and not advice.masked_tables:  # whose masks are not known
-        own = subject.configuration
-        masks = (
-            own if values else replace(own, masks={n: _unfitted(m) for n, m in own.masks.items()})
-        )
-        chosen = {"configurations": {subject.name: masks.spec()}}
+        configuration = subject.configuration
+        if not values:
+            masks = {name: _unfitted(mask) for name, mask in configuration.masks.items()}
+            configuration = replace(configuration, masks=masks)
+        chosen = {"configurations": {subject.name: configuration.spec()}}
         if subject.method is not None:
             chosen = subject.method.recipe.to_dict()
         if advice.stated_measure is not None:  # as `aegis advise -o` writes it
             chosen = {"measure": advice.stated_measure, **chosen}
-    return {
-        "policy": _yaml(advice.policy if values else _without_lists(advice.policy)),
-        "configuration": _yaml(chosen) if chosen else None,
-    }
-
-
-def _without_lists(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a policy in JSON form without its configurations, which may list values of the table
-    that their masks learnt.
-    """
-    return {key: entry for key, entry in policy.items() if key != "configurations"}
+    # Configurations of a policy may list values of the table that their masks learnt.
+    left_out = () if values else ("configurations",)
+    policy = {key: entry for key, entry in advice.policy.items() if key not in left_out}
+    return {"policy": _yaml(policy), "configuration": _yaml(chosen) if chosen else None}
 
 
 def _yaml(data: Mapping[str, Any]) -> dict[str, Any]:
     text = yaml.safe_dump(jsonable(data), sort_keys=False, allow_unicode=True, width=96)
     cut = len(text) > YAML_LIMIT
     encoded = b64encode(text.encode("utf-8", "surrogatepass")).decode()
-    shown = lines(text[:YAML_LIMIT])
-    return {"text": shown, "cut": cut, "characters": count(len(text)), "encoded": encoded}
+    return {
+        "text": lines(text[:YAML_LIMIT]),
+        "cut": cut,
+        "characters": count(len(text)),
+        "encoded": encoded,
+    }
 
 
 def _provenance(advice: Advice, *, values: bool) -> list[tuple[str, str, bool]]:

@@ -49,7 +49,7 @@ def render(
     advice: Advice,
     *,
     title: str | None = None,
-    shown: ReleaseValues | None = None,
+    owner_preview: ReleaseValues | None = None,
     sections: Sequence[ReportSection] = (),
 ) -> str:
     """Return the report on `advice` as one HTML document, without any external resource.
@@ -66,7 +66,7 @@ def render(
         masking.
     title
         The report's heading as plain text.
-    shown
+    owner_preview
         Values of the release for its owner. If None, the report shows no values.
     sections
         Sections that installed packages add: see `aegis.report.section.added_sections`.
@@ -83,7 +83,7 @@ def render(
         after=None if privacy is None else privacy.after,
         finest=privacy is not None and privacy.finest,
         title=title or DEFAULT_TITLE,
-        shown=shown,
+        owner_preview=owner_preview,
     )
     context["sections"] = sections
     context["drawings"] = _drawings(context)
@@ -117,8 +117,9 @@ def render_report(
     >>> aegis.render_report(advice).startswith("<!doctype html>")
     True
     """
-    own = given.report_sections() if isinstance(given, Reported) else ()
-    return render(advice_of(given), title=title, shown=shown, sections=(*own, *sections))
+    if isinstance(given, Reported):
+        sections = (*given.report_sections(), *sections)
+    return render(advice_of(given), title=title, owner_preview=shown, sections=sections)
 
 
 @cache
@@ -128,17 +129,17 @@ def environment(*folders: Path) -> jinja2.Environment:
     """
     import jinja2
 
-    made = jinja2.Environment(
+    jinja = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, Path(__file__).parent / "templates"]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(_FILTERS)
-    made.globals["style"] = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
-    made.globals["version"] = __version__
-    return made
+    jinja.filters.update(_FILTERS)
+    jinja.globals["style"] = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
+    jinja.globals["version"] = __version__
+    return jinja
 
 
 def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
@@ -187,7 +188,7 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
     points = [p for p in front.visible_points if p.utility_kept is not None] if front else []
     if points:
         parameter = clean(front.parameter, limit=80)
-        drawn = [
+        front_points = [
             {"value": p.value, "kept": p.utility_kept, "knee": p.value == front.knee}
             for p in points
         ]
@@ -195,7 +196,7 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
             "front",
             "Pareto front of privacy against utility",
             f"Utility kept by {parameter}; the table below it holds the same figures.",
-            lambda width: charts.front_chart(drawn, parameter, width),
+            lambda width: charts.front_chart(front_points, parameter, width),
         )
     return drawings
 

@@ -52,8 +52,8 @@ class Reported(Protocol):
         """Return the sections that follow the sections on the advice."""
 
 
-def advice_of(given: Advice | Reported) -> Advice:
-    """Return the advice that a report describes: `given`, or the advice of the object `given`.
+def advice_of(subject: Advice | Reported) -> Advice:
+    """Return the advice that a report describes: `subject`, or the advice of the object `subject`.
 
     Raises
     ------
@@ -62,15 +62,15 @@ def advice_of(given: Advice | Reported) -> Advice:
     """
     from aegis.advisor import Advice
 
-    if isinstance(given, Advice):
-        return given
-    if not isinstance(given, Reported):
+    if isinstance(subject, Advice):
+        return subject
+    if not isinstance(subject, Reported):
         raise PolicyError(
-            f"{brief(given)} is no advice, but of type {type(given).__name__}.",
+            f"{brief(subject)} is no advice, but of type {type(subject).__name__}.",
             hint="Give what advise, rank, search or evaluate returned. `aegis report CERTIFICATE` "
             "makes the page of a release.",
         )
-    return given.advice
+    return subject.advice
 
 
 def added_sections(summary: Summary, advice: Advice) -> tuple[ReportSection, ...]:
@@ -78,15 +78,15 @@ def added_sections(summary: Summary, advice: Advice) -> tuple[ReportSection, ...
 
     If a section cannot be loaded, the report has a sentence instead that names the package.
     """
-    made = []
+    sections = []
     for name in SECTIONS.names():
         try:
             section = SECTIONS.load(name)(summary, advice)
         except PolicyError as error:
             section = _missing(name, error)
         if section is not None:
-            made.append(section)
-    return tuple(made)
+            sections.append(section)
+    return tuple(sections)
 
 
 def _missing(name: str, error: PolicyError) -> ReportSection:

@@ -1,11 +1,5 @@
-"""Make the sections of the report, each from an advice or a release.
-
-Make the section on the uncertainty of the ranking: standard errors and ties.
-
-Make the section on privacy: the table of risks and the histogram of class sizes, before and
-after masking.
-
-Write texts on masks, and on the facts that a policy and a certificate state about a release.
+"""Make the sections of the report, on the uncertainty of the ranking and on privacy, and its texts on
+masks and on the facts that a policy and a certificate state about a release.
 """
 
 from __future__ import annotations
@@ -255,8 +249,8 @@ def _sensitive(columns: list[Column]) -> list[dict[str, Any]]:
             }
             for title, meaning, show in _SENSITIVE
         ]
-        told = [line for line in lines if set(line["values"]) != {NONE}]
-        groups.append({"title": f"Learning {clean(name, limit=80)}", "lines": told})
+        lines = [line for line in lines if set(line["values"]) != {NONE}]
+        groups.append({"title": f"Learning {clean(name, limit=80)}", "lines": lines})
     return groups
 
 
@@ -267,11 +261,11 @@ def _of(
     return NONE if figures is None else show(figures, report.members, least)
 
 
-def _part(number: int, whole: int, least: int = 0) -> str:
-    """Return a number of rows or persons and, on a second line, its share of the whole, as text;
+def _part(number: int, total: int, least: int = 0) -> str:
+    """Return a number of rows or persons and, on a second line, its share of `total`, as text;
     only "fewer than" for a number below `least`. Wide tables show both on one line.
     """
-    return few(number, least, whole).replace(" (", "\n(")
+    return few(number, least, total).replace(" (", "\n(")
 
 
 def _risk(risk: float | None, least: int) -> str:
@@ -290,26 +284,26 @@ def _histogram(columns: list[Column]) -> dict[str, Any]:
     """
     joint = max(least for *_, least in columns)
     bands = [_together(report, joint) for _, report, _ in columns]
-    sizes = list(dict.fromkeys(band.size for own in bands for band in own))
+    sizes = list(dict.fromkeys(band.size for series_bands in bands for band in series_bands))
     lines, points = [], []
-    for place, size in enumerate(sizes):
+    for bin_index, size in enumerate(sizes):
         cells = []
         for series, (title, report, least) in enumerate(columns):
             same_size = next((band for band in bands[series] if band.size == size), None)
-            held, classes = (same_size.rows, same_size.classes) if same_size else (0, 0)
-            few_rows = 0 < held < least
-            text = few(held, least) if few_rows else share(held, report.members)
+            size_rows, classes = (same_size.rows, same_size.classes) if same_size else (0, 0)
+            few_rows = 0 < size_rows < least
+            text = few(size_rows, least) if few_rows else share(size_rows, report.members)
             cells.append(
-                {"rows": _part(held, report.members, least), "classes": few(classes, least)}
+                {"rows": _part(size_rows, report.members, least), "classes": few(classes, least)}
             )
             points.append(
                 {
-                    "bin": place,
+                    "bin": bin_index,
                     "series": series,
-                    "share": 100 * held / report.members
+                    "share": 100 * size_rows / report.members
                     if report.members and not few_rows
                     else 0.0,
-                    "text": text if held else "0",
+                    "text": text if size_rows else "0",
                     "title": title,
                 }
             )
@@ -372,11 +366,11 @@ text.
 
 def release_facts(policy: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the facts about the release from the policy: purpose, author, date and others."""
-    said = policy.get("release") or {}
+    facts = policy.get("release") or {}
     return [
-        {"name": title, "value": clean(said[key], limit=300)}
+        {"name": title, "value": clean(facts[key], limit=300)}
         for key, title in FACTS.items()
-        if said.get(key) is not None
+        if facts.get(key) is not None
     ]
 
 
@@ -393,11 +387,11 @@ def mask_words(mask: object) -> str:
     if match is None:
         return clean(text.replace("_", " "), limit=120)
     bounds = re.findall(r"(top|bottom)_code(?:\(at=|': {'at': )(-?[\d.e+-]+)", text)
-    meant = "".join(f"; {at} means {at} or {_SIDE[side]}" for side, at in bounds)
-    name, given = match[1].replace("_", " "), re.sub(r"[\[\]{}'\"]", "", match[2])
-    given = re.sub(r"(\w)=", r"\1 ", given).replace("_", " ")
-    joined = f"{name}, {given}" if "=" in match[2] else f"{name} {given}"
-    return clean(joined, limit=120 - len(meant)) + meant
+    bound_words = "".join(f"; {at} means {at} or {_SIDE[side]}" for side, at in bounds)
+    name, parameters = match[1].replace("_", " "), re.sub(r"[\[\]{}'\"]", "", match[2])
+    parameters = re.sub(r"(\w)=", r"\1 ", parameters).replace("_", " ")
+    joined = f"{name}, {parameters}" if "=" in match[2] else f"{name} {parameters}"
+    return clean(joined, limit=120 - len(bound_words)) + bound_words
 
 
 def changed_masks(masks: Mapping[str, str]) -> str:
@@ -434,5 +428,5 @@ def options_text(recipe: Recipe) -> str:
     """
     options = {name: value for name, value in recipe.options.items() if value is not None}
     unused = not recipe.anonymizer.diverse and options.pop("l", None) is not None
-    told = ", ".join(f"{name} {value}" for name, value in options.items())
-    return clean(told + (" (the method does not use l)" if unused else ""), limit=600)
+    text = ", ".join(f"{name} {value}" for name, value in options.items())
+    return clean(text + (" (the method does not use l)" if unused else ""), limit=600)

@@ -50,8 +50,8 @@ _CHILD = """
 import json, sys
 import vl_convert
 for line in sys.stdin:
-    asked = json.loads(line)
-    text = vl_convert.vegalite_to_svg(asked["chart"], vl_version=asked["version"], allowed_base_urls=[])
+    request = json.loads(line)
+    text = vl_convert.vegalite_to_svg(request["chart"], vl_version=request["version"], allowed_base_urls=[])
     print(json.dumps(text), flush=True)
 """
 
@@ -183,10 +183,10 @@ def to_svg(specification: dict[str, Any], version: str) -> str:
     """
     if not addresses_limited():
         return _drawn_here(specification, version)
-    asked = json.dumps({"chart": specification, "version": version}, default=str)
+    request = json.dumps({"chart": specification, "version": version}, default=str)
     try:
         ask, answer = _child()
-        ask.write(f"{asked}\n")
+        ask.write(f"{request}\n")
         ask.flush()
         line = answer.readline()
     except OSError:

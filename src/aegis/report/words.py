@@ -38,18 +38,18 @@ def clean(text: object, *, limit: int | None = None) -> str:
     limit
         Largest number of characters; longer text ends in "…".
     """
-    shown = "".join(_visible(character) for character in str(text))
-    if limit is not None and len(shown) > limit:
-        return shown[: limit - 1] + "…"
-    return shown
+    visible = "".join(_visible(character) for character in str(text))
+    if limit is not None and len(visible) > limit:
+        return visible[: limit - 1] + "…"
+    return visible
 
 
 def sentence(text: str) -> str:
     """Return text that comes from outside Aegis as a sentence: in a form that is safe to display,
     with its first letter in upper case.
     """
-    shown = clean(text, limit=600)
-    return shown if shown[1:2] == "-" else shown[:1].upper() + shown[1:]
+    visible = clean(text, limit=600)
+    return visible if visible[1:2] == "-" else visible[:1].upper() + visible[1:]
 
 
 def prose(text: str) -> Markup:
@@ -58,8 +58,8 @@ def prose(text: str) -> Markup:
     """
     from markupsafe import Markup, escape
 
-    shown = sentence(text)
-    ended = shown if shown.endswith((".", "…")) else f"{shown}."
+    visible = sentence(text)
+    ended = visible if visible.endswith((".", "…")) else f"{visible}."
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(ended))))
 
 
@@ -90,9 +90,9 @@ def _unbroken(text: str) -> str:
     return text.replace(" ", _SPACE)
 
 
-def share(number: int, whole: int) -> str:
-    """Return `number` as a percentage of `whole`; a dash if the whole is 0."""
-    return portion(number / whole if whole else None)
+def share(number: int, total: int) -> str:
+    """Return `number` as a percentage of `total`; a dash if the total is 0."""
+    return portion(number / total if total else None)
 
 
 def portion(value: float | None) -> str:
@@ -100,18 +100,18 @@ def portion(value: float | None) -> str:
     return NONE if value is None else _unbroken(words.portion(value))
 
 
-def part(number: int, whole: int) -> str:
-    """Return a number of rows with its share of the whole, such as "398 (1.2 %)". The number 0 is
+def part(number: int, total: int) -> str:
+    """Return a number of rows with its share of `total`, such as "398 (1.2 %)". The number 0 is
     returned without a share.
     """
-    return f"{number:,} ({share(number, whole)})" if number and whole else f"{number:,}"
+    return f"{number:,} ({share(number, total)})" if number and total else f"{number:,}"
 
 
-def few(number: int, least: int, whole: int = 0) -> str:
-    """Return a number of rows, with its share of the `whole` if this is not 0; if the number is
+def few(number: int, least: int, total: int = 0) -> str:
+    """Return a number of rows, with its share of `total` if this is not 0; if the number is
     below `least`, only say so.
     """
-    return f"fewer than {least}" if 0 < number < least else part(number, whole)
+    return f"fewer than {least}" if 0 < number < least else part(number, total)
 
 
 def figure(value: float | None) -> str:

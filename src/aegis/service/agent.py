@@ -37,7 +37,7 @@ from aegis.service.catalog.deliveries import signed_part
 from aegis.service.catalog.errors import CatalogError, TooOften, WrongState
 from aegis.service.catalog.flow import configuration_of, policy_of
 from aegis.service.catalog.jobs import LOOK_FOR_WORK, SIGN_OF_LIFE
-from aegis.service.catalog.limited import LimitError, ToldStep
+from aegis.service.catalog.limited import LimitError, ReportedStep
 from aegis.service.catalog.statements import digest
 from aegis.service.client import Client
 from aegis.service.pins import PinnedSource, RefusedError, require_shape
@@ -63,7 +63,7 @@ class Heartbeat:
     job: str
     attempt: int
     stopped: threading.Event = field(default_factory=threading.Event)
-    _told: dict[str, Any] = field(default_factory=dict)
+    _state: dict[str, Any] = field(default_factory=dict)
     _sent: dict[str, Any] | None = None
     _over: threading.Event = field(default_factory=threading.Event)
 
@@ -85,12 +85,12 @@ class Heartbeat:
             raise WrongState(
                 "The job was cancelled, or another agent has it.", hint="Nothing to do."
             )
-        self._told = {"step": title, "done": 0, "total": total}
-        yield ToldStep(self._told)
+        self._state = {"step": title, "done": 0, "total": total}
+        yield ReportedStep(self._state)
 
     def _beat(self) -> None:
-        while not self._over.wait(_SIGN_OF_LIFE if self._told is self._sent else 0.5):
-            self._sent = self._told
+        while not self._over.wait(_SIGN_OF_LIFE if self._state is self._sent else 0.5):
+            self._sent = self._state
             try:
                 self.client.alive(self.job, self.attempt, self._sent)
             except WrongState:
@@ -267,22 +267,22 @@ class Agent:
             self.book.secret(self.settings.key), f"counts {job.name}".encode(), "sha256"
         )
 
-        def made() -> MadeOutput:
+        def make_output() -> MadeOutput:
             bundle = summaries.make(source.table, job.policy, task, secret, progress=life)
             return MadeOutput({"policy": task["policy"]}, bundle)
 
         key = key_of("summary", job.id, job.name, {k: v for k, v in task.items() if k != "source"})
         epsilon = float(task["epsilon"]) if task["protect"] == "noise" else 0.0
-        output = self.book.spend(job.name, key, source.floor, epsilon, made)
+        output = self.book.spend(job.name, key, source.floor, epsilon, make_output)
         self._hand_in(job, "summary", key, output, ("bundle", "summary.protected"))
 
     def _check(self, job: PinnedJob, life: Progress) -> None:
         task = job.task
-        seen = self._masks_seen(job)
+        masks_seen = self._masks_seen(job)
         for text in task["configurations"]:
-            job.source.require_masks(configuration_of(text, job.policy), job.policy, seen)
-        own = self.book.releases(job.name)
-        earlier = self._earlier(own, task["certificates"])
+            job.source.require_masks(configuration_of(text, job.policy), job.policy, masks_seen)
+        releases = self.book.releases(job.name)
+        earlier = self._earlier(releases, task["certificates"])
         answer = checking.check(
             job.source.table,
             job.policy,
@@ -299,16 +299,16 @@ class Agent:
             policy=policy_digest(job.policy),
             masks=configuration_of(answer["configuration"], job.policy).spec(),
             holds=bool(answer["holds"]),
-            releases=[release["number"] for release in own],
+            releases=[release["number"] for release in releases],
         )
         signers = sorted(key.text for key in self.settings.approvers.keys.values())
         self.client.checked(job.id, job.attempt, answer | {"signers": signers})
 
     def _earlier(
-        self, own: Sequence[Mapping[str, Any]], certificates: Sequence[str]
+        self, releases: Sequence[Mapping[str, Any]], certificates: Sequence[str]
     ) -> list[dict[str, Any]]:
-        """Return what each earlier release of a table shows, in the form of certificates. `own` are
-        the releases in this agent's ledger, and `certificates` those that the service sent.
+        """Return what each earlier release of a table shows, in the form of certificates. `releases`
+        are those in this agent's ledger, and `certificates` those that the service sent.
 
         Raises
         ------
@@ -317,10 +317,12 @@ class Agent:
             check the release, and the service did not send its certificate.
         """
         # The service may forget a release; this agent does not.
-        recorded = [{"configuration": {"masks": r["masks"]}, **r.get("certified", {})} for r in own]
+        recorded = [
+            {"configuration": {"masks": r["masks"]}, **r.get("certified", {})} for r in releases
+        ]
         others = self.settings.made_elsewhere(certificates, recorded)
         sent = {dict(document.get("output", {})).get("sha256") for document in others}
-        for release in own:
+        for release in releases:
             if "certified" not in release and release["digest"] not in sent:
                 raise RefusedError(
                     f"The agent cannot check entry {release['number']} of its ledger: an earlier version "
@@ -333,20 +335,20 @@ class Agent:
         """Return, by attribute, the masks of all configurations that this agent has checked under
         the policy of the job.
         """
-        seen: dict[str, list[Any]] = {}
+        masks_seen: dict[str, list[Any]] = {}
         for note in self.book.noted(job.name, "checked"):
             if note["policy"] == policy_digest(job.policy):
                 for name, mask in note["masks"].items():
-                    seen.setdefault(name, []).append(mask)
-        return seen
+                    masks_seen.setdefault(name, []).append(mask)
+        return masks_seen
 
     def _release(self, job: PinnedJob, life: Progress) -> None:
         task, book, floor = job.task, self.book, job.source.floor
         configuration = configuration_of(task["configuration"], job.policy)
         job.source.require_masks(configuration, job.policy, self._masks_seen(job))
-        self.settings.approvers.require(job.given, job.policy)
+        self.settings.approvers.require(job.received, job.policy)
         approved = digest(task["configuration"])
-        key = key_of("release", job.given["request"], policy_digest(job.policy), approved)
+        key = key_of("release", job.received["request"], policy_digest(job.policy), approved)
         if book.waiting(job.name, key) is None:
             book.require_release(job.name, floor)
             self._require_checked(job, approved)
@@ -357,7 +359,7 @@ class Agent:
         )
         document = json.loads(output.fields["certificate"])
         detail = {
-            "request": job.given["request"],
+            "request": job.received["request"],
             "masks": configuration.spec(),
             "certified": {
                 "suppressed_rows": document["suppressed_rows"],
@@ -372,10 +374,10 @@ class Agent:
         releases of the table, and found that it meets the rule. `approved` is the digest of the
         configuration.
         """
-        own = {release["number"] for release in self.book.releases(job.name)}
+        release_numbers = {release["number"] for release in self.book.releases(job.name)}
         for note in self.book.noted(job.name, "checked"):
             same = (note["configuration"], note["policy"]) == (approved, policy_digest(job.policy))
-            if same and note["holds"] and own <= set(note["releases"]):
+            if same and note["holds"] and release_numbers <= set(note["releases"]):
                 return
         raise RefusedError(
             "The agent has not yet confirmed that this configuration meets the rule together with all "
@@ -403,7 +405,7 @@ class Agent:
             document = json.loads(certificate.read_text(encoding="utf-8"))
             job.source.require_columns(pq.read_schema(masked).names)
             content = masked.read_bytes()
-        document["input"]["origin"] = job.given["data_set"]  # instead of its local path
+        document["input"]["origin"] = job.received["data_set"]  # instead of its local path
         sealed = json.dumps(seal(document, self.settings.key), indent=2, ensure_ascii=False)
         return MadeOutput({"certificate": sealed}, content)
 
@@ -440,8 +442,8 @@ def do_given(
     settings: AgentSettings, key: bytes, job: dict[str, Any], *, progress: limited.Lines
 ) -> None:
     """Do one job in this process, which `limited.run` started for it; `key` is the private key."""
-    held = PrivateKey(Ed25519PrivateKey.from_private_bytes(key))
-    Agent(replace(settings, key=held), say=progress.say).do(job)
+    private_key = PrivateKey(Ed25519PrivateKey.from_private_bytes(key))
+    Agent(replace(settings, key=private_key), say=progress.say).do(job)
 
 
 @dataclass(frozen=True)
@@ -450,7 +452,7 @@ class PinnedJob:
 
     Attributes
     ----------
-    given
+    received
         The job as received from the service.
     id, attempt
         The service's identifier of the job, and the number of this attempt at it, from 1.
@@ -462,7 +464,7 @@ class PinnedJob:
         The policy of the task, which is one of the policies that the agent's file allows.
     """
 
-    given: Mapping[str, Any]
+    received: Mapping[str, Any]
     id: str
     attempt: int
     task: Mapping[str, Any]

@@ -103,8 +103,8 @@ class AgentBook:
         differently, and their mean would reveal the true counts.
         """
         if not self._secret_file.exists():
-            made = hmac.digest(key.key.private_bytes_raw(), b"aegis agent secret", "sha256")
-            write_private(self._secret_file, made)
+            secret = hmac.digest(key.key.private_bytes_raw(), b"aegis agent secret", "sha256")
+            write_private(self._secret_file, secret)
         return self._secret_file.read_bytes()
 
     def note(self, source: str, event: str, **detail: Any) -> None:
@@ -128,7 +128,7 @@ class AgentBook:
         ]
 
     def list_release(
-        self, source: str, key: str, floor: Floor, detail: Mapping[str, Any], made: MadeOutput
+        self, source: str, key: str, floor: Floor, detail: Mapping[str, Any], output: MadeOutput
     ) -> None:
         """Record a release in the ledger before it is uploaded. If it is recorded already, do
         nothing.
@@ -143,7 +143,7 @@ class AgentBook:
             The provider's minimum protection, which limits the number of releases per day.
         detail
             Details to record.
-        made
+        output
             The masked file and its certificate.
 
         Raises
@@ -155,17 +155,17 @@ class AgentBook:
             return
         self.require_release(source, floor)
         note = json.dumps({**detail, "key": key})
-        self.ledger.list_release(source, note, digest(made.content))
+        self.ledger.list_release(source, note, digest(output.content))
 
     def require_release(self, source: str, floor: Floor) -> None:
         """Raise `RefusedError` if a table has reached the daily limit of releases, which `floor`
         (the provider's minimum protection) states.
         """
         since = datetime.now(UTC) - _DAY
-        made = [r for r in self.releases(source) if datetime.fromisoformat(r["time"]) > since]
-        if len(made) >= floor.releases_a_day:
+        recent = [r for r in self.releases(source) if datetime.fromisoformat(r["time"]) > since]
+        if len(recent) >= floor.releases_a_day:
             raise RefusedError(
-                f"The agent has made {counted(len(made), 'release')} of {source} in 24 hours; the limit "
+                f"The agent has made {counted(len(recent), 'release')} of {source} in 24 hours; the limit "
                 f"is {floor.releases_a_day}.",
                 hint="Wait, or have the provider raise `releases_a_day` of the floor.",
             )
@@ -216,23 +216,23 @@ class AgentBook:
             return waiting
         entry = self._reserve(source, key, floor, epsilon) if epsilon > 0 else None
         try:
-            made = make()
-            self._keep(key, made)
+            output = make()
+            self._keep(key, output)
         except BaseException as error:
             if entry is not None:
                 self.ledger.refused(entry, error)
             raise
         if entry is not None:
-            self.ledger.commit(entry, digest(made.content))
-        return made
+            self.ledger.commit(entry, digest(output.content))
+        return output
 
-    def _charge(self, source: str, key: str, made: MadeOutput) -> None:
+    def _charge(self, source: str, key: str, output: MadeOutput) -> None:
         """Commit the cost of an output that waits for its upload, if a kill came between the output
         and this step. A cost that stays reserved could be refunded to a second job with this key.
         """
         for entry in self.ledger.entries(source):
             if entry.state is EntryState.RESERVED and json.loads(entry.note)["key"] == key:
-                self.ledger.commit(entry.number, digest(made.content))
+                self.ledger.commit(entry.number, digest(output.content))
 
     def _reserve(self, source: str, key: str, floor: Floor, epsilon: float) -> int:
         self._open(source)
@@ -259,9 +259,9 @@ class AgentBook:
                 )
         return number
 
-    def _keep(self, key: str, made: MadeOutput) -> None:
-        write_private(self._waiting / f"{key}.file", made.content)
-        write_private(self._waiting / f"{key}.json", json.dumps(dict(made.fields)).encode())
+    def _keep(self, key: str, output: MadeOutput) -> None:
+        write_private(self._waiting / f"{key}.file", output.content)
+        write_private(self._waiting / f"{key}.json", json.dumps(dict(output.fields)).encode())
 
     def _open(self, source: str) -> None:
         if source not in {population.name for population in self.ledger.populations()}:

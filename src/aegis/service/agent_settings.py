@@ -119,11 +119,11 @@ class AgentSettings:
         document = _settings_in(text, path)
         folder = path.parent
         more = {"name": str(document["name"])} if "name" in document else {}
-        pinned, held = document.get("certificate"), folder / str(document["key"])
+        pinned, key_file = document.get("certificate"), folder / str(document["key"])
         return cls(
             str(document["url"]),
             token,
-            load_private_key(held),
+            load_private_key(key_file),
             load_sources(document["sources"], folder),
             load_approvers(document.get("approvers"), document.get("approvals"), folder),
             folder / str(document.get("ledger", "agent-ledger")),
@@ -131,7 +131,7 @@ class AgentSettings:
             work=work,
             file=path.absolute(),
             text=text,
-            former_keys=_former_keys(held, document.get("former_keys"), folder),
+            former_keys=_former_keys(key_file, document.get("former_keys"), folder),
             **more,
         )
 
@@ -157,9 +157,9 @@ class AgentSettings:
             it.
         """
         keys = (self.key.public, *self.former_keys)
-        listed = [_shown(release) for release in recorded]
+        listed = [_release_terms(release) for release in recorded]
         read = [certificate_of(text) for text in certificates]
-        others = [each for each in read if _shown(each) not in listed]
+        others = [each for each in read if _release_terms(each) not in listed]
         for document in others:
             require_signed(document, keys)
         return others
@@ -195,22 +195,22 @@ class AgentSettings:
         return replace(self, sources=read.sources, approvers=read.approvers, text=text)
 
 
-def _shown(certificate: Mapping[str, Any]) -> tuple[Any, ...]:
+def _release_terms(certificate: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what decides which rows a release shows: its masks, its suppressed rows and its rule."""
     rule = certificate.get("policy", {}).get("privacy")
     return certificate["configuration"]["masks"], certificate.get("suppressed_rows"), rule
 
 
-def _former_keys(held: Path, given: object, folder: Path) -> tuple[PublicKey, ...]:
-    """Return the public keys of earlier agents: of the file's key `former_keys` (`given`), and those
-    that a rotation of the key `held` left next to it.
+def _former_keys(key_file: Path, files: object, folder: Path) -> tuple[PublicKey, ...]:
+    """Return the public keys of earlier agents: of the `files` that the settings list as
+    `former_keys`, and those that a rotation of the key in `key_file` left next to it.
     """
-    if given is not None and not isinstance(given, list):
+    if files is not None and not isinstance(files, list):
         raise PolicyError(
             "`former_keys` of the agent's file is not a list.", hint="Write [FILE.pub, ...]."
         )
-    rotated = sorted(held.parent.glob(f"{glob.escape(held.name)}{_FORMER}*"))
-    listed = [load_public_key(folder / str(file)) for file in given or ()]
+    rotated = sorted(key_file.parent.glob(f"{glob.escape(key_file.name)}{_FORMER}*"))
+    listed = [load_public_key(folder / str(file)) for file in files or ()]
     return (*listed, *(load_private_key(file).public for file in rotated))
 
 
@@ -246,15 +246,15 @@ def rotate_key(path: Path, token: str) -> int:
     """
     settings = AgentSettings.load(path, token)
     AgentBook(settings.ledger).secret(settings.key)  # before its key goes
-    held = path.parent / str(_settings_in(read_text(path, "agent", PolicyError), path)["key"])
-    fresh = held.with_name(f"{held.name}.new")
+    key_file = path.parent / str(_settings_in(read_text(path, "agent", PolicyError), path)["key"])
+    fresh = key_file.with_name(f"{key_file.name}.new")
     if not fresh.exists():
         write_private(fresh, make_keys()[0])
     new = load_private_key(fresh)
     with Client(settings.url, token, certificate=settings.certificate) as client:
         changed = client.rotate(settings.key, new)
-    held.rename(held.with_name(f"{held.name}{_FORMER}{settings.key.public.text[:8]}"))
-    fresh.rename(held)
+    key_file.rename(key_file.with_name(f"{key_file.name}{_FORMER}{settings.key.public.text[:8]}"))
+    fresh.rename(key_file)
     return changed
 
 

@@ -31,7 +31,7 @@ from aegis.service.pages import error_page, page_routers
 from aegis.service.problems import problem, status_of
 from aegis.service.recording import AccessLog, Recorder
 from aegis.service.settings import ServiceSettings
-from aegis.service.workbench import Benches, warm
+from aegis.service.workbench import Benches, preload
 from aegis.service.worker import Worker
 
 API = "/api/v1"
@@ -45,7 +45,7 @@ _FOLLOWING = 2
 """Number of further threads that look after jobs for event streams: hundreds of streams must not
 keep other calls waiting.
 """
-_BESIDE = 4
+_FURTHER_CONNECTIONS = 4
 """Number of further database connections: for the worker, and for event streams."""
 
 _PATIENCE = 10.0
@@ -75,7 +75,7 @@ def create_app(settings: ServiceSettings, catalog: Catalog | None = None) -> Fas
             settings.database,
             settings.objects,
             limits=limits,
-            connections=threads_of(settings) + _BESIDE,
+            connections=threads_of(settings) + _FURTHER_CONNECTIONS,
         )
 
     app = FastAPI(
@@ -143,22 +143,22 @@ def _lifespan(
         current_default_thread_limiter().total_tokens = threads_of(settings)
         app.state.following = CapacityLimiter(_FOLLOWING)
         if settings.local:
-            threading.Thread(target=warm, name="aegis-warm", daemon=True).start()
+            threading.Thread(target=preload, name="aegis-warm", daemon=True).start()
         with nullcontext() if catalog is None else working(settings, catalog):
             yield
 
     return run
 
 
-def _field(place: Sequence[str | int]) -> str:
-    """Return the name of the invalid field of a call, for the error message. `place` is the path to
-    the field in the call, or a position in the text of a body that is not JSON.
+def _field(path: Sequence[str | int]) -> str:
+    """Return the name of the invalid field of a call, for the error message. `path` leads to the
+    field in the call, or a position in the text of a body that is not JSON.
     """
-    names = [str(part) for part in place[1:] if place != ("body", part) or isinstance(part, str)]
+    names = [str(part) for part in path[1:] if path != ("body", part) or isinstance(part, str)]
     return ".".join(names) or "the call"
 
 
-def _told(error: Exception) -> tuple[int, str, str, str]:
+def _problem_of(error: Exception) -> tuple[int, str, str, str]:
     """Return status, title, message and hint of the response to an error.
 
     The text of an unexpected error is not shown, because it may contain anything.
@@ -187,15 +187,15 @@ def _handle_errors(app: FastAPI) -> None:
     """
 
     def answer(request: Request, error: Exception) -> Response:
-        status, title, message, hint = _told(error)
-        told: Response
+        status, title, message, hint = _problem_of(error)
+        response: Response
         if request.scope["path"].startswith("/api/"):
-            told = problem(status, title, message, hint)
+            response = problem(status, title, message, hint)
         else:
-            told = error_page(request, status, message, hint)
+            response = error_page(request, status, message, hint)
         # The answer to an unexpected error does not pass the guard.
-        seal(told.headers, request.scope["path"], request.app.state.settings)
-        return told
+        seal(response.headers, request.scope["path"], request.app.state.settings)
+        return response
 
     for kind in (AegisError, RequestValidationError, HTTPException, SQLAlchemyError, Exception):
         app.add_exception_handler(kind, answer)

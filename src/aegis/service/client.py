@@ -134,14 +134,14 @@ class Client:
         """Change your password; all sessions end."""
         self._post("/me/password", password=password, new=new)
 
-    def second_factor(self, step: str, **given: str) -> dict[str, Any]:
+    def second_factor(self, step: str, **fields: str) -> dict[str, Any]:
         """Set up, renew or remove your second factor.
 
         `step` is "" to begin the setup (needs `password`), `confirm` to complete it (`code`),
         `recovery` for new recovery codes (`password`), or `remove` to turn the second factor off
         (`password`).
         """
-        return self._post(f"/me/second-factor/{step}".rstrip("/"), **given)
+        return self._post(f"/me/second-factor/{step}".rstrip("/"), **fields)
 
     def factor(self) -> dict[str, Any]:
         """Return whether you have a second factor, and the number of unused recovery codes."""
@@ -230,8 +230,7 @@ class Client:
 
     def publish(self, identifier: str, *, published: bool = True) -> dict[str, Any]:
         """Show a data set to consumers or, with `published=False`, hide it from them."""
-        shown = "true" if published else "false"
-        return self._post(f"/data-sets/{identifier}/publish?published={shown}")
+        return self._post(f"/data-sets/{identifier}/publish?published={str(published).lower()}")
 
     def grant(self, identifier: str, account: str, role: str, *, granted: bool = True) -> None:
         """Assign an operator or approver, or let a consumer see a data set; `granted=False` ends it."""
@@ -277,15 +276,15 @@ class Client:
         """Return a request with its newest job."""
         return self._get(f"{self._of(request)}")
 
-    def step(self, request: str, step: str, **given: Any) -> dict[str, Any]:
+    def step(self, request: str, step: str, **fields: Any) -> dict[str, Any]:
         """Move a request one step further, and return it.
 
         The steps are submit, withdraw, review, choose, approve, return, reject, run, retry, revoke
         and renew.
         """
         if step == "approve" and self._key is not None:
-            given["signed"] = sign_approval(self.statement(request), self._key).to_dict()
-        return self._post(f"{self._of(request)}/{step}", **given)
+            fields["signed"] = sign_approval(self.statement(request), self._key).to_dict()
+        return self._post(f"{self._of(request)}/{step}", **fields)
 
     def statement(self, request: str) -> dict[str, Any]:
         """Return the statement that an approver signs, and the policy and configuration that its
@@ -303,10 +302,10 @@ class Client:
         """
         end = time.monotonic() + seconds
         while True:
-            shown = self.shown(request)
-            job = shown["job"]
+            answer = self.shown(request)
+            job = answer["job"]
             if job is None or job["kind"] not in _WAITED or job["ended"] is not None:
-                return shown
+                return answer
             if time.monotonic() > end:
                 raise EngineError(
                     f"The {job['kind']} of request {request} is not done after {seconds:g} seconds.",
@@ -356,14 +355,14 @@ class Client:
 
         target = Path(path)
         check_outputs([(target, TABLE_FORMATS), (certificate, None)], force=force)
-        digest, stated = sha256(), set[str]()
+        digest, stated_digests = sha256(), set[str]()
         with ExitStack() as stack:
             # Left last: no certificate appears of a file that is not there.
             if certificate is not None:
                 document = str(self.release(request)["certificate"])
                 draft = stack.enter_context(replacing(Path(certificate), force=force))
                 draft.write_text(document, encoding="utf-8")
-                stated.add(json.loads(document)["output"]["sha256"])
+                stated_digests.add(json.loads(document)["output"]["sha256"])
             temporary = stack.enter_context(replacing(target))
             answer = stack.enter_context(self._streamed(f"{self._of(request)}/download"))
             _require_format(target, answer.headers["Content-Disposition"])
@@ -371,8 +370,8 @@ class Client:
                 for piece in answer.iter_bytes():
                     digest.update(piece)
                     file.write(piece)
-            stated.add(answer.headers["X-Aegis-SHA256"])
-            if stated != {digest.hexdigest()}:
+            stated_digests.add(answer.headers["X-Aegis-SHA256"])
+            if stated_digests != {digest.hexdigest()}:
                 raise DataError("The download is incomplete.", hint="Try it again.")
         return target
 
@@ -451,8 +450,8 @@ class Client:
         """Report that the agent could not do a job. `spent` means that noise was drawn, so the
         epsilon of the job stays spent.
         """
-        told = {"spent": True} if spent else {}
-        self._post(f"/jobs/{job}/failed", attempt=attempt, reason=reason[:2000], **told)
+        fields = {"spent": True} if spent else {}
+        self._post(f"/jobs/{job}/failed", attempt=attempt, reason=reason[:2000], **fields)
 
     def checked(self, job: str, attempt: int, answer: Mapping[str, Any]) -> None:
         """Report the result of checking configurations on the table: `answer` has the first one
@@ -584,11 +583,11 @@ def sign_approval(offered: Mapping[str, Any], key: PrivateKey) -> SignedStatemen
         raise CatalogError(
             "The service gives no statement to sign.", hint="Use a service of this version."
         )
-    shown = {
+    digests = {
         "policy": policy_digest(policy_of(str(offered.get("policy")))),
         "configuration": digest(str(offered.get("configuration"))),
     }
-    wrong = [name for name, value in shown.items() if statement.get(name) != value]
+    wrong = [name for name, value in digests.items() if statement.get(name) != value]
     if wrong:
         raise CatalogError(
             f"The service asks you to sign another {' and '.join(wrong)} than it shows.",

@@ -70,14 +70,14 @@ def _complete(schema: dict[str, Any]) -> None:
     shapes["Problem"] = _SHAPE
     for name in ("HTTPValidationError", "ValidationError"):
         shapes.pop(name, None)
-    shown = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    content = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     for path, methods in schema["paths"].items():
         for method, operation in methods.items():
             public = operation[ACTION] == PUBLIC
             operation["security"] = [] if public else [{"token": []}, {"session": []}]
             for status in _statuses(path, method, public=public):
-                told = {"description": _STATUSES[status], "content": shown}
-                operation["responses"][str(status)] = told
+                answer = {"description": _STATUSES[status], "content": content}
+                operation["responses"][str(status)] = answer
 
 
 def _statuses(path: str, method: str, *, public: bool) -> Iterator[int]:

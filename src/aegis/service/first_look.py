@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _BARS = 12
 """Number of bars of the distribution of a numeric column."""
-_DRAWN = 60
+_COLUMNS_DRAWN = 60
 """Largest number of columns with a counted distribution; others show range and frequent values."""
 _COUNTED = 2_000_000
 """Largest number of rows for which duplicates are counted, because all rows must be compared."""
@@ -98,8 +98,8 @@ def look_at(source: Source) -> TableLook:
     sample = source.sample(SAMPLE_ROWS, seed=0)
     bars = {
         name: _bars(source, sample, fact)
-        for name, fact in list(facts.items())[:_DRAWN]
-        if _spread(fact)
+        for name, fact in list(facts.items())[:_COLUMNS_DRAWN]
+        if fact.numeric and fact.low is not None and fact.low != fact.high
     }
     return TableLook(
         source.rows,
@@ -144,21 +144,17 @@ def _note(facts: ColumnFacts) -> str:
     return ""
 
 
-def _spread(facts: ColumnFacts) -> bool:
-    return facts.numeric and facts.low is not None and facts.low != facts.high
-
-
 def _bars(source: Source, sample: ir.Table, facts: ColumnFacts) -> tuple[float, ...]:
     """Return the heights, from 0 to 1, of a histogram of a column's numbers in the rows `sample`,
     with equally wide intervals.
     """
     low, high = float(facts.low), float(facts.high)
     values = finite(sample[facts.name]).cast("float64")
-    place = ((values - low) / (high - low) * _BARS).floor().clip(upper=_BARS - 1).cast("int64")
-    held = sample.select(place=place)
-    known = held.filter(held.place.notnull())
-    counted = source.collect(known.group_by("place").aggregate(n=known.count()))
-    counts = {int(row["place"]): int(row["n"]) for row in counted.to_pylist()}
+    interval = ((values - low) / (high - low) * _BARS).floor().clip(upper=_BARS - 1).cast("int64")
+    intervals = sample.select(interval=interval)
+    intervals = intervals.filter(intervals.interval.notnull())
+    counted = source.collect(intervals.group_by("interval").aggregate(n=intervals.count()))
+    counts = {int(row["interval"]): int(row["n"]) for row in counted.to_pylist()}
     most = max(counts.values(), default=1)
     return tuple(counts.get(i, 0) / most for i in range(_BARS))
 

@@ -94,13 +94,13 @@ class Guard:
             return
         request = Request(scope)
         most = self._upload if scope["path"].startswith(_UPLOADS) else _most_bytes(scope["path"])
-        seen = 0
+        received = 0
 
         async def counted() -> Message:
-            nonlocal seen
+            nonlocal received
             message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > most:
+            received += len(message.get("body", b""))
+            if received > most:
                 raise HTTPException(413, f"More than {most:,} bytes were sent")
             return message
 
@@ -173,8 +173,8 @@ def _from_here(request: Request, settings: ServiceSettings) -> bool:
     origin = request.headers.get("origin")
     if origin is None:
         return site is not None or "authorization" in request.headers or not request.cookies
-    own = {settings.origin, f"{request.url.scheme}://{request.headers.get('host', '')}"}
-    return origin in own
+    host = f"{request.url.scheme}://{request.headers.get('host', '')}"
+    return origin in (settings.origin, host)
 
 
 def seal(headers: MutableHeaders, path: str, settings: ServiceSettings) -> None:

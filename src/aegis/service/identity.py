@@ -17,8 +17,8 @@ from aegis.service.catalog.errors import NotAllowed, NotSignedIn
 from aegis.service.catalog.records import Account
 from aegis.service.settings import ServiceSettings
 
-Given = ParamSpec("Given")
-Told = TypeVar("Told")
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 LOCAL = Actor("local", "local", frozenset({AccountRole.PROVIDER, AccountRole.OPERATOR}))
 """The caller of a service that runs on the caller's own machine (`--local`)."""
 
@@ -34,10 +34,10 @@ def secret_of(request: Request, settings: ServiceSettings) -> str:
     """Return the secret that a call carries: of a token or else of a browser session. The result is
     empty if the call has neither.
     """
-    given = request.headers.get("authorization")
-    if given is None:
+    authorization = request.headers.get("authorization")
+    if authorization is None:
         return request.cookies.get(cookie_name(settings), "")
-    return given.partition(" ")[2].strip()
+    return authorization.partition(" ")[2].strip()
 
 
 @dataclass(frozen=True)
@@ -102,27 +102,27 @@ class Call(Visit):
 
     def read(
         self,
-        function: Callable[Concatenate[Session, Actor, Given], Told],
-        *given: Given.args,
-        **more: Given.kwargs,
-    ) -> Told:
+        function: Callable[Concatenate[Session, Actor, Arguments], Result],
+        *arguments: Arguments.args,
+        **more: Arguments.kwargs,
+    ) -> Result:
         """Call a function of the catalog with a database session for reading, the caller as actor,
         and the given arguments. Return its result.
         """
         with self.reading() as session:
-            return function(session, self.actor, *given, **more)
+            return function(session, self.actor, *arguments, **more)
 
     def write(
         self,
-        function: Callable[Concatenate[Session, Actor, Given], Told],
-        *given: Given.args,
-        **more: Given.kwargs,
-    ) -> Told:
+        function: Callable[Concatenate[Session, Actor, Arguments], Result],
+        *arguments: Arguments.args,
+        **more: Arguments.kwargs,
+    ) -> Result:
         """Call a function of the catalog with a database session that may write, the caller as
         actor, and the given arguments. Return its result.
         """
         with self.writing() as session:
-            return function(session, self.actor, *given, **more)
+            return function(session, self.actor, *arguments, **more)
 
     @contextmanager
     def proven(self, password: str) -> Iterator[tuple[Session, Account]]:
@@ -132,11 +132,11 @@ class Call(Visit):
         database = self.catalog.database
         accounts.require_password(database, self.actor, password, address=self.address)
         with self.writing() as session:
-            yield session, accounts.own(session, self.actor)
+            yield session, accounts.account_of(session, self.actor)
 
-    def require_form_key(self, given: str) -> None:
+    def require_form_key(self, form_key: str) -> None:
         """Raise an error unless a form contains the form key of the caller's session."""
-        if not compare_digest(self.form_key.encode(), given.encode()):
+        if not compare_digest(self.form_key.encode(), form_key.encode()):
             raise NotAllowed(
                 "The form has expired.", hint="Load the page again, then send the form again."
             )
@@ -146,9 +146,9 @@ def _identified(request: Request) -> Call:
     visit = Visit(request)
     if visit.settings.local:
         return Call(request, LOCAL, request.app.state.local_key)
-    given, secret = request.headers.get("authorization"), secret_of(request, visit.settings)
-    if given is not None:
-        if given.partition(" ")[0].casefold() != "bearer":
+    authorization, secret = request.headers.get("authorization"), secret_of(request, visit.settings)
+    if authorization is not None:
+        if authorization.partition(" ")[0].casefold() != "bearer":
             raise NotSignedIn("Unknown kind of authorization.", hint="Use: Bearer TOKEN.")
         with visit.reading() as session:
             return Call(request, accounts.token_actor(session, secret))

@@ -55,13 +55,13 @@ def facts_of(attribute: ProtectedAttribute) -> ColumnFacts | None:
     column.
     """
     identity = parse_mask("identity")
-    whole = next((c for c in attribute.candidates if c.declared == identity), None)
-    if whole is None:
+    unmasked = next((c for c in attribute.candidates if c.declared == identity), None)
+    if unmasked is None:
         return None
-    counts = np.bincount(whole.groups, attribute.table.sum(axis=1).clip(0), len(whole.labels))
+    counts = np.bincount(unmasked.groups, attribute.table.sum(axis=1).clip(0), len(unmasked.labels))
     named = [
         (value, float(count))
-        for text, count in zip(whole.labels, counts, strict=True)
+        for text, count in zip(unmasked.labels, counts, strict=True)
         if (value := _value(text, attribute.kind)) is not None and count >= 1
     ]
     if not named:

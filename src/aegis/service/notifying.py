@@ -71,12 +71,12 @@ class Mail:
 
     def send(self, notice: Notice, page: str) -> None:
         """Send a message with the URL `page` to each recipient of the notice."""
-        known = [self.addresses[name] for name in notice.to if name in self.addresses]
-        if not known:
+        addresses = [self.addresses[name] for name in notice.to if name in self.addresses]
+        if not addresses:
             return
         try:
             with self._connected() as server:
-                for address in known:
+                for address in addresses:
                     server.send_message(self._message(notice, page, address))
         except smtplib.SMTPException as error:
             raise OSError(type(error).__name__) from error
@@ -126,7 +126,7 @@ class Webhook:
 
     def send(self, notice: Notice, page: str) -> None:
         """Call the program with a notice and the URL `page` as JSON."""
-        told = {
+        fields = {
             "event": notice.hash,
             "title": notice.title,
             "request": notice.request,
@@ -134,7 +134,7 @@ class Webhook:
             "to": list(notice.to),
             "page": page,
         }
-        body, moment = json.dumps(told).encode(), now().isoformat(timespec="seconds")
+        body, moment = json.dumps(fields).encode(), now().isoformat(timespec="seconds")
         headers = {
             "Content-Type": "application/json",
             "X-Aegis-Time": moment,
@@ -199,13 +199,13 @@ class Notifier:
         sent = 0
         for entry, notice in waiting:
             if notice is not None:
-                if not self._told(notice, up_to):
+                if not self._sent(notice, up_to):
                     break
                 up_to, sent = entry, sent + 1
             self._looked = entry
         return sent
 
-    def _told(self, notice: Notice, up_to: int) -> bool:
+    def _sent(self, notice: Notice, up_to: int) -> bool:
         """Send a notice on each channel, and record that this was done. `up_to` is the number of
         the log entry up to which this was recorded before. Return False if a channel must be tried
         again later.
@@ -296,9 +296,9 @@ def _webhook(about: Any, path: Path) -> Webhook:
 def _require_keys(
     about: Any, path: Path, name: str, allowed: tuple[str, ...], needed: tuple[str, ...]
 ) -> None:
-    given = set(about) if isinstance(about, Mapping) else set()
-    if not set(needed) <= given <= set(allowed):
+    keys = set(about) if isinstance(about, Mapping) else set()
+    if not set(needed) <= keys <= set(allowed):
         raise PolicyError(
-            f"{path}: {name} has the keys {', '.join(sorted(map(str, given))) or 'none'}.",
+            f"{path}: {name} has the keys {', '.join(sorted(map(str, keys))) or 'none'}.",
             hint=f"Needed: {', '.join(needed)}; allowed: {', '.join(allowed)}.",
         )

@@ -81,8 +81,8 @@ class Provider:
         """Return the roles that the claims state; None if admins of this service assign roles."""
         if self.roles_claim is None:
             return None
-        held = claims.get(self.roles_claim)
-        values = held if isinstance(held, list) else [held]
+        claim = claims.get(self.roles_claim)
+        values = claim if isinstance(claim, list) else [claim]
         named = {
             self.roles[value] for value in values if isinstance(value, str) and value in self.roles
         }
@@ -147,7 +147,7 @@ def address(provider: Provider, begun: Begun, back: str) -> str:
     """
     endpoint = _configuration(provider)["authorization_endpoint"]
     digest = hashlib.sha256(begun.verifier.encode()).digest()
-    asked = {
+    parameters = {
         "response_type": "code",
         "client_id": provider.client_id,
         "redirect_uri": back,
@@ -157,7 +157,7 @@ def address(provider: Provider, begun: Begun, back: str) -> str:
         "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
         "code_challenge_method": "S256",
     }
-    return str(httpx.URL(endpoint).copy_merge_params(asked))
+    return str(httpx.URL(endpoint).copy_merge_params(parameters))
 
 
 def person(provider: Provider, begun: Begun, back: str, *, code: str, state: str) -> Person:
@@ -174,10 +174,10 @@ def person(provider: Provider, begun: Begun, back: str, *, code: str, state: str
     """
     if not secrets.compare_digest(state.encode(), begun.state.encode()):
         raise NotSignedIn("The answer belongs to another sign-in.", hint="Sign in again.")
-    told = _configuration(provider)
+    metadata = _configuration(provider)
     try:
-        token = _exchanged(provider, told["token_endpoint"], begun, back, code)
-        keys = _get(told["jwks_uri"])
+        token = _exchanged(provider, metadata["token_endpoint"], begun, back, code)
+        keys = _get(metadata["jwks_uri"])
         claims = _claims(provider, begun, str(token["id_token"]), keys)
     except httpx.HTTPError as error:
         raise _silent(provider, error) from error
@@ -221,16 +221,16 @@ def _claims(
 
 def _configuration(provider: Provider) -> Mapping[str, Any]:
     try:
-        told = _get(f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration")
+        metadata = _get(f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration")
     except (httpx.HTTPError, ValueError) as error:
         raise _silent(provider, error) from error
-    missing = {"issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"} - told.keys()
-    if missing or told["issuer"] != provider.issuer:
+    missing = {"issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"} - metadata.keys()
+    if missing or metadata["issuer"] != provider.issuer:
         raise EngineError(
-            f"{provider.issuer} says that it is {told.get('issuer')!r}.",
+            f"{provider.issuer} says that it is {metadata.get('issuer')!r}.",
             hint="Name the issuer exactly as it names itself.",
         )
-    return told
+    return metadata
 
 
 def _get(url: str) -> Mapping[str, Any]:

@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from aegis.files import Progress, Step
 from aegis.service.catalog.errors import NotThere
-from aegis.service.catalog.limited import ToldStep
+from aegis.service.catalog.limited import ReportedStep
 from aegis.service.workbench import Benches
 
-_KNOWN = 32
+_MOST_OPENINGS = 32
 """Number of openings that are remembered; older ones are forgotten."""
 
 
@@ -37,7 +37,7 @@ class BenchOpening:
         Identifier in URLs.
     began
         Time when opening began, on the monotonic clock.
-    told
+    state
         The current step: its name, its finished and total units of work, and its note.
     ended
         Set once the table is open, or an error occurred.
@@ -46,7 +46,7 @@ class BenchOpening:
     title: str
     identifier: str = field(default_factory=lambda: uuid4().hex[:12])
     began: float = field(default_factory=time.monotonic)
-    told: dict[str, Any] = field(default_factory=lambda: {"step": "", "done": 0.0, "total": None})
+    state: dict[str, Any] = field(default_factory=lambda: {"step": "", "done": 0.0, "total": None})
     ended: threading.Event = field(default_factory=threading.Event)
     _bench: str | None = None
     _error: Exception | None = None
@@ -77,20 +77,20 @@ class BenchOpening:
     @property
     def step_words(self) -> str:
         """The current step, in words."""
-        return self.told["step"] or "Reading the table"
+        return self.state["step"] or "Reading the table"
 
     @property
     def noted_words(self) -> str:
         """The note on the current step, and the elapsed time."""
         seconds = f"{time.monotonic() - self.began:.0f} s"
-        note = self.told.get("note")
+        note = self.state.get("note")
         return f"{note}, {seconds}" if note else seconds
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
         """Start the step `title`, which takes `total` units of work (None: unknown)."""
-        self.told = {"step": title, "done": 0.0, "total": total}
-        yield ToldStep(self.told)
+        self.state = {"step": title, "done": 0.0, "total": total}
+        yield ReportedStep(self.state)
 
 
 class Openings:
@@ -100,7 +100,7 @@ class Openings:
 
     def __init__(self, benches: Benches) -> None:
         self._benches = benches
-        self._known: OrderedDict[str, BenchOpening] = OrderedDict()
+        self._openings: OrderedDict[str, BenchOpening] = OrderedDict()
         self._lock = threading.Lock()
 
     def begin(self, name: str, label: str | None, part: str | None) -> BenchOpening:
@@ -109,18 +109,18 @@ class Openings:
         """
         opening = BenchOpening(self._benches.title_of(name, part))
         with self._lock:
-            self._known[opening.identifier] = opening
-            while len(self._known) > _KNOWN:
-                self._known.popitem(last=False)
-        opening.start(lambda told: self._benches.open(name, label, part, told).identifier)
+            self._openings[opening.identifier] = opening
+            while len(self._openings) > _MOST_OPENINGS:
+                self._openings.popitem(last=False)
+        opening.start(lambda progress: self._benches.open(name, label, part, progress).identifier)
         return opening
 
     def get(self, identifier: str) -> BenchOpening:
         """Return a table that is being opened or was opened recently; raise `NotThere` otherwise."""
         with self._lock:
-            if identifier not in self._known:
+            if identifier not in self._openings:
                 raise NotThere("Nothing is being opened here.", hint="Choose the table again.")
-            return self._known[identifier]
+            return self._openings[identifier]
 
 
 def give_back() -> None:

@@ -126,7 +126,7 @@ class PinnedSource:
             )
 
     def require_masks(
-        self, configuration: Configuration, policy: Policy, seen: Mapping[str, Sequence[Any]]
+        self, configuration: Configuration, policy: Policy, masks_seen: Mapping[str, Sequence[Any]]
     ) -> None:
         """Raise an error unless every mask of a configuration is allowed.
 
@@ -136,7 +136,7 @@ class PinnedSource:
             The configuration to release.
         policy
             A policy that the provider allows for this table.
-        seen
+        masks_seen
             For each attribute, masks that are allowed in addition: those that this agent fitted to
             the table in earlier checks, as a policy writes them.
 
@@ -153,7 +153,7 @@ class PinnedSource:
             mask = configuration.masks.get(name)
             if mask is None:
                 wrong.append(f"{name} has no mask")
-            elif mask not in allowed and json.loads(json.dumps(mask.spec())) not in seen.get(
+            elif mask not in allowed and json.loads(json.dumps(mask.spec())) not in masks_seen.get(
                 name, ()
             ):
                 wrong.append(f"{mask} of {name} may not be used")
@@ -169,7 +169,7 @@ class PinnedSource:
         if name not in self.floor.masks:
             return tuple(attribute.masks)
         hierarchy = attribute.hierarchy
-        return tuple(parse_mask(given, hierarchy=hierarchy) for given in self.floor.masks[name])
+        return tuple(parse_mask(text, hierarchy=hierarchy) for text in self.floor.masks[name])
 
     def require_summary(self, task: Mapping[str, Any]) -> None:
         """Raise an error unless the protection of a summary that a job requests is at least the
@@ -184,10 +184,10 @@ class PinnedSource:
             return  # its epsilon is held against the budget, with all that was spent before
         least = self.floor.threshold
         if task["protect"] != "counts" or least is None or task["threshold"] < least:
-            asked = f"{task['protect']} with threshold {task.get('threshold')}"
+            protection = f"{task['protect']} with threshold {task.get('threshold')}"
             allowed = "none by counts" if least is None else f"counts with {least} or more"
             raise RefusedError(
-                f"The agent refuses a summary by {asked}: allowed is {allowed}.",
+                f"The agent refuses a summary by {protection}: allowed is {allowed}.",
                 hint="The provider names `threshold` in the floor of the source.",
             )
 
@@ -241,8 +241,8 @@ class Approvers:
             "configuration": digest(task["configuration"]),
         }
         good, reasons = set[str](), []
-        for given in task.get("approvals") or ():
-            name, reason = self._signer(given, expected)
+        for approval in task.get("approvals") or ():
+            name, reason = self._signer(approval, expected)
             if reason:
                 reasons.append(reason)
             else:
@@ -256,14 +256,14 @@ class Approvers:
                 "the release (aegis catalog retry).",
             )
 
-    def _signer(self, given: object, expected: Mapping[str, Any]) -> tuple[str, str]:
+    def _signer(self, approval: object, expected: Mapping[str, Any]) -> tuple[str, str]:
         """Return the name of the signer of a signed statement, and why it does not count, for
         example because it has expired. The reason is empty if it counts. `expected` has the fields
         that the statement must have.
         """
         try:
-            signed = SignedStatement.of(given)
-            left = signed.expires - datetime.now(UTC)
+            signed = SignedStatement.of(approval)
+            remaining = signed.expires - datetime.now(UTC)
         except CatalogError as error:
             return "", error.message
         name = next((n for n, k in self.keys.items() if k.text == signed.signature.key), None)
@@ -271,9 +271,9 @@ class Approvers:
             return "", "one is by a key that the agent does not know"
         if not signed.verified():
             return "", f"the signature of {name} is not of this statement"
-        if left <= timedelta():
+        if remaining <= timedelta():
             return "", f"that of {name} has expired"
-        if left > timedelta(days=MOST_DAYS):
+        if remaining > timedelta(days=MOST_DAYS):
             return "", f"that of {name} lasts more than {MOST_DAYS} days"
         other = [key for key, value in expected.items() if signed.statement.get(key) != value]
         if other:
@@ -356,7 +356,7 @@ def _malformed(what: str) -> RefusedError:
     )
 
 
-def load_sources(given: object, folder: Path) -> dict[str, PinnedSource]:
+def load_sources(sources: object, folder: Path) -> dict[str, PinnedSource]:
     """Read the tables from the content of an agent's settings file, each with its allowed policies
     and its minimum protection. Paths are relative to `folder`.
 
@@ -365,15 +365,15 @@ def load_sources(given: object, folder: Path) -> dict[str, PinnedSource]:
     PolicyError
         A table has no allowed policy, or a key of the file is unknown or out of range.
     """
-    if not isinstance(given, Mapping) or not given:
+    if not isinstance(sources, Mapping) or not sources:
         raise PolicyError(
             "`sources` of the agent's file names no table.",
             hint="Write sources: {NAME: {table: FILE, policy: FILE, floor: {...}}}.",
         )
-    return {str(name): _source(str(name), entry, folder) for name, entry in given.items()}
+    return {str(name): _source(str(name), entry, folder) for name, entry in sources.items()}
 
 
-def load_approvers(given: object, needed: object, folder: Path) -> Approvers:
+def load_approvers(approvers: object, needed: object, folder: Path) -> Approvers:
     """Read the approvers' public keys and the required number of signatures from the content of an
     agent's settings file. Paths are relative to `folder`.
 
@@ -382,52 +382,52 @@ def load_approvers(given: object, needed: object, folder: Path) -> Approvers:
     PolicyError
         No key is given, a key cannot be read, or fewer keys are given than are needed.
     """
-    if not isinstance(given, Mapping):
-        given = {}
-    keys = {str(name): load_public_key(folder / str(file)) for name, file in given.items()}
-    wanted = 1 if needed is None else needed
-    if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 0:
+    if not isinstance(approvers, Mapping):
+        approvers = {}
+    keys = {str(name): load_public_key(folder / str(file)) for name, file in approvers.items()}
+    signatures = 1 if needed is None else needed
+    if not isinstance(signatures, int) or isinstance(signatures, bool) or signatures < 0:
         raise PolicyError(
-            f"`approvals` of the agent's file is {wanted!r}.",
+            f"`approvals` of the agent's file is {signatures!r}.",
             hint="Give how many approvers must sign: 1, 2, ..., or 0 for none.",
         )
-    if len({key.text for key in keys.values()}) < wanted:
+    if len({key.text for key in keys.values()}) < signatures:
         raise PolicyError(
-            f"The agent's file wants {counted(wanted, 'signed approval')} and knows "
+            f"The agent's file wants {counted(signatures, 'signed approval')} and knows "
             f"{counted(len(keys), 'approver')}.",
             hint="Write approvers: {NAME: FILE.pub.pem}, or `approvals: 0` to run without.",
         )
-    return Approvers(keys, wanted)
+    return Approvers(keys, signatures)
 
 
-def _source(name: str, given: object, folder: Path) -> PinnedSource:
-    if not isinstance(given, Mapping) or "table" not in given or "policy" not in given:
+def _source(name: str, entry: object, folder: Path) -> PinnedSource:
+    if not isinstance(entry, Mapping) or "table" not in entry or "policy" not in entry:
         raise PolicyError(
             f"The source {name!r} of the agent's file pins no policy.",
             hint="Write NAME: {table: FILE, policy: FILE or sha256:..., floor: {...}}.",
         )
-    _require_known(f"the source {name!r}", given, _SOURCE_KEYS)
-    table = str(given["table"])
-    named = given["policy"] if isinstance(given["policy"], list) else [given["policy"]]
+    _require_keys(f"the source {name!r}", entry, _SOURCE_KEYS)
+    table = str(entry["table"])
+    named = entry["policy"] if isinstance(entry["policy"], list) else [entry["policy"]]
     policies = dict(_pinned(str(policy), folder) for policy in named)
-    place = table if "://" in table else str(folder / table)
-    return PinnedSource(place, policies, _floor(name, given.get("floor") or {}))
+    location = table if "://" in table else str(folder / table)
+    return PinnedSource(location, policies, _floor(name, entry.get("floor") or {}))
 
 
-def _pinned(given: str, folder: Path) -> tuple[str, Policy | None]:
-    if _DIGEST.fullmatch(given):
-        return given.removeprefix("sha256:"), None
-    policy = load_policy(folder / given)
+def _pinned(pin: str, folder: Path) -> tuple[str, Policy | None]:
+    if _DIGEST.fullmatch(pin):
+        return pin.removeprefix("sha256:"), None
+    policy = load_policy(folder / pin)
     policy.refuse_several("The service")
     return policy_digest(policy), policy
 
 
-def _floor(name: str, given: object) -> Floor:
-    if not isinstance(given, Mapping):
+def _floor(name: str, floor: object) -> Floor:
+    if not isinstance(floor, Mapping):
         raise PolicyError(
             f"The floor of {name!r} is not a mapping.", hint=f"Its keys: {', '.join(_FLOOR_KEYS)}."
         )
-    _require_known(f"the floor of {name!r}", given, _FLOOR_KEYS)
+    _require_keys(f"the floor of {name!r}", floor, _FLOOR_KEYS)
     ranges = {
         "k": (int, 1, 1 << 40),
         "threshold": (int, 2, 10_000),
@@ -437,22 +437,22 @@ def _floor(name: str, given: object) -> Floor:
         "epsilon_a_day": (float, 0, 1e6),
     }
     for key, (kind, least, most) in ranges.items():
-        value = given.get(key, least)
-        whole = isinstance(value, int) or (kind is float and isinstance(value, float))
-        if not whole or isinstance(value, bool) or not least <= value <= most:
+        value = floor.get(key, least)
+        is_number = isinstance(value, int) or (kind is float and isinstance(value, float))
+        if not is_number or isinstance(value, bool) or not least <= value <= most:
             raise PolicyError(
                 f"{key} in the floor of {name!r} is {value!r}.",
                 hint=f"Allowed: a number from {least} to {most:g}.",
             )
-    values = dict(given)
-    values["never"] = tuple(map(str, given.get("never") or ()))
-    values["roles"] = {str(k): str(v) for k, v in (given.get("roles") or {}).items()}
-    values["masks"] = {str(k): tuple(v) for k, v in (given.get("masks") or {}).items()}
+    values = dict(floor)
+    values["never"] = tuple(map(str, floor.get("never") or ()))
+    values["roles"] = {str(k): str(v) for k, v in (floor.get("roles") or {}).items()}
+    values["masks"] = {str(k): tuple(v) for k, v in (floor.get("masks") or {}).items()}
     return Floor(**values)
 
 
-def _require_known(what: str, given: Mapping[Any, Any], allowed: Sequence[str]) -> None:
-    for key in given:
+def _require_keys(what: str, mapping: Mapping[Any, Any], allowed: Sequence[str]) -> None:
+    for key in mapping:
         if key not in allowed:
             raise PolicyError(
                 f"{what[0].upper()}{what[1:]} has the key {key!r}.", hint=choices(str(key), allowed)
@@ -487,12 +487,12 @@ def _differing(policy: Policy, pinned_policy: Policy) -> list[str]:
     if policy.privacy != pinned_policy.privacy:
         wrong.append(f"its rule is {policy.privacy}, and the pinned one {pinned_policy.privacy}")
     for name, attribute in policy.attributes.items():
-        own = pinned_policy.attributes.get(name)
-        if own is None:
+        pinned = pinned_policy.attributes.get(name)
+        if pinned is None:
             wrong.append(f"the pinned one has no {name}")
-        elif own.role != attribute.role:
-            wrong.append(f"{name} is {attribute.role}, not {own.role}")
-        elif own.masks != attribute.masks:
+        elif pinned.role != attribute.role:
+            wrong.append(f"{name} is {attribute.role}, not {pinned.role}")
+        elif pinned.masks != attribute.masks:
             wrong.append(f"{name} has other masks")
     wrong += [
         f"it lacks {name}" for name in pinned_policy.attributes if name not in policy.attributes

@@ -49,10 +49,10 @@ class Rates:
         key = blake2b(caller.encode(), digest_size=8).digest()
         with self._alone():
             moment = time.monotonic()  # read under the lock, so that it never runs backwards
-            place, left, seen = self._find(key, moment)
-            filled = min(self.calls, left + (moment - seen) * self.calls / 60)
+            offset, calls_left, last_use = self._find(key, moment)
+            filled = min(self.calls, calls_left + (moment - last_use) * self.calls / 60)
             wait = max(0.0, (cost - filled) * 60 / self.calls)
-            _BUCKET.pack_into(self._places, place, key, filled - (0 if wait else cost), moment)
+            _BUCKET.pack_into(self._places, offset, key, filled - (0 if wait else cost), moment)
         return wait
 
     def close(self) -> None:
@@ -70,12 +70,12 @@ class Rates:
         first = int.from_bytes(key, "little")
         longest, idle = 0, float("inf")
         for step in range(_TRIED):
-            place = (first + step) % _BUCKETS * _BUCKET.size
-            name, left, seen = _BUCKET.unpack_from(self._places, place)
+            offset = (first + step) % _BUCKETS * _BUCKET.size
+            name, calls_left, last_use = _BUCKET.unpack_from(self._places, offset)
             if name == key:
-                return place, left, seen
-            if seen < idle:
-                longest, idle = place, seen
+                return offset, calls_left, last_use
+            if last_use < idle:
+                longest, idle = offset, last_use
         return longest, float(self.calls), moment
 
     @contextmanager

@@ -111,7 +111,7 @@ class AccessLog:
     file: Path | None
 
     @classmethod
-    def at(cls, place: str | None) -> AccessLog | None:
+    def at(cls, path: str | None) -> AccessLog | None:
         """Return the access log for a path, or for standard output if the path is "-"; None for no
         log.
 
@@ -120,14 +120,14 @@ class AccessLog:
         PolicyError
             The file cannot be written.
         """
-        if place is None or place == STANDARD_OUTPUT:
-            return None if place is None else cls(None)
-        log = cls(Path(place))
+        if path is None or path == STANDARD_OUTPUT:
+            return None if path is None else cls(None)
+        log = cls(Path(path))
         try:
             log.write("")
         except OSError as error:
             raise PolicyError(
-                f"The access log {place} cannot be written: {error.strerror}.",
+                f"The access log {path} cannot be written: {error.strerror}.",
                 hint="Give a file in a folder that you may write, or - for standard output.",
             ) from error
         return log

@@ -32,11 +32,11 @@ class _Route(APIRoute):
         if (self.openapi_extra or {}).get(ACTION) == PUBLIC:
             return handle
 
-        async def known(request: Request) -> Response:
+        async def identified_first(request: Request) -> Response:
             request.state.call = await run_in_threadpool(identified, request)
             return await handle(request)
 
-        return known
+        return identified_first
 
 
 class Routes:

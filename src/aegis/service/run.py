@@ -110,7 +110,7 @@ class WatchedProcess(Process):
 
     def __init__(self, config: Config, sockets: list[socket]) -> None:
         super().__init__(config, sockets)
-        self._asked: float | None = None
+        self._pinged: float | None = None
         self._answered = False
 
     def is_alive(self, timeout: float = ANSWER) -> bool:
@@ -120,15 +120,15 @@ class WatchedProcess(Process):
         if not self.process.is_alive():
             return False
         try:
-            if self._asked is None:
+            if self._pinged is None:
                 self.parent_conn.send(b"ping")
-                self._asked = monotonic()
+                self._pinged = monotonic()
             elif self.parent_conn.poll(0):
                 self.parent_conn.recv()
-                self._asked, self._answered = None, True
+                self._pinged, self._answered = None, True
         except (OSError, EOFError, pickle.UnpicklingError):
             return False
-        waited = 0.0 if self._asked is None else monotonic() - self._asked
+        waited = 0.0 if self._pinged is None else monotonic() - self._pinged
         return waited < (timeout if self._answered else START)
 
 

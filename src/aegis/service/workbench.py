@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from aegis.policy.suggest.facts import ColumnProfile
     from aegis.release import Release
 
-_DRAWN = 24
+_CONFIGURATIONS_DRAWN = 24
 """Number of random configurations that are ranked with the finest and the coarsest one."""
 _BENCHES = 8
 """Largest number of open tables; the one that was not used for longest is closed."""
-_REMEMBERED = 200_000
+_MOST_CACHED_CLASSES = 200_000
 """Largest number of cached classes of one configuration."""
 _LISTED = 10
 """Number of configurations that a search returns: as in `aegis advise`, so that both find the same."""
@@ -73,26 +73,26 @@ class Preview:
     ----------
     attribute, mask
         The attribute and its mask in the configuration.
-    shown
+    values
         Pairs of a value and its masked value.
     """
 
     attribute: str
     mask: str
-    shown: tuple[tuple[str, str], ...]
+    values: tuple[tuple[str, str], ...]
 
     @property
     def in_words(self) -> str:
         """The examples in one line. If all examples have the same masked value, it is shown once."""
-        if all(value == masked for value, masked in self.shown):
+        if all(value == masked for value, masked in self.values):
             return "each value as it is"
-        masked_values = {masked for _, masked in self.shown}
-        if len(self.shown) > 1 and len(masked_values) == 1:
+        masked_values = {masked for _, masked in self.values}
+        if len(self.values) > 1 and len(masked_values) == 1:
             return f"every value → {masked_values.pop()}"
-        return "; ".join(f"{value} → {masked}" for value, masked in self.shown)
+        return "; ".join(f"{value} → {masked}" for value, masked in self.values)
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     """Return a value as masks show it, such as 899 instead of 899.0."""
     if value is None:
         return "null"
@@ -124,7 +124,7 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
-class _Known:
+class _ScoreCache:
     """Cached scores of masks and configurations. They stay valid if the privacy rule changes.
 
     Attributes
@@ -157,33 +157,33 @@ class _Known:
         """The scorer of configurations."""
         return self.prepared.searcher.scorer
 
-    def verdict(self, place: int, plan: PrivacyPlan) -> Verdict:
-        """Return whether one of the shown configurations meets the rule of `plan`; `place` is its
+    def verdict(self, index: int, plan: PrivacyPlan) -> Verdict:
+        """Return whether one of the shown configurations meets the rule of `plan`; `index` is its
         index. The equivalence classes of the configuration are cached for other rules.
         """
-        choice = self.choices[place][1]
+        choice = self.choices[index][1]
         if plan.in_engine or plan.by_population:
             return plan.check(choice)
-        key = (place, plan.rule.sensitive, plan.rule.hierarchical, plan.rule.by_leaves)
+        key = (index, plan.rule.sensitive, plan.rule.hierarchical, plan.rule.by_leaves)
         table = self.classes.get(key)
         if table is None:
             table = plan.classes(choice)
-            if len(table.sizes) <= _REMEMBERED:
+            if len(table.sizes) <= _MOST_CACHED_CLASSES:
                 self.classes[key] = table
         return plan.rule.check(table)
 
     @classmethod
-    def of(cls, study: Study) -> _Known:
+    def of(cls, study: Study) -> _ScoreCache:
         """Compute the scores for a study, with the measure that its searches maximise."""
         summary = study.summary
         prepared = prepare(summary, study.plan, study.policy)
         scorer, measure = prepared.searcher.scorer, prepared.searcher.measure
-        drawn = generate(summary, _DRAWN, seed=study.seed)
+        configurations = generate(summary, _CONFIGURATIONS_DRAWN, seed=study.seed)
         return cls(
             prepared,
             study.policy.measure,
             mask_costs(summary, measure.name, scorer=scorer),
-            tuple((configuration.name, scorer.choose(configuration)) for configuration in drawn),
+            tuple((c.name, scorer.choose(c)) for c in configurations),
         )
 
 
@@ -242,9 +242,9 @@ class Bench:
     profiles: Mapping[str, ColumnProfile] = field(default_factory=dict)
     title: str = ""
     questions: tuple[str, ...] = ()
-    _known: _Known | None = None
+    _scores: _ScoreCache | None = None
     _turn: int = 0
-    _found: Advice | None = None
+    _advice: Advice | None = None
 
     @classmethod
     def open(
@@ -267,10 +267,10 @@ class Bench:
         with self.lock:
             if policy != self.study.policy:
                 self._turn += 1
-                self._found = None
+                self._advice = None
             changed = self.study.under(policy)
             if changed.summary is not self.study.summary:
-                self._known = None
+                self._scores = None
             self.study = changed
 
     def take_form(self, changes: FormChanges) -> bool:
@@ -294,21 +294,20 @@ class Bench:
         is repeated.
         """
         with self.lock:
-            study, known = self.study, self._remembered()
-            plan, measure = study.plan, known.measure
+            study, scores = self.study, self._cached_scores()
+            plan, measure = study.plan, scores.measure
             ranked = [
-                rank_choice(name, choice, known.scorer, plan, measure, known.verdict(place, plan))
-                for place, (name, choice) in enumerate(known.choices)
+                rank_choice(name, choice, scores.scorer, plan, measure, scores.verdict(index, plan))
+                for index, (name, choice) in enumerate(scores.choices)
             ]
-            sign = measure.direction.sign
-            ranked.sort(key=lambda r: r.ranking_key(sign))
-            return View(known.costs, tuple(ranked), measure.name)
+            ranked.sort(key=lambda r: r.ranking_key(measure.direction.sign))
+            return View(scores.costs, tuple(ranked), measure.name)
 
-    def _remembered(self) -> _Known:
-        known = self._known
-        if known is None or known.named != self.policy.measure:
-            known = self._known = _Known.of(self.study)
-        return known
+    def _cached_scores(self) -> _ScoreCache:
+        scores = self._scores
+        if scores is None or scores.named != self.policy.measure:
+            scores = self._scores = _ScoreCache.of(self.study)
+        return scores
 
     def best(self, seconds: float | None) -> Advice:
         """Search for the best configuration for at most `seconds`; if None, for as long as `aegis
@@ -324,24 +323,26 @@ class Bench:
             turn = self._turn
             watch = _Watch(self, turn)
             study, plan = self.study, self.study.plan
-            known = self._remembered()
-        given = SearchRequest(top=_LISTED, time_limit=seconds, work=SEARCH_WORK, explain_best=True)
+            scores = self._cached_scores()
+        request = SearchRequest(
+            top=_LISTED, time_limit=seconds, work=SEARCH_WORK, explain_best=True
+        )
         # Without the lock where the table is not read, so that controls go on moving.
         # A search that was ended by this one notices at its next box, and gives up what is shared.
         # Beside a population it is in the policy which masks are alike.
-        shares = known.searching.acquire(timeout=_NOTICED)
+        shares = scores.searching.acquire(timeout=_NOTICED)
         try:
             with self.lock if plan.in_engine else nullcontext():
-                prepared = known.prepared if shares and not plan.by_population else None
+                prepared = scores.prepared if shares and not plan.by_population else None
                 rows = study._subject.released(self.lock)
-                advice = study._searched(given, progress=watch, prepared=prepared, rows=rows)
+                advice = study._searched(request, progress=watch, prepared=prepared, rows=rows)
         finally:
             if shares:
-                known.searching.release()
+                scores.searching.release()
         with self.lock:
             watch.advance()
-            self._found = study._completed(advice, given)
-            return self._found
+            self._advice = study._completed(advice, request)
+            return self._advice
 
     def front(self, span: str, seconds: float) -> Any:
         """Search for the best configuration under each of several rules, for about `seconds` in
@@ -362,7 +363,7 @@ class Bench:
                 places = range(0, count, max(1, count // _PREVIEW))
                 pairs = tuple(
                     (
-                        _shown(attribute.values[i].as_py()),
+                        _value_text(attribute.values[i].as_py()),
                         str(value_shown(candidate.labels[candidate.groups[i]])),
                     )
                     for i in places
@@ -382,11 +383,11 @@ class Bench:
         """
         with self.lock:
             chosen = configuration_of(configuration, self.policy)
-            advice = self._found
+            advice = self._advice
             if not advice or not advice.best or advice.best.configuration.spec() != chosen.spec():
                 advice = self.study.rank([chosen], methods=())
             folder.mkdir(parents=True, exist_ok=True)
-            made = self.study.apply(
+            released = self.study.apply(
                 chosen,
                 folder / "masked.parquet",
                 certificate=folder / "certificate.json",
@@ -395,7 +396,7 @@ class Bench:
             self.study.report(advice, folder / "report.html", force=True)
             write_text(folder / "configuration.yaml", configuration)
             write_text(folder / "policy.yaml", self.yaml())
-            return made
+            return released
 
     def yaml(self) -> str:
         """Return the policy as YAML."""
@@ -468,13 +469,13 @@ def _of_sensitive(
     """
     others = {name for name, entry in attributes.items() if entry["role"] != Role.SENSITIVE}
     kept_rule: dict[str, Any] = {}
-    for model, asked in privacy.items():
-        listed = asked if isinstance(asked, list) else [asked]
+    for model, criterion in privacy.items():
+        listed = criterion if isinstance(criterion, list) else [criterion]
         staying = [
             e for e in listed if not (isinstance(e, Mapping) and e.get("attribute") in others)
         ]
         if staying:
-            kept_rule[model] = staying if isinstance(asked, list) else asked
+            kept_rule[model] = staying if isinstance(criterion, list) else criterion
     return kept_rule
 
 
@@ -557,7 +558,7 @@ class Benches:
             return self._open[identifier]
 
 
-def warm() -> None:
+def preload() -> None:
     """Open and search a small artificial table, so that all libraries are loaded before a person
     waits for them.
     """

@@ -73,10 +73,10 @@ class Worker:
         self._expire()
         with self.catalog.database.writing() as session:
             job = flow.claim(session, self.name, jobs.WORKER)
-            taken = None if job is None else (job.id, job.attempt, job.kind)
-        if taken is None:
+            claimed = None if job is None else (job.id, job.attempt, job.kind)
+        if claimed is None:
             return False
-        job_id, attempt, kind = taken
+        job_id, attempt, kind = claimed
         work = {"search": self._search, "leak": self._leak}[kind]
         try:
             work(_Life(self.catalog, job_id, attempt, self.over))
@@ -97,20 +97,20 @@ class Worker:
         """Record that a job failed. The text of an unexpected error is not stored, because it may
         contain anything.
         """
-        known = isinstance(error, AegisError)
-        if not known:
+        expected = isinstance(error, AegisError)
+        if not expected:
             traceback.print_exception(error)
-        told = str(error) if known else f"A bug of Aegis: {type(error).__name__}."
+        message = str(error) if expected else f"A bug of Aegis: {type(error).__name__}."
         with self.catalog.database.writing() as session:
-            jobs.fail(session, job_id, attempt, told)
+            jobs.fail(session, job_id, attempt, message)
 
     def _search(self, life: _Life) -> None:
         with self.catalog.database.reading() as session:
-            request = jobs.request_of(session, jobs.held(session, life.job, life.attempt))
+            request = jobs.request_of(session, jobs.current(session, life.job, life.attempt))
             key = request.version.summary_key
         listed, about = self._limited("search", key, life, seconds=SEARCH_SECONDS)
         with self.catalog.database.writing() as session:
-            request = jobs.request_of(session, jobs.held(session, life.job, life.attempt))
+            request = jobs.request_of(session, jobs.current(session, life.job, life.attempt))
             flow.ask_check(session, request, listed, about, may_search=True)
             jobs.finish(session, life.job, life.attempt, {"candidates": len(listed)})
 
@@ -119,15 +119,15 @@ class Worker:
         set.
         """
         with self.catalog.database.reading() as session:
-            task = jobs.held(session, life.job, life.attempt).task
-        told = self._limited("leak", task["key"], life)
+            task = jobs.current(session, life.job, life.attempt).task
+        findings = self._limited("leak", task["key"], life)
         with self.catalog.database.writing() as session:
-            jobs.finish(session, life.job, life.attempt, {"version": task["version"], **told})
+            jobs.finish(session, life.job, life.attempt, {"version": task["version"], **findings})
 
-    def _limited(self, task: str, key: str, life: _Life, **given: Any) -> Any:
+    def _limited(self, task: str, key: str, life: _Life, **options: Any) -> Any:
         bundle = self.catalog.objects.get(key)
         return limited.run(
-            task, self.catalog.limits.work, alive=life.send, progress=life, bundle=bundle, **given
+            task, self.catalog.limits.work, alive=life.send, progress=life, bundle=bundle, **options
         )
 
     def _expire(self) -> None:
@@ -145,7 +145,7 @@ class _EndingError(Exception):
 
 
 @dataclass
-class _Life(limited.SeldomTold):
+class _Life(limited.ThrottledProgress):
     """The progress of a job of a worker. Each report tells the service that the worker still does
     the job, and raises an error if the job was cancelled or the worker must end.
     """
@@ -155,11 +155,11 @@ class _Life(limited.SeldomTold):
     attempt: int
     over: threading.Event
 
-    def send(self, told: Mapping[str, Any]) -> None:
-        """Store the progress `told` of the job, so that no other worker gets it. Raise an error if
+    def send(self, state: Mapping[str, Any]) -> None:
+        """Store the progress `state` of the job, so that no other worker gets it. Raise an error if
         the job was cancelled or the worker must end.
         """
         if self.over.is_set():
             raise _EndingError
         with self.catalog.database.writing() as session:
-            jobs.renew(session, self.job, self.attempt, told)
+            jobs.renew(session, self.job, self.attempt, state)

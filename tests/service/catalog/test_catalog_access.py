@@ -80,7 +80,7 @@ def allowed(role: AccountRole, tie: Tie, subject: ActedOn) -> bool:
             return subject.visible
         case Tie.ASSIGNED:
             return role in subject.granted and subject.consumer != "me"
-        case Tie.OWN:
+        case Tie.OWNER:
             owner = subject.consumer if role is AccountRole.CONSUMER else subject.provider
             return owner == "me"
 

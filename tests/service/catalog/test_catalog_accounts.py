@@ -225,8 +225,8 @@ def test_a_token_sees_only_what_its_scopes_allow(place):
         _, secret = accounts.make_token(session, place.paula, "agent", ["work"])
         actor = accounts.token_actor(session, secret)
         with pytest.raises(NotAllowed):
-            data_sets.seen(session, actor, Action.BROWSE, "census")
-        assert data_sets.seen(session, actor, Action.WORK, "census").id == "census"
+            data_sets.authorised(session, actor, Action.BROWSE, "census")
+        assert data_sets.authorised(session, actor, Action.WORK, "census").id == "census"
 
 
 def test_all_scopes_are_within_the_roles(place):

@@ -318,9 +318,9 @@ def test_a_head_that_was_noted_is_in_the_chain(place):
     with place.catalog.database.writing() as session:
         data_sets.change(session, place.paula, "census", title="New")
     with place.catalog.database.reading() as session:
-        assert logbook.verify(session, place.aude, head).whole
+        assert logbook.verify(session, place.aude, head).intact
         checked = logbook.verify(session, place.aude, "ab" * 32)
-        assert not checked.whole
+        assert not checked.intact
         assert "noted" in checked.reason
 
 

@@ -155,12 +155,12 @@ def test_each_account_finds_what_it_may_browse(place, name, listed):
         assert ([one.id for one in page], count) == (listed, len(listed))
         for identifier in ("draft", "open", "shut"):
             if identifier in listed:
-                assert data_sets.seen(session, place.actors[name], Action.BROWSE, identifier)
+                assert data_sets.authorised(session, place.actors[name], Action.BROWSE, identifier)
             else:
                 with pytest.raises(NotThere):
-                    data_sets.seen(session, place.actors[name], Action.BROWSE, identifier)
+                    data_sets.authorised(session, place.actors[name], Action.BROWSE, identifier)
         with pytest.raises(NotThere):
-            data_sets.seen(session, place.actors[name], Action.BROWSE, "none")
+            data_sets.authorised(session, place.actors[name], Action.BROWSE, "none")
 
 
 def test_a_page_of_data_sets_and_its_words(place):
@@ -188,7 +188,7 @@ def test_a_token_without_the_scope_neither_searches_nor_lists(place):
         with pytest.raises(NotAllowed):
             requests.listed(session, narrow)
         with pytest.raises(NotAllowed):
-            data_sets.seen(session, narrow, Action.BROWSE, "census")
+            data_sets.authorised(session, narrow, Action.BROWSE, "census")
         wide = replace(place.clara, scopes=frozenset({Action.BROWSE, Action.SEE_REQUEST}))
         assert data_sets.search(session, wide)[1] == 1
         assert requests.listed(session, wide) == ([], 0)

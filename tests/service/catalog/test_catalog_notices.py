@@ -125,7 +125,7 @@ def test_a_channel_that_is_away_is_tried_again_and_given_up_while_others_go_on(p
     assert [told.once() for _ in range(5)] == [0, 0, 0, 0, 1]
     assert len(works.sent) == 2
     with place.catalog.database.reading() as session:
-        query = select(LogEntry).where(LogEntry.action == notices.TOLD)
+        query = select(LogEntry).where(LogEntry.action == notices.NOTICES_SENT)
         entry = session.scalars(query.order_by(LogEntry.number.desc())).first()
     assert entry.detail["failed"] == ["fails"]
 

@@ -370,7 +370,7 @@ def clock(monkeypatch):
 def enrolled(place) -> str:
     """Turn mia's second factor on; return its key."""
     with place.catalog.database.writing() as session:
-        account = accounts.own(session, place.mia)
+        account = accounts.account_of(session, place.mia)
         begun = second_factor.begin(session, account, "aegis.example.org")
         code = second_factor.code_at(begun.secret, second_factor.step_now())
         codes = second_factor.confirm(session, account, code)
@@ -386,7 +386,7 @@ def signed_in(place, code: str):
 def test_a_second_factor_counts_once_it_is_confirmed(mia, clock):
     database = mia.catalog.database
     with database.writing() as session:
-        account = accounts.own(session, mia.mia)
+        account = accounts.account_of(session, mia.mia)
         begun = second_factor.begin(session, account, "aegis.example.org")
         assert begun.address == (
             f"otpauth://totp/aegis.example.org:mia?secret={begun.secret}&issuer=aegis.example.org"
@@ -409,7 +409,9 @@ def test_who_took_a_session_over_does_not_guess_the_code_that_turns_it_on(mia, c
     """A key that was begun and left lay there, and a million codes could be tried; the thief got the recovery codes."""
     database = mia.catalog.database
     with database.writing() as session:
-        begun = second_factor.begin(session, accounts.own(session, mia.mia), "aegis.example.org")
+        begun = second_factor.begin(
+            session, accounts.account_of(session, mia.mia), "aegis.example.org"
+        )
     for _ in range(5):
         with pytest.raises(CatalogError, match="does not belong to this key"):
             accounts.confirm_factor(database, mia.mia, "000000x")
@@ -478,8 +480,8 @@ def test_recovery_codes_count_once_and_end_with_others(mia, clock):
     with pytest.raises(NotSignedIn):
         signed_in(mia, first)
     with mia.catalog.database.writing() as session:
-        account = accounts.own(session, mia.mia)
-        assert second_factor.left(session, account) == 9
+        account = accounts.account_of(session, mia.mia)
+        assert second_factor.recovery_codes_left(session, account) == 9
         stored = session.scalars(select(SecondFactor)).one()
         kept = [one.split(":") for one in stored.recovery]
         assert len({salt for salt, _ in kept}) == 9, "each code has a salt"
@@ -528,7 +530,7 @@ def test_half_a_sign_in_ends_by_time_and_with_the_account(mia, clock):
 def test_a_second_factor_is_not_replaced_unseen_and_can_be_removed(mia, clock):
     enrolled(mia)
     with mia.catalog.database.writing() as session:
-        account = accounts.own(session, mia.mia)
+        account = accounts.account_of(session, mia.mia)
         with pytest.raises(WrongState, match="Remove it first"):
             second_factor.begin(session, account, "x")
         second_factor.remove(session, account, "ada")
@@ -713,7 +715,7 @@ def test_no_job_and_no_right_is_pushed_upon_another_provider(place):
         assert not session.scalars(select(Grant)).all()
         for who in (place.otto, place.anna, place.paula):
             with pytest.raises(NotThere):
-                data_sets.seen(session, who, Action.STUDY, "census")
+                data_sets.authorised(session, who, Action.STUDY, "census")
         handing_over.hand_over(session, place.ada, "census", "paula")
         data_sets.grant(session, place.paula, "census", "otto", "operator")
         job = flow.ask_summary(session, place.paula, "census", POLICY, **how)

@@ -246,7 +246,7 @@ def test_parallel_spends_never_go_beyond_the_ceiling(place):
     with place.catalog.database.reading() as session:
         balance = budget.balance(session, session.get(DataSet, "census"))
     assert balance.reserved == pytest.approx(3.0)
-    assert balance.left == pytest.approx(0.0)
+    assert balance.remaining == pytest.approx(0.0)
     assert len(refused) == 44
 
 
@@ -277,7 +277,7 @@ def test_the_log_cannot_be_changed_and_shows_what_was(place):
         session.execute(text("UPDATE log SET actor = 'x' WHERE number = 3"))
     with database.reading() as session:
         found = logbook.verify(session, place.aude)
-        assert (found.whole, found.broken) == (False, 3)
+        assert (found.intact, found.broken) == (False, 3)
 
 
 def test_a_missing_entry_shows(place):
@@ -323,7 +323,7 @@ def test_what_one_may_not_see_is_not_there(place):
     with place.catalog.database.writing() as session:
         data_sets.change(session, place.paula, "census", public=False)
         with pytest.raises(NotThere):
-            data_sets.seen(session, place.clara, "browse", "census")
+            data_sets.authorised(session, place.clara, "browse", "census")
         assert data_sets.search(session, place.clara) == ([], 0)
         data_sets.grant(session, place.paula, "census", "clara", "consumer")
         assert data_sets.search(session, place.clara)[1] == 1

@@ -176,7 +176,7 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def the_log_is_whole(self):
         with self.place.catalog.database.reading() as session:
-            assert log.check(session.scalars(select(LogEntry).order_by(LogEntry.number))).whole
+            assert log.check(session.scalars(select(LogEntry).order_by(LogEntry.number))).intact
 
 
 TestLife = Life.TestCase

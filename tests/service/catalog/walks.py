@@ -189,7 +189,7 @@ def review(walk: Walk, session: Any, by: Actor, who: str) -> None:
 @step
 def check(walk: Walk, session: Any, by: Actor, who: str) -> None:
     """The agent's answer comes in, after somebody chose who may."""
-    request = requested.seen(session, by, Action.REVIEW, some(walk))
+    request = requested.authorised(session, by, Action.REVIEW, some(walk))
     before = [release.id for release in requested.earlier(session, request)]
     answer = {"holds": walk.draw.random() < 0.8, "releases": before}
     requested.set_configuration(session, by, request, CONFIGURATION, answer)
@@ -242,7 +242,7 @@ def answer(walk: Walk, session: Any, by: Actor, who: str) -> None:
     number, attempt = walk.draw.choice(walk.held)
     deliveries.require_agent(session, by, number)
     kind = walk.draw.choice(("done", "done", "fail", "give back"))
-    job = jobs.held(session, number, attempt)
+    job = jobs.current(session, number, attempt)
     if kind == "give back":
         jobs.give_back(session, number, attempt)
     elif kind == "fail":
@@ -436,7 +436,7 @@ def approvals(entries: Any) -> dict[str, set[str]]:
 
 
 def _log(walk: Walk, session: Any, entries: Any) -> list[str]:
-    wrong = [] if log.check(entries).whole else ["the log is broken"]
+    wrong = [] if log.check(entries).intact else ["the log is broken"]
     if len(entries) < walk.entries:
         wrong.append("the log lost entries")
     walk.entries = len(entries)

@@ -16,7 +16,7 @@ from aegis.report.charts import (
     fitted,
     grid,
     heat_body,
-    left,
+    left_margin,
     symbols,
     variable,
     with_names,
@@ -232,7 +232,7 @@ def agreement_chart(
     import altair as alt
 
     names = fitted(measures, width)
-    step = min((width - left(names) - 8) / max(len(models), 1), 72)
+    step = min((width - left_margin(names) - 8) / max(len(models), 1), 72)
     titles = [fit(model, step - 4) for model in models]
     axis = alt.Axis(orient="top", labelExpr="column_names[datum.value]", labelAngle=0, labelLimit=0)
     body = heat_body(axis, 11)

@@ -62,17 +62,17 @@ def end_session(response: Response, settings: ServiceSettings) -> None:
 
 
 @routes.post("/session", PUBLIC)
-def sign_in(given: shapes.SignInGiven, visit: VisitOf, response: Response) -> dict[str, Any]:
+def sign_in(body: shapes.SignInGiven, visit: VisitOf, response: Response) -> dict[str, Any]:
     """Sign in with name, password and, if you have a second factor, a code; sets a session cookie."""
     if visit.settings.local:
         raise NotSignedIn("This service is of one person, and has no accounts.")
     opened = accounts.sign_in(
-        visit.catalog.database, given.name, given.password.get_secret_value(), address=visit.address
+        visit.catalog.database, body.name, body.password.get_secret_value(), address=visit.address
     )
     if isinstance(opened, accounts.HalfOpen):
-        if not given.code:
+        if not body.code:
             raise NotSignedIn("Your account needs a second factor.", hint="Also give its code.")
-        opened = accounts.complete(visit.catalog.database, opened.secret, given.code)
+        opened = accounts.complete(visit.catalog.database, opened.secret, body.code)
     start_session(visit, response, opened.secret)
     return {"form_key": opened.form_key}
 
@@ -94,24 +94,24 @@ def me(call: CallOf) -> dict[str, Any]:
 
 
 @routes.post("/accounts", Action.ACCOUNTS)
-def create(given: shapes.AccountGiven, call: CallOf) -> dict[str, Any]:
+def create(body: shapes.AccountGiven, call: CallOf) -> dict[str, Any]:
     """Create an account with a name, roles and, optionally, a password."""
-    password = None if given.password is None else given.password.get_secret_value()
+    password = None if body.password is None else body.password.get_secret_value()
     with call.writing() as session:
-        made = accounts.create(session, given.name, given.roles, password=password, by=call.actor)
-    return {"name": made.name, "roles": made.roles}
+        account = accounts.create(session, body.name, body.roles, password=password, by=call.actor)
+    return {"name": account.name, "roles": account.roles}
 
 
 @routes.get("/accounts", Action.ACCOUNTS)
 def listed(call: CallOf) -> list[dict[str, Any]]:
     """Return all accounts with their roles."""
-    return [shapes.shown(account) for account in call.read(accounts.listed)]
+    return [shapes.as_json(account) for account in call.read(accounts.listed)]
 
 
 @routes.post("/accounts/{name}/roles", Action.ACCOUNTS)
-def change_roles(name: str, given: shapes.RolesGiven, call: CallOf) -> dict[str, Any]:
+def change_roles(name: str, body: shapes.RolesGiven, call: CallOf) -> dict[str, Any]:
     """Replace the roles of an account; the new roles apply from the account's next call on."""
-    changed = call.write(accounts.change_roles, name, given.roles)
+    changed = call.write(accounts.change_roles, name, body.roles)
     return {"name": changed.name, "roles": changed.roles}
 
 
@@ -125,17 +125,17 @@ def disable(name: str, call: CallOf) -> dict[str, Any]:
 @routes.get("/tokens", Action.OWN_TOKENS)
 def tokens(call: CallOf) -> list[dict[str, Any]]:
     """Return your own tokens without their secrets."""
-    return [shapes.shown(token) for token in call.read(accounts.tokens_of)]
+    return [shapes.as_json(token) for token in call.read(accounts.tokens_of)]
 
 
 @routes.post("/tokens", Action.OWN_TOKENS)
-def make_token(given: shapes.TokenGiven, call: CallOf) -> dict[str, Any]:
+def make_token(body: shapes.TokenGiven, call: CallOf) -> dict[str, Any]:
     """Create a token; its secret is shown only once."""
-    made, secret = call.write(accounts.make_token, given.name, given.scopes, days=given.days)
-    return shapes.shown(made) | {"secret": secret}
+    token, secret = call.write(accounts.make_token, body.name, body.scopes, days=body.days)
+    return shapes.as_json(token) | {"secret": secret}
 
 
 @routes.post("/tokens/{token_id}/revoke", Action.OWN_TOKENS)
 def revoke_token(token_id: str, call: CallOf) -> dict[str, Any]:
     """Revoke one of your own tokens; it then no longer works."""
-    return shapes.shown(call.write(accounts.revoke_token, token_id))
+    return shapes.as_json(call.write(accounts.revoke_token, token_id))

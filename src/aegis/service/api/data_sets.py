@@ -38,44 +38,43 @@ def search(
 
 
 @routes.post("", Action.REGISTER)
-def register(given: shapes.DataSetGiven, call: CallOf) -> dict[str, Any]:
+def register(body: shapes.DataSetGiven, call: CallOf) -> dict[str, Any]:
     """Register a data set under its provider; others see it once it is published."""
-    about = given.model_dump()
+    about = body.model_dump()
     with call.writing() as session:
-        made = data_sets.register(session, call.actor, about.pop("id"), **about)
-        return shapes.data_set(made)
+        return shapes.data_set(data_sets.register(session, call.actor, about.pop("id"), **about))
 
 
 @routes.get("/{identifier}", Action.BROWSE)
 def show(identifier: str, call: CallOf) -> dict[str, Any]:
     """Return a data set with its newest version."""
     with call.reading() as session:
-        data_set = data_sets.seen(session, call.actor, Action.BROWSE, identifier)
+        data_set = data_sets.authorised(session, call.actor, Action.BROWSE, identifier)
         return shapes.data_set(data_set, data_sets.newest(session, identifier))
 
 
 @routes.get("/{identifier}/versions", Action.BROWSE)
 def versions(identifier: str, call: CallOf) -> list[dict[str, Any]]:
     """Return all versions of a data set, newest first."""
-    return [shapes.shown(version) for version in call.read(data_sets.versions, identifier)]
+    return [shapes.as_json(version) for version in call.read(data_sets.versions, identifier)]
 
 
 @routes.get("/{identifier}/exports/{kind}", Action.BROWSE)
 def export(identifier: str, kind: ExportKind, call: CallOf) -> Response:
     """Describe a data set for other catalogs, as Croissant, DCAT or Data Package."""
     with call.reading() as session:
-        data_set = data_sets.seen(session, call.actor, Action.BROWSE, identifier)
+        data_set = data_sets.authorised(session, call.actor, Action.BROWSE, identifier)
         version = data_sets.newest(session, identifier)
         if version is None:
             raise NotThere(f"{identifier} has no summary yet.", hint="Ask its provider.")
         return exported(exports.of_data_set(data_set, version, call.settings.origin), kind)
 
 
-def exported(told: exports.Described, kind: ExportKind) -> Response:
+def exported(described: exports.Described, kind: ExportKind) -> Response:
     """Return the description of a data set or release in the format `kind` as a file download."""
     write, media, name = exports.FORMATS[kind]
-    headers = {"Content-Disposition": f'attachment; filename="{told.identifier}-{name}"'}
-    text = json.dumps(write(told), ensure_ascii=False, indent=2)
+    headers = {"Content-Disposition": f'attachment; filename="{described.identifier}-{name}"'}
+    text = json.dumps(write(described), ensure_ascii=False, indent=2)
     return Response(text, media_type=media, headers=headers)
 
 
@@ -83,16 +82,16 @@ def exported(told: exports.Described, kind: ExportKind) -> Response:
 def policy(identifier: str, call: CallOf) -> dict[str, Any]:
     """Return the policy of the newest version, as YAML."""
     with call.reading() as session:
-        data_sets.seen(session, call.actor, Action.STUDY, identifier)
+        data_sets.authorised(session, call.actor, Action.STUDY, identifier)
         newest = data_sets.newest(session, identifier)
         return {"policy": None if newest is None else newest.policy}
 
 
 @routes.post("/{identifier}", Action.EDIT_DATA_SET)
-def change(identifier: str, given: shapes.DataSetChanged, call: CallOf) -> dict[str, Any]:
+def change(identifier: str, body: shapes.DataSetChanged, call: CallOf) -> dict[str, Any]:
     """Change the description or terms of a data set; approved requests with changed terms are sent back."""
     with call.writing() as session:
-        about = given.model_dump(exclude_unset=True)
+        about = body.model_dump(exclude_unset=True)
         changed = data_sets.change(session, call.actor, identifier, **about)
         requests.drift(session, call.actor, identifier)
         return shapes.data_set(changed, data_sets.newest(session, identifier))
@@ -107,42 +106,42 @@ def publish(identifier: str, call: CallOf, published: bool = True) -> dict[str, 
 
 
 @routes.post("/{identifier}/grants", Action.PUBLISH)
-def grant(identifier: str, given: shapes.GrantGiven, call: CallOf) -> dict[str, Any]:
+def grant(identifier: str, body: shapes.GrantGiven, call: CallOf) -> dict[str, Any]:
     """Assign an operator or approver, or let a consumer see the data set."""
-    call.write(data_sets.grant, identifier, given.account, given.role, granted=given.granted)
-    return given.model_dump()
+    call.write(data_sets.grant, identifier, body.account, body.role, granted=body.granted)
+    return body.model_dump()
 
 
 @routes.post("/{identifier}/summary", Action.UPLOAD_SUMMARY)
-def ask_summary(identifier: str, given: shapes.SummaryAsked, call: CallOf) -> dict[str, Any]:
+def ask_summary(identifier: str, body: shapes.SummaryAsked, call: CallOf) -> dict[str, Any]:
     """Ask the agent to summarise the table under a policy and to protect the summary."""
-    call.read(data_sets.seen, Action.UPLOAD_SUMMARY, identifier)
-    flow.declared(given.policy)
-    return shapes.shown(call.write(flow.ask_summary, identifier, **given.model_dump()))
+    call.read(data_sets.authorised, Action.UPLOAD_SUMMARY, identifier)
+    flow.declared(body.policy)
+    return shapes.as_json(call.write(flow.ask_summary, identifier, **body.model_dump()))
 
 
 @routes.post("/{identifier}/members", Action.PUBLISH)
-def admit(identifier: str, given: shapes.MemberGiven, call: CallOf) -> dict[str, Any]:
+def admit(identifier: str, body: shapes.MemberGiven, call: CallOf) -> dict[str, Any]:
     """Let another provider's data sets share the privacy budget of this population, or end the
     sharing.
     """
     with call.writing() as session:
-        data_set = data_sets.seen(session, call.actor, Action.PUBLISH, identifier)
+        data_set = data_sets.authorised(session, call.actor, Action.PUBLISH, identifier)
         populations.admit(
-            session, call.actor, data_set.population, given.account, admitted=given.admitted
+            session, call.actor, data_set.population, body.account, admitted=body.admitted
         )
-    return given.model_dump()
+    return body.model_dump()
 
 
 @routes.get("/{identifier}/ledger", Action.SEE_LEDGER)
 def ledger(identifier: str, call: CallOf) -> dict[str, Any]:
     """Return the privacy budget of the data set's population, and its releases."""
     with call.reading() as session:
-        data_set = data_sets.seen(session, call.actor, Action.SEE_LEDGER, identifier)
-        left = budget.balance(session, data_set)
-        return shapes.shown(left) | {
-            "entries": [shapes.shown(entry) for entry in budget.entries(session, data_set)],
-            "releases": [shapes.shown(entry) for entry in budget.releases(session, data_set)],
+        data_set = data_sets.authorised(session, call.actor, Action.SEE_LEDGER, identifier)
+        balance = budget.balance(session, data_set)
+        return shapes.as_json(balance) | {
+            "entries": [shapes.as_json(entry) for entry in budget.entries(session, data_set)],
+            "releases": [shapes.as_json(entry) for entry in budget.releases(session, data_set)],
         }
 
 
@@ -152,6 +151,6 @@ def costs(identifier: str, call: CallOf) -> list[dict[str, Any]]:
     from aegis.service.catalog.summaries import costs as costs_of
 
     with call.reading() as session:
-        data_sets.seen(session, call.actor, Action.BROWSE, identifier)
+        data_sets.authorised(session, call.actor, Action.BROWSE, identifier)
         newest = data_sets.newest(session, identifier)
     return [] if newest is None else list(costs_of(call.catalog.objects, newest.summary_key))

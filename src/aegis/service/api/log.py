@@ -17,10 +17,10 @@ from aegis.service.routes import Routes
 routes = Routes(tags=["log"])
 
 
-def _in_utc(given: datetime) -> datetime:
+def _in_utc(moment: datetime) -> datetime:
     """Return a time in UTC; raise an error if the year in UTC is outside Python's range."""
     try:
-        return given.astimezone(UTC)
+        return moment.astimezone(UTC)
     except OverflowError as error:
         raise ValueError("it is out of range") from error
 
@@ -47,10 +47,10 @@ Filter = Annotated[logbook.LogFilter, Depends(_filter)]
 def listed(call: CallOf, chosen: Filter, offset: Offset = 0, limit: Limit = 50) -> dict[str, Any]:
     """Return log entries that you may read, newest first; filter by actor, action, data set or time."""
     listed, count = call.read(logbook.listed, offset=offset, limit=limit, chosen=chosen)
-    return {"count": count, "entries": [shapes.shown(entry) for entry in listed]}
+    return {"count": count, "entries": [shapes.as_json(entry) for entry in listed]}
 
 
 @routes.post("/log/verify", Action.SEE_LOG)
 def verify(call: CallOf, head: Head = None) -> dict[str, Any]:
     """Check that the log is unbroken and still contains an entry hash (`head`) that you noted earlier."""
-    return shapes.shown(call.read(logbook.verify, head))
+    return shapes.as_json(call.read(logbook.verify, head))

@@ -22,14 +22,14 @@ routes = Routes(tags=["accounts"])
 
 @routes.post("/me/password", Action.OWN_ACCOUNT)
 def change_password(
-    given: shapes.PasswordChanged, response: Response, call: CallOf
+    body: shapes.PasswordChanged, response: Response, call: CallOf
 ) -> dict[str, Any]:
     """Change your password; all other sessions end."""
     opened = accounts.change_password(
         call.catalog.database,
         call.actor,
-        given.password.get_secret_value(),
-        given.new.get_secret_value(),
+        body.password.get_secret_value(),
+        body.new.get_secret_value(),
         keep=call.secret,
         address=call.address,
     )
@@ -50,9 +50,9 @@ def sessions(call: CallOf) -> list[dict[str, Any]]:
 
 
 @routes.post("/me/sessions/end", Action.OWN_ACCOUNT)
-def end_own_sessions(given: shapes.SessionsEnded, call: CallOf) -> dict[str, Any]:
+def end_own_sessions(body: shapes.SessionsEnded, call: CallOf) -> dict[str, Any]:
     """End all your sessions except the current one, and on request your tokens."""
-    return call.write(accounts.end_own_sessions, keep=call.secret, tokens=given.tokens)
+    return call.write(accounts.end_own_sessions, keep=call.secret, tokens=body.tokens)
 
 
 @routes.get("/me/second-factor", Action.OWN_ACCOUNT)
@@ -60,62 +60,62 @@ def factor(call: CallOf) -> dict[str, Any]:
     """Return whether your second factor is on, and the number of unused recovery codes."""
     authorise(call.actor, Action.OWN_ACCOUNT)
     with call.reading() as session:
-        account = accounts.own(session, call.actor)
+        account = accounts.account_of(session, call.actor)
         return {
             "on": second_factor.is_on(session, account),
-            "recovery_codes": second_factor.left(session, account),
+            "recovery_codes": second_factor.recovery_codes_left(session, account),
         }
 
 
 @routes.post("/me/second-factor", Action.OWN_ACCOUNT)
-def begin_factor(given: shapes.PasswordGiven, call: CallOf) -> dict[str, Any]:
+def begin_factor(body: shapes.PasswordGiven, call: CallOf) -> dict[str, Any]:
     """Create the key of a second factor; it is active once you confirm it with a code."""
-    with call.proven(given.password.get_secret_value()) as (session, account):
+    with call.proven(body.password.get_secret_value()) as (session, account):
         begun = second_factor.begin(session, account, service_name(call.settings))
     return {"secret": begun.secret, "address": begun.address}
 
 
 @routes.post("/me/second-factor/confirm", Action.OWN_ACCOUNT)
-def confirm_factor(given: shapes.CodeGiven, call: CallOf) -> dict[str, Any]:
+def confirm_factor(body: shapes.CodeGiven, call: CallOf) -> dict[str, Any]:
     """Turn your second factor on with a code from your app.
 
     The response shows the recovery codes once. All your other sessions end.
     """
-    codes = accounts.confirm_factor(call.catalog.database, call.actor, given.code, keep=call.secret)
+    codes = accounts.confirm_factor(call.catalog.database, call.actor, body.code, keep=call.secret)
     return {"recovery_codes": codes}
 
 
 @routes.post("/me/second-factor/recovery", Action.OWN_ACCOUNT)
-def renew_recovery(given: shapes.PasswordGiven, call: CallOf) -> dict[str, Any]:
+def renew_recovery(body: shapes.PasswordGiven, call: CallOf) -> dict[str, Any]:
     """Create new recovery codes; the old ones stop working."""
-    with call.proven(given.password.get_secret_value()) as (session, account):
+    with call.proven(body.password.get_secret_value()) as (session, account):
         codes = second_factor.renew_recovery(session, account)
     return {"recovery_codes": codes}
 
 
 @routes.post("/me/second-factor/remove", Action.OWN_ACCOUNT)
-def remove_factor(given: shapes.PasswordGiven, call: CallOf) -> dict[str, Any]:
+def remove_factor(body: shapes.PasswordGiven, call: CallOf) -> dict[str, Any]:
     """Turn your second factor off."""
-    with call.proven(given.password.get_secret_value()) as (session, account):
+    with call.proven(body.password.get_secret_value()) as (session, account):
         second_factor.remove(session, account, call.actor.name)
     return {"on": False}
 
 
 @routes.post("/password-links", PUBLIC)
-def redeem(given: shapes.LinkUsed, visit: VisitOf) -> dict[str, Any]:
+def redeem(body: shapes.LinkUsed, visit: VisitOf) -> dict[str, Any]:
     """Set a password with a link from an admin; each link works once."""
     name = password_links.redeem(
-        visit.catalog.database, given.secret.get_secret_value(), given.password.get_secret_value()
+        visit.catalog.database, body.secret.get_secret_value(), body.password.get_secret_value()
     )
     return {"name": name}
 
 
 @routes.post("/invitations", Action.ACCOUNTS)
-def invite(given: shapes.AccountInvited, call: CallOf) -> dict[str, Any]:
+def invite(body: shapes.AccountInvited, call: CallOf) -> dict[str, Any]:
     """Create an account, and return a link with which its owner sets the password; the link is
     shown only once.
     """
-    return _link(call.write(password_links.invite, given.name, given.roles), call.settings)
+    return _link(call.write(password_links.invite, body.name, body.roles), call.settings)
 
 
 @routes.post("/accounts/{name}/reset", Action.ACCOUNTS)
@@ -134,9 +134,9 @@ def reopen(name: str, call: CallOf) -> dict[str, Any]:
 
 
 @routes.post("/accounts/{name}/sessions/end", Action.ACCOUNTS)
-def end_sessions(name: str, given: shapes.SessionsEnded, call: CallOf) -> dict[str, Any]:
+def end_sessions(name: str, body: shapes.SessionsEnded, call: CallOf) -> dict[str, Any]:
     """End all sessions of an account, and on request its tokens."""
-    return call.write(accounts.end_sessions, name, tokens=given.tokens)
+    return call.write(accounts.end_sessions, name, tokens=body.tokens)
 
 
 @routes.post("/accounts/{name}/second-factor/remove", Action.ACCOUNTS)
@@ -149,15 +149,15 @@ def remove_factor_of(name: str, call: CallOf) -> dict[str, Any]:
 
 
 @routes.post("/accounts/{name}/hand-over", Action.ACCOUNTS)
-def hand_over_all(name: str, given: shapes.Receiver, call: CallOf) -> dict[str, Any]:
+def hand_over_all(name: str, body: shapes.Receiver, call: CallOf) -> dict[str, Any]:
     """Transfer all data sets of a provider to another provider."""
-    return {"data_sets": call.write(handing_over.hand_over_all, name, given.to)}
+    return {"data_sets": call.write(handing_over.hand_over_all, name, body.to)}
 
 
 @routes.post("/data-sets/{identifier}/hand-over", Action.HAND_OVER)
-def hand_over(identifier: str, given: shapes.DataSetReceiver, call: CallOf) -> dict[str, Any]:
+def hand_over(identifier: str, body: shapes.DataSetReceiver, call: CallOf) -> dict[str, Any]:
     """Transfer a data set to another provider; the agent of that provider then does its jobs."""
-    handed = call.write(handing_over.hand_over, identifier, given.to, public_key=given.public_key)
+    handed = call.write(handing_over.hand_over, identifier, body.to, public_key=body.public_key)
     return {"id": handed.id, "provider": handed.provider.name}
 
 
@@ -166,6 +166,6 @@ def service_name(settings: ServiceSettings) -> str:
     return urlsplit(settings.origin).hostname or "aegis"
 
 
-def _link(made: MadeLink, settings: ServiceSettings) -> dict[str, Any]:
-    link = {"link": made.address(settings.origin)}
-    return json_fields(made, "name=account", "kind") | link | json_fields(made, "expires")
+def _link(new_link: MadeLink, settings: ServiceSettings) -> dict[str, Any]:
+    link = {"link": new_link.address(settings.origin)}
+    return json_fields(new_link, "name=account", "kind") | link | json_fields(new_link, "expires")

@@ -31,65 +31,65 @@ def listed(
     listed, count = call.read(
         requests.listed, state=state, number=number, offset=offset, limit=limit
     )
-    return {"count": count, "requests": [_shown(call, request) for request in listed]}
+    return {"count": count, "requests": [_as_json(call, request) for request in listed]}
 
 
 @routes.post("", Action.REQUEST)
-def draft(given: shapes.RequestGiven, call: CallOf) -> dict[str, Any]:
+def draft(body: shapes.RequestGiven, call: CallOf) -> dict[str, Any]:
     """Create a draft of a request; nobody reviews it until you submit it."""
     with call.writing() as session:
-        asked = given.model_dump()
-        made = requests.draft(session, call.actor, asked.pop("data_set"), **asked)
-        return _shown(call, made)
+        fields = body.model_dump()
+        request = requests.draft(session, call.actor, fields.pop("data_set"), **fields)
+        return _as_json(call, request)
 
 
 @routes.get("/{request_id}", Action.SEE_REQUEST)
 def show(request_id: str, call: CallOf) -> dict[str, Any]:
     """Return a request with its newest job."""
     with call.reading() as session:
-        request = requests.seen(session, call.actor, Action.SEE_REQUEST, request_id)
+        request = requests.authorised(session, call.actor, Action.SEE_REQUEST, request_id)
         job = jobs.latest(session, "search", "check", "release", request_id=request_id)
         session.refresh(request)  # the job may have ended after the request was read
-        return _shown(call, request) | {"job": None if job is None else shapes.shown(job)}
+        return _as_json(call, request) | {"job": None if job is None else shapes.as_json(job)}
 
 
 @routes.post("/{request_id}", Action.CHANGE_REQUEST)
-def change(request_id: str, given: shapes.RequestGiven, call: CallOf) -> dict[str, Any]:
+def change(request_id: str, body: shapes.RequestGiven, call: CallOf) -> dict[str, Any]:
     """Change a draft, or a request that a reviewer sent back to you."""
-    asked = given.model_dump(exclude_unset=True)
-    asked.pop("data_set", None)
-    return _shown(call, call.write(requests.change, request_id, **asked))
+    fields = body.model_dump(exclude_unset=True)
+    fields.pop("data_set", None)
+    return _as_json(call, call.write(requests.change, request_id, **fields))
 
 
 @routes.post("/{request_id}/submit", Action.CHANGE_REQUEST)
 def submit(request_id: str, call: CallOf) -> dict[str, Any]:
     """Submit a draft for review."""
-    return _shown(call, call.write(requests.submit, request_id))
+    return _as_json(call, call.write(requests.submit, request_id))
 
 
 @routes.post("/{request_id}/withdraw", Action.CHANGE_REQUEST)
 def withdraw(request_id: str, call: CallOf) -> dict[str, Any]:
     """Withdraw a request that you made."""
-    return _shown(call, call.write(requests.withdraw, request_id))
+    return _as_json(call, call.write(requests.withdraw, request_id))
 
 
 @routes.post("/{request_id}/review", Action.REVIEW)
 def review(request_id: str, call: CallOf) -> dict[str, Any]:
     """Start the review of a submitted request."""
-    return _shown(call, call.write(requests.review, request_id))
+    return _as_json(call, call.write(requests.review, request_id))
 
 
 @routes.post("/{request_id}/choose", Action.REVIEW)
-def choose(request_id: str, given: shapes.Choice, call: CallOf) -> dict[str, Any]:
+def choose(request_id: str, body: shapes.Choice, call: CallOf) -> dict[str, Any]:
     """Set the configuration of a request, or start a search for the best one."""
-    if given.configuration is not None:
-        call.read(flow.read_choice, request_id, given.configuration)
+    if body.configuration is not None:
+        call.read(flow.read_choice, request_id, body.configuration)
     with call.writing() as session:
-        if given.configuration is None:
+        if body.configuration is None:
             job = flow.ask_search(session, call.actor, request_id)
-            request = requests.seen(session, call.actor, Action.REVIEW, request_id)
-            return _shown(call, request) | {"job": shapes.shown(job)}
-        return _shown(call, flow.choose(session, call.actor, request_id, given.configuration))
+            request = requests.authorised(session, call.actor, Action.REVIEW, request_id)
+            return _as_json(call, request) | {"job": shapes.as_json(job)}
+        return _as_json(call, flow.choose(session, call.actor, request_id, body.configuration))
 
 
 @routes.post("/{request_id}/approve", Action.APPROVE)
@@ -98,7 +98,7 @@ def approve(
 ) -> dict[str, Any]:
     """Approve a request as it is now; you can add a signature to your earlier unsigned approval."""
     signed = None if given is None else given.signed
-    return _shown(call, call.write(requests.approve, request_id, signed))
+    return _as_json(call, call.write(requests.approve, request_id, signed))
 
 
 @routes.get("/{request_id}/statement", Action.APPROVE)
@@ -110,51 +110,51 @@ def statement(request_id: str, call: CallOf) -> dict[str, Any]:
 
 
 @routes.post("/{request_id}/return", Action.REVIEW)
-def send_back(request_id: str, given: shapes.Reason, call: CallOf) -> dict[str, Any]:
+def send_back(request_id: str, body: shapes.Reason, call: CallOf) -> dict[str, Any]:
     """Send a request back to its consumer for changes, with your reason."""
-    return _shown(call, call.write(requests.send_back, request_id, given.message))
+    return _as_json(call, call.write(requests.send_back, request_id, body.message))
 
 
 @routes.post("/{request_id}/reject", Action.REJECT)
-def reject(request_id: str, given: shapes.Reason, call: CallOf) -> dict[str, Any]:
+def reject(request_id: str, body: shapes.Reason, call: CallOf) -> dict[str, Any]:
     """Reject a request, with your reason."""
-    return _shown(call, call.write(requests.reject, request_id, given.message))
+    return _as_json(call, call.write(requests.reject, request_id, body.message))
 
 
 @routes.post("/{request_id}/run", Action.RUN)
 def run(request_id: str, call: CallOf) -> dict[str, Any]:
     """Start an approved release; if approved content has changed, send the request back instead."""
-    return _shown(call, call.write(flow.run, request_id))
+    return _as_json(call, call.write(flow.run, request_id))
 
 
 @routes.post("/{request_id}/retry", Action.RUN)
 def retry(request_id: str, call: CallOf) -> dict[str, Any]:
     """Start a failed release again."""
-    return _shown(call, call.write(flow.retry, request_id))
+    return _as_json(call, call.write(flow.retry, request_id))
 
 
 @routes.post("/{request_id}/revoke", Action.REVOKE)
-def revoke(request_id: str, given: shapes.Reason, call: CallOf) -> dict[str, Any]:
+def revoke(request_id: str, body: shapes.Reason, call: CallOf) -> dict[str, Any]:
     """Revoke a release before it expires, with your reason."""
-    return _shown(call, call.write(requests.revoke, request_id, given.message))
+    return _as_json(call, call.write(requests.revoke, request_id, body.message))
 
 
 @routes.post("/{request_id}/renew", Action.APPROVE)
-def renew(request_id: str, given: shapes.Days, call: CallOf) -> dict[str, Any]:
+def renew(request_id: str, body: shapes.Days, call: CallOf) -> dict[str, Any]:
     """Extend the time during which a release can be downloaded."""
-    return _shown(call, call.write(requests.renew, request_id, given.days))
+    return _as_json(call, call.write(requests.renew, request_id, body.days))
 
 
 @routes.get("/{request_id}/release", Action.VERIFY)
 def release(request_id: str, call: CallOf) -> dict[str, Any]:
     """Return the figures of a release, its certificate and its signature."""
     with call.reading() as session:
-        request = requests.seen(session, call.actor, Action.VERIFY, request_id)
-        made = requests.release_of(session, request)
-        return shapes.shown(made) | {
-            "certificate": made.certificate,
-            "signature": made.signature,
-            "public_key": deliveries.key_of(made, request.data_set),
+        request = requests.authorised(session, call.actor, Action.VERIFY, request_id)
+        record = requests.release_of(session, request)
+        return shapes.as_json(record) | {
+            "certificate": record.certificate,
+            "signature": record.signature,
+            "public_key": deliveries.key_of(record, request.data_set),
         }
 
 
@@ -162,12 +162,12 @@ def release(request_id: str, call: CallOf) -> dict[str, Any]:
 def export(request_id: str, kind: ExportKind, call: CallOf) -> Response:
     """Describe a release for other catalogs, as Croissant, DCAT or Data Package."""
     with call.reading() as session:
-        request = requests.seen(session, call.actor, Action.VERIFY, request_id)
-        made = requests.file_of(session, request)
-        told = exports.of_release(
-            made, request.data_set, request.version, call.catalog.objects, call.settings.origin
+        request = requests.authorised(session, call.actor, Action.VERIFY, request_id)
+        record = requests.file_of(session, request)
+        described = exports.of_release(
+            record, request.data_set, request.version, call.catalog.objects, call.settings.origin
         )
-    return exported(told, kind)
+    return exported(described, kind)
 
 
 @routes.post("/{request_id}/verify", Action.VERIFY)
@@ -182,11 +182,11 @@ def verified(call: Call, request_id: str) -> dict[str, Any]:
     mismatch.
     """
     with call.reading() as session:
-        request = requests.seen(session, call.actor, Action.VERIFY, request_id)
-        made = requests.file_of(session, request)
-        key = deliveries.key_of(made, request.data_set)
-    wrong = deliveries.verify(call.catalog, made, key)
-    return {"asked": request, "release": made, "key": key, "wrong": wrong}
+        request = requests.authorised(session, call.actor, Action.VERIFY, request_id)
+        record = requests.file_of(session, request)
+        key = deliveries.key_of(record, request.data_set)
+    wrong = deliveries.verify(call.catalog, record, key)
+    return {"asked": request, "release": record, "key": key, "wrong": wrong}
 
 
 @routes.get("/{request_id}/download", Action.DOWNLOAD, response_class=StreamingResponse)
@@ -199,23 +199,23 @@ def file_of(call: Call, request_id: str) -> Response:
     """Return the masked file of a request as a download, and log the download."""
     with call.writing() as session:
         requests.expire(session)
-        request = requests.seen(session, call.actor, Action.DOWNLOAD, request_id)
+        request = requests.authorised(session, call.actor, Action.DOWNLOAD, request_id)
         if request.state != RequestState.RELEASED:
             raise WrongState(
                 f"The request is {request.state}: there is nothing to download.",
                 hint="A release can be downloaded until it expires or is revoked.",
             )
-        made = requests.release_of(session, request)
-        pieces = call.catalog.objects.stream(made.object_key)  # before the log says so
-        requests.tell(session, call.actor, request, "downloaded", digest=made.digest)
+        record = requests.release_of(session, request)
+        pieces = call.catalog.objects.stream(record.object_key)  # before the log says so
+        requests.tell(session, call.actor, request, "downloaded", digest=record.digest)
     headers = {
-        "Content-Disposition": f'attachment; filename="{made.file_name}"',
-        "Content-Length": str(made.size),
-        "X-Aegis-SHA256": made.digest,
+        "Content-Disposition": f'attachment; filename="{record.file_name}"',
+        "Content-Length": str(record.size),
+        "X-Aegis-SHA256": record.digest,
         "Date-Downloaded": now().isoformat(timespec="seconds"),
     }
     return StreamingResponse(pieces, media_type="application/octet-stream", headers=headers)
 
 
-def _shown(call: Call, request: Request) -> dict[str, Any]:
+def _as_json(call: Call, request: Request) -> dict[str, Any]:
     return shapes.request(request, masks=requests.sees_masks(call.actor, request))

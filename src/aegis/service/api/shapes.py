@@ -49,13 +49,13 @@ class Sent(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _plain(cls, given: Any) -> Any:
+    def _plain(cls, body: Any) -> Any:
         """Refuse NaN, infinite numbers, half characters, NUL characters and deep nesting, which
         Python reads but cannot write to a database or an answer.
         """
-        if isinstance(given, dict) and len(given) > _MOST_FIELDS:
+        if isinstance(body, dict) and len(body) > _MOST_FIELDS:
             raise ValueError(f"more than {_MOST_FIELDS} fields")
-        level: list[Any] = [[given]]
+        level: list[Any] = [[body]]
         for _ in range(_DEEPEST):
             nodes = (node.values() if isinstance(node, dict) else node for node in level)
             level = [part for node in nodes for part in node if isinstance(part, dict | list)]
@@ -64,13 +64,13 @@ class Sent(BaseModel):
         else:
             raise ValueError(f"more than {_DEEPEST} lists and mappings within one another")
         try:
-            text = json.dumps(given, ensure_ascii=False, allow_nan=False, default=str)
+            text = json.dumps(body, ensure_ascii=False, allow_nan=False, default=str)
             text.encode()
         except ValueError as error:
             raise ValueError("a number is not finite, or a text is not Unicode") from error
         if "\\u0000" in text.replace("\\\\", ""):
             raise ValueError("a text has a NUL character")
-        return given
+        return body
 
 
 class OfProgram(Sent):
@@ -330,14 +330,14 @@ _FIELDS: Mapping[type, str] = {
     ReleaseRecord: "request=request_id data_set=data_set_id file=file_name sha256=digest size created "
     "expires revoked",
     SpendRecord: "epsilon state created",
-    BudgetLeft: "population spent reserved ceiling left",
+    BudgetLeft: "population spent reserved ceiling left=remaining",
     LogEntry: "number time actor action data_set=data_set_id request=request_id detail hash",
-    LogCheck: "whole entries head broken reason",
+    LogCheck: "whole=intact entries head broken reason",
 }
 """Fields of each record in the answers of the API, as `name` or `name=attribute`."""
 
 
-def shown(record: object) -> dict[str, Any]:
+def as_json(record: object) -> dict[str, Any]:
     """Return a record of the catalog as JSON values."""
     return json_fields(record, *_FIELDS[type(record)].split())
 
@@ -349,28 +349,28 @@ _HIDDEN = ("signers",)
 """Fields of the answer of a request that nobody sees: the keys that the agent knows."""
 
 
-def request(given: Request, *, masks: bool) -> dict[str, Any]:
+def request(record: Request, *, masks: bool) -> dict[str, Any]:
     """Return a request as JSON values; without `masks` its configuration is left out."""
-    return shown(given) | {"answer": answer_of(given, masks=masks)}
+    return as_json(record) | {"answer": answer_of(record, masks=masks)}
 
 
-def answer_of(given: Request, *, masks: bool) -> dict[str, Any] | None:
+def answer_of(record: Request, *, masks: bool) -> dict[str, Any] | None:
     """Return the result of the check of a request's configuration; None if there is none. Without
     `masks`, only the fields that the consumer may see before the release exists.
     """
-    if not given.answer:
-        return given.answer
+    if not record.answer:
+        return record.answer
     if masks:
-        return {k: v for k, v in given.answer.items() if k not in _HIDDEN}
-    said = "meets the rule" if given.answer.get("holds") else "breaks the rule"
-    headline = f"The chosen configuration {said}. You see its figures once the release exists."
-    told = {k: v for k, v in given.answer.items() if k in _BEFORE_RELEASE}
-    return told | {"headline": headline, "why": []}
+        return {k: v for k, v in record.answer.items() if k not in _HIDDEN}
+    verdict = "meets the rule" if record.answer.get("holds") else "breaks the rule"
+    headline = f"The chosen configuration {verdict}. You see its figures once the release exists."
+    before_release = {k: v for k, v in record.answer.items() if k in _BEFORE_RELEASE}
+    return before_release | {"headline": headline, "why": []}
 
 
-def data_set(given: DataSet, version: Version | None = None) -> dict[str, Any]:
+def data_set(record: DataSet, version: Version | None = None) -> dict[str, Any]:
     """Return a data set and, if given, its newest version as JSON values."""
-    return shown(given) | {"version": None if version is None else shown(version)}
+    return as_json(record) | {"version": None if version is None else as_json(version)}
 
 
 def json_object(text: str, what: str, hint: str) -> dict[str, Any]:

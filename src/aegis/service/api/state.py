@@ -39,7 +39,7 @@ def programs(call: CallOf) -> list[dict[str, Any]]:
 
     `silent` is true for a program that was killed or has lost its connection.
     """
-    return [shapes.shown(program) for program in call.read(signs.listed)]
+    return [shapes.as_json(program) for program in call.read(signs.listed)]
 
 
 @routes.get("/metrics", Action.OPERATE, response_class=Response)

@@ -39,48 +39,48 @@ _OWNER = 120
 
 
 @routes.post("/work", Action.WORK, responses={204: {"description": "There is no work."}})
-def claim(given: shapes.WorkAsked, call: CallOf) -> Response:
+def claim(body: shapes.WorkAsked, call: CallOf) -> Response:
     """Fetch the next job for your own data sets; 204 if there is none."""
     authorise(call.actor, Action.WORK, ActedOn(provider=call.actor.account))
     with call.writing() as session:
-        owner = f"{call.actor.name}/{given.owner}"[:_OWNER]
+        owner = f"{call.actor.name}/{body.owner}"[:_OWNER]
         job = flow.claim(session, owner, jobs.AGENT, provider=call.actor.account)
         if job is None:
             return Response(status_code=204)
         return Response(
-            json.dumps(shapes.shown(job) | {"task": job.task}), media_type="application/json"
+            json.dumps(shapes.as_json(job) | {"task": job.task}), media_type="application/json"
         )
 
 
 @routes.post("/jobs/{job_id}/alive", Action.WORK)
-def alive(job_id: str, given: shapes.Alive, call: CallOf) -> dict[str, Any]:
+def alive(job_id: str, body: shapes.Alive, call: CallOf) -> dict[str, Any]:
     """Report that the agent still works on a job, with its progress."""
     with call.writing() as session:
         deliveries.require_agent(session, call.actor, job_id)
-        told = given.progress.model_dump(exclude_unset=True)
-        return shapes.shown(jobs.renew(session, job_id, given.attempt, told))
+        progress = body.progress.model_dump(exclude_unset=True)
+        return shapes.as_json(jobs.renew(session, job_id, body.attempt, progress))
 
 
 @routes.post("/jobs/{job_id}/give-back", Action.WORK)
-def give_back(job_id: str, given: shapes.GivenBack, call: CallOf) -> dict[str, Any]:
+def give_back(job_id: str, body: shapes.GivenBack, call: CallOf) -> dict[str, Any]:
     """Return a job to the queue, so that another agent can fetch it at once."""
     with call.writing() as session:
         deliveries.require_agent(session, call.actor, job_id)
-        return shapes.shown(jobs.give_back(session, job_id, given.attempt))
+        return shapes.as_json(jobs.give_back(session, job_id, body.attempt))
 
 
 @routes.post("/jobs/{job_id}/failed", Action.WORK)
-def failed(job_id: str, given: shapes.Failed, call: CallOf) -> dict[str, Any]:
+def failed(job_id: str, body: shapes.Failed, call: CallOf) -> dict[str, Any]:
     """Report that the agent could not do a job, and why."""
-    call.write(deliveries.failed, job_id, given.attempt, given.reason, spent=given.spent)
+    call.write(deliveries.failed, job_id, body.attempt, body.reason, spent=body.spent)
     return {}
 
 
 @routes.post("/jobs/{job_id}/checked", Action.WORK)
-def checked(job_id: str, given: shapes.Checked, call: CallOf) -> dict[str, Any]:
+def checked(job_id: str, body: shapes.Checked, call: CallOf) -> dict[str, Any]:
     """Report which configuration meets the rule, on its own and together with earlier releases."""
-    request = deliveries.checked(call.catalog, call.actor, job_id, given.attempt, given.answer)
-    return shapes.shown(request)
+    request = deliveries.checked(call.catalog, call.actor, job_id, body.attempt, body.answer)
+    return shapes.as_json(request)
 
 
 async def _form(job_id: str, call: CallOf) -> AsyncIterator[FormData]:
@@ -104,7 +104,7 @@ def _multipart(kind: type[shapes.Uploaded]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-def _given(kind: type[_Upload], form: FormData) -> _Upload:
+def _upload_fields(kind: type[_Upload], form: FormData) -> _Upload:
     """Return the fields of an upload; raise an error if one is missing or wrong."""
     try:
         return kind.model_validate(dict(form))
@@ -137,18 +137,18 @@ def _turn(account: str) -> Iterator[None]:
 )
 def upload_summary(job_id: str, call: CallOf, form: FormOf) -> dict[str, Any]:
     """Upload the protected summary of a job, signed by the agent."""
-    given = _given(shapes.SummaryUploaded, form)
+    upload = _upload_fields(shapes.SummaryUploaded, form)
     with _turn(call.actor.account):
         version = deliveries.summary(
             call.catalog,
             call.actor,
             job_id,
-            given.attempt,
-            policy=given.policy,
-            bundle=_content(given.bundle, call.catalog.limits.summary),
-            signature=json_object(given.signature, "The signature", _SIGNED),
+            upload.attempt,
+            policy=upload.policy,
+            bundle=_content(upload.bundle, call.catalog.limits.summary),
+            signature=json_object(upload.signature, "The signature", _SIGNED),
         )
-    return shapes.shown(version)
+    return shapes.as_json(version)
 
 
 @routes.post(
@@ -156,74 +156,74 @@ def upload_summary(job_id: str, call: CallOf, form: FormOf) -> dict[str, Any]:
 )
 def upload_release(job_id: str, call: CallOf, form: FormOf) -> dict[str, Any]:
     """Upload the masked file of a job with its certificate and signature."""
-    given = _given(shapes.ReleaseUploaded, form)
+    upload = _upload_fields(shapes.ReleaseUploaded, form)
     with _turn(call.actor.account):
-        made = deliveries.release(
+        record = deliveries.release(
             call.catalog,
             call.actor,
             job_id,
-            given.attempt,
-            file_name=given.file.filename or "",
-            content=_content(given.file, call.catalog.limits.release),
-            certificate=given.certificate,
-            signature=json_object(given.signature, "The signature", _SIGNED),
+            upload.attempt,
+            file_name=upload.file.filename or "",
+            content=_content(upload.file, call.catalog.limits.release),
+            certificate=upload.certificate,
+            signature=json_object(upload.signature, "The signature", _SIGNED),
         )
-    return shapes.shown(made)
+    return shapes.as_json(record)
 
 
 @routes.post("/keys", Action.WORK)
-def rotate(given: shapes.Rotation, call: CallOf) -> dict[str, Any]:
+def rotate(body: shapes.Rotation, call: CallOf) -> dict[str, Any]:
     """Replace the signing key of the agent of your data sets."""
-    return {"data_sets": call.write(data_sets.rotate, given.model_dump())}
+    return {"data_sets": call.write(data_sets.rotate, body.model_dump())}
 
 
 @routes.get("/jobs/{job_id}", Action.SEE_REQUEST)
 def show(job_id: str, call: CallOf) -> dict[str, Any]:
     """Return a job with its state and progress."""
-    return _seen(call, job_id)
+    return _job_as_json(call, job_id)
 
 
 @routes.post("/jobs/{job_id}/cancel", Action.RUN)
 def cancel(job_id: str, call: CallOf) -> dict[str, Any]:
     """Cancel a job that has not finished."""
-    return shapes.shown(call.write(flow.cancel, job_id))
+    return shapes.as_json(call.write(flow.cancel, job_id))
 
 
 @routes.post("/jobs/{job_id}/retry", Action.RUN)
 def retry(job_id: str, call: CallOf) -> dict[str, Any]:
     """Repeat a search, check, audit or summary that failed or was cancelled."""
-    return shapes.shown(call.write(flow.retry_job, job_id))
+    return shapes.as_json(call.write(flow.retry_job, job_id))
 
 
 @routes.get("/jobs/{job_id}/events", Action.SEE_REQUEST, response_class=StreamingResponse)
 def events(job_id: str, call: CallOf) -> Response:
     """Stream the progress of a job (server-sent events)."""
-    first = _seen(call, job_id)
+    first = _job_as_json(call, job_id)
     return StreamingResponse(_following(call, job_id, first), media_type="text/event-stream")
 
 
-async def _following(call: Call, job_id: str, shown: dict[str, Any]) -> AsyncIterator[str]:
+async def _following(call: Call, job_id: str, job: dict[str, Any]) -> AsyncIterator[str]:
     last, following = None, call.request.app.state.following
     for _ in range(_FOLLOWED):
-        if shown != last:
-            yield f"data: {json.dumps(shown)}\n\n"
-            last = shown
-        if shown["state"] not in ("queued", "running") or await call.request.is_disconnected():
+        if job != last:
+            yield f"data: {json.dumps(job)}\n\n"
+            last = job
+        if job["state"] not in ("queued", "running") or await call.request.is_disconnected():
             return
         await asyncio.sleep(_PAUSE)
         try:
-            shown = await run_sync(_seen_still, call, job_id, limiter=following)
+            job = await run_sync(_seen_still, call, job_id, limiter=following)
         except CatalogError:  # the session has ended, or the right to see the job
             return
 
 
 def _seen_still(call: Call, job_id: str) -> dict[str, Any]:
     """Return a job after identifying the caller again, whose session or roles may have ended."""
-    return _seen(identified(call.request), job_id)
+    return _job_as_json(identified(call.request), job_id)
 
 
-def _seen(call: Call, job_id: str) -> dict[str, Any]:
-    return shapes.shown(call.read(flow.seen_job, job_id, Action.SEE_REQUEST, Action.STUDY))
+def _job_as_json(call: Call, job_id: str) -> dict[str, Any]:
+    return shapes.as_json(call.read(flow.authorised_job, job_id, Action.SEE_REQUEST, Action.STUDY))
 
 
 def _content(file: UploadFile, most: int) -> bytes:

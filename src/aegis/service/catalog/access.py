@@ -29,7 +29,7 @@ class Tie(StrEnum):
 
     ANY = "any"
     """No relation is needed."""
-    OWN = "own"
+    OWNER = "own"
     """The account is the provider of the data set, or the consumer of the request."""
     ASSIGNED = "assigned"
     """The account was granted this role on the data set, and is not the consumer of the request."""
@@ -72,36 +72,38 @@ _EVERYONE = MappingProxyType(dict.fromkeys(AccountRole, Tie.ANY))
 _DECIDERS = MappingProxyType(
     {AccountRole.OPERATOR: Tie.ASSIGNED, AccountRole.APPROVER: Tie.ASSIGNED}
 )
-_STAFF = MappingProxyType({AccountRole.PROVIDER: Tie.OWN, **_DECIDERS})
-_PARTIES = MappingProxyType({AccountRole.CONSUMER: Tie.OWN, **_STAFF, AccountRole.AUDITOR: Tie.ANY})
+_STAFF = MappingProxyType({AccountRole.PROVIDER: Tie.OWNER, **_DECIDERS})
+_PARTIES = MappingProxyType(
+    {AccountRole.CONSUMER: Tie.OWNER, **_STAFF, AccountRole.AUDITOR: Tie.ANY}
+)
 _OVERSEERS = MappingProxyType({AccountRole.AUDITOR: Tie.ANY, AccountRole.ADMIN: Tie.ANY})
 
 PERMISSIONS: Mapping[Action, Mapping[AccountRole, Tie]] = MappingProxyType(
     {
         Action.REGISTER: {AccountRole.PROVIDER: Tie.ANY},
-        Action.EDIT_DATA_SET: {AccountRole.PROVIDER: Tie.OWN, AccountRole.OPERATOR: Tie.ASSIGNED},
-        Action.PUBLISH: {AccountRole.PROVIDER: Tie.OWN},
-        Action.UPLOAD_SUMMARY: {AccountRole.PROVIDER: Tie.OWN},
+        Action.EDIT_DATA_SET: {AccountRole.PROVIDER: Tie.OWNER, AccountRole.OPERATOR: Tie.ASSIGNED},
+        Action.PUBLISH: {AccountRole.PROVIDER: Tie.OWNER},
+        Action.UPLOAD_SUMMARY: {AccountRole.PROVIDER: Tie.OWNER},
         Action.BROWSE: {**_STAFF, AccountRole.CONSUMER: Tie.VISIBLE, **_OVERSEERS},
         Action.STUDY: _STAFF,
         Action.REQUEST: {AccountRole.CONSUMER: Tie.VISIBLE},
-        Action.CHANGE_REQUEST: {AccountRole.CONSUMER: Tie.OWN},
+        Action.CHANGE_REQUEST: {AccountRole.CONSUMER: Tie.OWNER},
         Action.SEE_REQUEST: _PARTIES,
         Action.REVIEW: {AccountRole.OPERATOR: Tie.ASSIGNED},
         Action.APPROVE: _DECIDERS,
-        Action.REJECT: {**_DECIDERS, AccountRole.PROVIDER: Tie.OWN},
-        Action.RUN: {AccountRole.OPERATOR: Tie.ASSIGNED, AccountRole.PROVIDER: Tie.OWN},
-        Action.WORK: {AccountRole.PROVIDER: Tie.OWN},
-        Action.DOWNLOAD: {AccountRole.CONSUMER: Tie.OWN},
+        Action.REJECT: {**_DECIDERS, AccountRole.PROVIDER: Tie.OWNER},
+        Action.RUN: {AccountRole.OPERATOR: Tie.ASSIGNED, AccountRole.PROVIDER: Tie.OWNER},
+        Action.WORK: {AccountRole.PROVIDER: Tie.OWNER},
+        Action.DOWNLOAD: {AccountRole.CONSUMER: Tie.OWNER},
         Action.VERIFY: _PARTIES,
-        Action.REVOKE: {**_DECIDERS, AccountRole.PROVIDER: Tie.OWN},
+        Action.REVOKE: {**_DECIDERS, AccountRole.PROVIDER: Tie.OWNER},
         Action.SEE_LEDGER: {**_STAFF, AccountRole.AUDITOR: Tie.ANY},
-        Action.SEE_LOG: {**_STAFF, AccountRole.CONSUMER: Tie.OWN, **_OVERSEERS},
+        Action.SEE_LOG: {**_STAFF, AccountRole.CONSUMER: Tie.OWNER, **_OVERSEERS},
         Action.OPERATE: _OVERSEERS,
         Action.ACCOUNTS: {AccountRole.ADMIN: Tie.ANY},
         Action.OWN_TOKENS: _EVERYONE,
         Action.OWN_ACCOUNT: _EVERYONE,
-        Action.HAND_OVER: {AccountRole.PROVIDER: Tie.OWN, AccountRole.ADMIN: Tie.ANY},
+        Action.HAND_OVER: {AccountRole.PROVIDER: Tie.OWNER, AccountRole.ADMIN: Tie.ANY},
     }
 )
 """For each action the roles that may do it, each with the relation to the object that it needs."""
@@ -200,5 +202,5 @@ def _tied(actor: Actor, role: AccountRole, tie: Tie, subject: ActedOn) -> bool:
         return subject.visible
     if tie is Tie.ASSIGNED:
         return role in subject.granted and actor.account != subject.consumer
-    own = subject.consumer if role is AccountRole.CONSUMER else subject.provider
-    return own == actor.account
+    owner = subject.consumer if role is AccountRole.CONSUMER else subject.provider
+    return owner == actor.account

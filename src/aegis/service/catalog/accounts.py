@@ -153,10 +153,10 @@ def change_roles(session: Session, by: Actor, name: str, roles: Iterable[str]) -
             f"The identity provider says which roles {name} has.",
             hint="Change them there; they count from the next sign-in on. You can close the account.",
         )
-    given = _roles(roles)
-    if AccountRole.ADMIN not in given:
+    new_roles = _roles(roles)
+    if AccountRole.ADMIN not in new_roles:
         _require_another_admin(session, account)
-    old, account.roles = account.roles, given
+    old, account.roles = account.roles, new_roles
     append(session, by.name, "roles changed", account=name, old=old, roles=account.roles)
     return account
 
@@ -212,7 +212,7 @@ def end_own_sessions(
     `keep` is the secret of the session that stays open.
     """
     authorise(by, Action.OWN_ACCOUNT)
-    ended = end_all(session, own(session, by), keep=keep, tokens=tokens)
+    ended = end_all(session, account_of(session, by), keep=keep, tokens=tokens)
     append(session, by.name, "sessions ended", account=by.name, ended=ended)
     return ended
 
@@ -229,7 +229,7 @@ def sessions_of(session: Session, by: Actor) -> Sequence[SignIn]:
     return session.scalars(query.order_by(SignIn.created.desc())).all()
 
 
-def own(session: Session, by: Actor) -> Account:
+def account_of(session: Session, by: Actor) -> Account:
     """Return the account record of the actor."""
     account = session.get(Account, by.account)
     if account is None:
@@ -381,7 +381,7 @@ def require_password(database: Database, by: Actor, password: str, *, address: s
     """
     authorise(by, Action.OWN_ACCOUNT)
     with database.reading() as session:
-        if own(session, by).password is None:
+        if account_of(session, by).password is None:
             raise NotAllowed(
                 "Your account has no password here.",
                 hint="You sign in at your identity provider: change it there.",
@@ -408,7 +408,7 @@ def change_password(
         raise CatalogError("The new password is the present one.", hint="Choose another one.")
     stored = passwords.hashed(new, by.name)
     with database.writing() as session:
-        account = own(session, by)
+        account = account_of(session, by)
         account.password = stored
         present = session.get(SignIn, hash_of(keep))
         ended = end_all(session, account)
@@ -532,8 +532,8 @@ def _proper_name(name: str) -> str:
 
 def _is_free(session: Session, name: str) -> bool:
     """Return whether no account has a name that looks like this one, apart from case and width."""
-    taken = [*_OF_LOG, *session.scalars(select(Account.name))]
-    return all(looks(name) not in map(looks, taken) for looks in (_folded, _skeleton))
+    names = [*_OF_LOG, *session.scalars(select(Account.name))]
+    return all(looks(name) not in map(looks, names) for looks in (_folded, _skeleton))
 
 
 def _folded(name: str) -> str:
@@ -552,8 +552,8 @@ def _may_deceive(name: str) -> bool:
     Only alphabets with capitals count, because their letters look alike; names in Japanese, for
     example, mix scripts.
     """
-    shown = unicodedata.normalize("NFKC", name)
-    alphabets = {unicodedata.name(c).split()[0] for c in shown if c.lower() != c.upper()}
+    normalised = unicodedata.normalize("NFKC", name)
+    alphabets = {unicodedata.name(c).split()[0] for c in normalised if c.lower() != c.upper()}
     words = {word for c in name for word in unicodedata.name(c, "").replace("-", " ").split()}
     return len(alphabets) > 1 or not words.isdisjoint(_INVISIBLE)
 
@@ -614,7 +614,7 @@ def confirm_factor(database: Database, by: Actor, code: str, *, keep: str = "") 
     """
     authorise(by, Action.OWN_ACCOUNT)
     with database.writing() as session:
-        codes = second_factor.confirm(session, own(session, by), code)
+        codes = second_factor.confirm(session, account_of(session, by), code)
         if codes is not None:
             end_own_sessions(session, by, keep=keep)
     if codes is None:
@@ -658,17 +658,17 @@ def make_token(
         A scope is unknown, no scope is given, or the time is not 1 to 365 days.
     """
     authorise(by, Action.OWN_TOKENS)
-    known = [str(action) for action in Action]
-    unknown = [scope for scope in scopes if scope not in known]
+    actions = [str(action) for action in Action]
+    unknown = [scope for scope in scopes if scope not in actions]
     if unknown or not scopes:
         raise CatalogError(
             f"Unknown scopes: {', '.join(unknown) or 'none were named'}.",
-            hint=f"Allowed: {', '.join(known)}.",
+            hint=f"Allowed: {', '.join(actions)}.",
         )
     if not 1 <= days <= 365:
         raise CatalogError(f"A token cannot last {days} days.", hint="Allowed: 1 to 365 days.")
-    own = [scope for scope in scopes_of(by) if by.scopes is None or scope in by.scopes]
-    wider = [scope for scope in scopes if scope not in own]
+    allowed = [scope for scope in scopes_of(by) if by.scopes is None or scope in by.scopes]
+    wider = [scope for scope in scopes if scope not in allowed]
     if wider:
         raise NotAllowed(
             f"{by.name} may not {', '.join(wider)}, so its tokens may not either.",
@@ -735,10 +735,10 @@ def _lasts(session: Session, token: Token) -> bool:
 
 
 def _roles(roles: Iterable[str]) -> list[str]:
-    given = sorted(set(roles))
-    unknown = [role for role in given if role not in list(AccountRole)]
+    distinct = sorted(set(roles))
+    unknown = [role for role in distinct if role not in list(AccountRole)]
     if unknown:
         raise CatalogError(
             f"Unknown role {unknown[0]!r}.", hint=f"Allowed: {', '.join(AccountRole)}."
         )
-    return given
+    return distinct

@@ -70,9 +70,9 @@ def restore(folder: Path, database: str, objects: str) -> int:
         The folder has no backup, or an incomplete one.
     """
     _require_files(database, objects)
-    for place in (Path(database), Path(objects)):
-        if place.exists():
-            raise PolicyError(f"{place} exists.", hint="Restore to a place where nothing is.")
+    for path in (Path(database), Path(objects)):
+        if path.exists():
+            raise PolicyError(f"{path} exists.", hint="Restore to a place where nothing is.")
     copy = folder / DATABASE
     if not copy.is_file():
         raise DataError(
@@ -80,9 +80,9 @@ def restore(folder: Path, database: str, objects: str) -> int:
         )
     try:
         with closing(sqlite3.connect(copy)) as source:
-            whole = source.execute("PRAGMA integrity_check").fetchone()[0]
-            if whole != "ok":
-                raise DataError(f"{copy} is not whole: {whole}.", hint="Use another copy.")
+            integrity = source.execute("PRAGMA integrity_check").fetchone()[0]
+            if integrity != "ok":
+                raise DataError(f"{copy} is not whole: {integrity}.", hint="Use another copy.")
             with closing(sqlite3.connect(database)) as target:
                 source.backup(target)
         Path(database).chmod(_PRIVATE)

@@ -43,7 +43,7 @@ class BudgetLeft:
     ceiling: float | None
 
     @property
-    def left(self) -> float | None:
+    def remaining(self) -> float | None:
         """The epsilon that can still be reserved; None if there is no ceiling."""
         return None if self.ceiling is None else self.ceiling - self.spent - self.reserved
 
@@ -86,10 +86,10 @@ def reserve(session: Session, data_set: DataSet, job_id: str, epsilon: float) ->
     if spend is not None:
         return spend
     populations.require_member(session.get(OwnedPopulation, population), data_set.provider_id)
-    left = balance(session, data_set).left
-    if left is not None and epsilon > left + 1e-12:
+    remaining = balance(session, data_set).remaining
+    if remaining is not None and epsilon > remaining + 1e-12:
         raise WrongState(
-            f"The budget of {population} has epsilon {max(left, 0):.4g} left, but the job needs {epsilon:.4g}.",
+            f"The budget of {population} has epsilon {max(remaining, 0):.4g} left, but the job needs {epsilon:.4g}.",
             hint="Choose a smaller epsilon, or masks without noise.",
         )
     spend = SpendRecord(population=population, job_id=job_id, epsilon=epsilon, state=RESERVED)
@@ -120,9 +120,9 @@ def entries(session: Session, data_set: DataSet) -> Sequence[SpendRecord]:
     """
     query = select(SpendRecord).where(SpendRecord.population == data_set.population)
     if not _owns(session, data_set):
-        own = select(Job.id).join(DataSet, DataSet.id == Job.data_set_id)
+        job_ids = select(Job.id).join(DataSet, DataSet.id == Job.data_set_id)
         query = query.where(
-            SpendRecord.job_id.in_(own.where(DataSet.provider_id == data_set.provider_id))
+            SpendRecord.job_id.in_(job_ids.where(DataSet.provider_id == data_set.provider_id))
         )
     return session.scalars(query.order_by(SpendRecord.created)).all()
 
@@ -134,8 +134,8 @@ def releases(session: Session, data_set: DataSet) -> Sequence[ReleaseRecord]:
     """
     query = select(ReleaseRecord).where(ReleaseRecord.population == data_set.population)
     if not _owns(session, data_set):
-        own = select(DataSet.id).where(DataSet.provider_id == data_set.provider_id)
-        query = query.where(ReleaseRecord.data_set_id.in_(own))
+        data_set_ids = select(DataSet.id).where(DataSet.provider_id == data_set.provider_id)
+        query = query.where(ReleaseRecord.data_set_id.in_(data_set_ids))
     return session.scalars(query.order_by(ReleaseRecord.created)).all()
 
 

@@ -68,10 +68,10 @@ def check(
     earlier = [_of_certificate(document, policy) for document in certificates]
     configurations = [configuration_of(text, policy) for text in listed]
     with progress.step("Checking configurations beside the data", len(configurations)) as step:
-        for place, configuration in enumerate(configurations):
+        for index, configuration in enumerate(configurations):
             answer = _answer(study, configuration, earlier, measure)
             if answer["holds"] or not may_search:
-                return answer | {"place": place + 1, "searched": False}
+                return answer | {"place": index + 1, "searched": False}
             step.advance()
     return _searched(study, earlier, measure)
 
@@ -80,13 +80,13 @@ def _searched(
     study: Study, earlier: Sequence[Configuration], measure: str | None
 ) -> dict[str, Any]:
     advice = study.search(measure=measure, top=50, time_limit=SECONDS, methods=())
-    for place, ranked in enumerate(advice.ranking):
+    for index, ranked in enumerate(advice.ranking):
         if not ranked.admissible:
             break
         answer = _answer(study, ranked.configuration, earlier, measure)
         if answer["holds"]:
-            proven = advice.optimal and place == 0
-            return answer | {"place": place + 1, "searched": True, "proven": proven}
+            proven = advice.optimal and index == 0
+            return answer | {"place": index + 1, "searched": True, "proven": proven}
     advice.require_best()
     raise NoAdmissibleConfiguration(
         "No configuration meets the rule together with the earlier releases.",

@@ -123,7 +123,7 @@ def compare(session: Session, objects: Objects) -> list[str]:
     """Return one line for each difference between the log and the tables or stored files."""
     entries = session.scalars(select(LogEntry).order_by(LogEntry.number)).all()
     checked = check(entries)
-    if not checked.whole:
+    if not checked.intact:
         return [f"entry {checked.broken} of the log does not fit: {checked.reason}"]
     logged = LoggedState()
     for entry in entries:
@@ -165,9 +165,9 @@ def _requests(session: Session, logged: LoggedState) -> list[str]:
             wrong.append(f"request {request.id}: it is {request.state}, logged was {state}")
     names = {account.id: account.name for account in session.scalars(select(Account))}
     for approval in session.scalars(select(Approval)):
-        told = (approval.request_id, names.get(approval.account_id, "nobody"), approval.step)
-        if told not in logged.approvals:
-            wrong.append(f"request {told[0]}: no entry says that {told[1]} said {told[2]}")
+        entry = (approval.request_id, names.get(approval.account_id, "nobody"), approval.step)
+        if entry not in logged.approvals:
+            wrong.append(f"request {entry[0]}: no entry says that {entry[1]} said {entry[2]}")
     return wrong
 
 
@@ -180,8 +180,8 @@ def _rights(session: Session, logged: LoggedState) -> list[str]:
         if roles is not None and sorted(roles) != sorted(account.roles):
             wrong.append(f"account {account.name}: its roles are {account.roles}, logged {roles}")
         if (account.name in logged.closed) != account.disabled:
-            said = ("closed", "open") if account.disabled else ("open", "closed")
-            wrong.append(f"account {account.name}: it is {said[0]}, logged was {said[1]}")
+            state, logged_state = ("closed", "open") if account.disabled else ("open", "closed")
+            wrong.append(f"account {account.name}: it is {state}, logged was {logged_state}")
     stored = {
         (grant.data_set_id, names.get(grant.account_id, "nobody"), grant.role)
         for grant in session.scalars(select(Grant))

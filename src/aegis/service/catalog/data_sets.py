@@ -146,7 +146,7 @@ def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSe
     """Set fields of a data set, which `about` has by name. Only the data set's provider may set its
     terms (`TERMS`).
     """
-    data_set = seen(session, by, Action.EDIT_DATA_SET, identifier)
+    data_set = authorised(session, by, Action.EDIT_DATA_SET, identifier)
     terms = [name for name in TERMS if name in about and about[name] != getattr(data_set, name)]
     if terms and data_set.provider_id != by.account:
         raise NotAllowed(
@@ -165,7 +165,7 @@ def terms_of(data_set: DataSet) -> dict[str, Any]:
     return {name: getattr(data_set, name) for name in TERMS} | {"terms": digest(data_set.terms)}
 
 
-def rotate(session: Session, by: Actor, given: Mapping[str, Any]) -> int:
+def rotate(session: Session, by: Actor, rotation: Mapping[str, Any]) -> int:
     """Replace the signing key of the actor's agent; return the number of data sets with the new
     key.
 
@@ -175,7 +175,7 @@ def rotate(session: Session, by: Actor, given: Mapping[str, Any]) -> int:
     ----------
     session, by
         A database session that may write, and the provider.
-    given
+    rotation
         The public keys `old` and `new` in hexadecimal, and `signatures`, in which both keys sign
         the bytes of `rotation_of`.
 
@@ -185,8 +185,8 @@ def rotate(session: Session, by: Actor, given: Mapping[str, Any]) -> int:
         A signature is missing or not valid for these keys.
     """
     authorise(by, Action.WORK, ActedOn(provider=by.account))
-    old, new = str(given.get("old")), str(given.get("new"))
-    signed = given.get("signatures")
+    old, new = str(rotation.get("old")), str(rotation.get("new"))
+    signed = rotation.get("signatures")
     for key, value in zip((old, new), signed if isinstance(signed, list) else (), strict=False):
         _require_signed(rotation_of(old, new), key, value)
     if not isinstance(signed, list) or len(signed) != 2:
@@ -214,9 +214,9 @@ def rotation_of(old: str, new: str) -> bytes:
     return canonical({"kind": "rotation", "old": old, "new": new})
 
 
-def _require_signed(content: bytes, key: str, given: object) -> None:
+def _require_signed(content: bytes, key: str, signature: object) -> None:
     try:
-        good = verify_bytes(content, Signature.of(given), PublicKey(bytes.fromhex(key)))
+        good = verify_bytes(content, Signature.of(signature), PublicKey(bytes.fromhex(key)))
     except (AegisError, ValueError):
         good = False
     if not good:
@@ -227,7 +227,7 @@ def _require_signed(content: bytes, key: str, given: object) -> None:
 
 def propose(session: Session, by: Actor, identifier: str, policy: str) -> DataSet:
     """Store a policy as a proposal, which takes effect only if the provider adopts it."""
-    data_set = seen(session, by, Action.EDIT_DATA_SET, identifier)
+    data_set = authorised(session, by, Action.EDIT_DATA_SET, identifier)
     data_set.proposed = policy
     append(session, by.name, "policy proposed", data_set=identifier)
     return data_set
@@ -235,7 +235,7 @@ def propose(session: Session, by: Actor, identifier: str, policy: str) -> DataSe
 
 def publish(session: Session, by: Actor, identifier: str, *, published: bool = True) -> DataSet:
     """Show a data set to consumers or, with `published=False`, hide it from them."""
-    data_set = seen(session, by, Action.PUBLISH, identifier)
+    data_set = authorised(session, by, Action.PUBLISH, identifier)
     if published and newest(session, identifier) is None:
         raise WrongState(
             f"{identifier} has no protected summary yet.",
@@ -254,7 +254,7 @@ def grant(
     """Give an account a role on a data set: operator, approver, or consumer who may see it.
     `granted=False` revokes the role.
     """
-    data_set = seen(session, by, Action.PUBLISH, identifier)
+    data_set = authorised(session, by, Action.PUBLISH, identifier)
     if role not in _GRANTED:
         raise CatalogError(f"{role!r} cannot be granted.", hint=f"Allowed: {', '.join(_GRANTED)}.")
     other = named(session, account)
@@ -283,7 +283,7 @@ def add_version(
 
     The caller then sends back unreleased requests for earlier versions with `requests.drift`.
     """
-    data_set = seen(session, by, Action.UPLOAD_SUMMARY, identifier)
+    data_set = authorised(session, by, Action.UPLOAD_SUMMARY, identifier)
     data_set.label = label or data_set.label
     last = newest(session, identifier)
     version.data_set_id, version.number = identifier, 1 if last is None else last.number + 1
@@ -317,12 +317,12 @@ def newest_of(session: Session, identifiers: Sequence[str]) -> dict[str, Version
 
 def versions(session: Session, by: Actor, identifier: str) -> Sequence[Version]:
     """Return all versions of a data set, newest first."""
-    seen(session, by, Action.BROWSE, identifier)
+    authorised(session, by, Action.BROWSE, identifier)
     query = select(Version).where(Version.data_set_id == identifier)
     return session.scalars(query.order_by(Version.number.desc())).all()
 
 
-def seen(session: Session, by: Actor, action: Action, identifier: str) -> DataSet:
+def authorised(session: Session, by: Actor, action: Action, identifier: str) -> DataSet:
     """Return a data set after checking that the actor may do this action on it.
 
     Raises
@@ -366,9 +366,9 @@ def search(
         matches = [text.icontains(word, autoescape=True) for text in texts]
         conditions.append(or_(*matches, DataSet.id.in_(of_columns)))
     count = session.scalar(select(func.count(DataSet.id)).where(*conditions)) or 0
-    asked = select(DataSet).where(*conditions).order_by(DataSet.title, DataSet.id)
-    asked = asked.offset(offset).limit(limit)
-    data_sets = session.scalars(asked).all()
+    query = select(DataSet).where(*conditions).order_by(DataSet.title, DataSet.id)
+    query = query.offset(offset).limit(limit)
+    data_sets = session.scalars(query).all()
     granted_here = _granted(session, by, [data_set.id for data_set in data_sets])
     listed = [
         data_set
@@ -392,8 +392,8 @@ def _granted(
     session: Session, by: Actor, identifiers: Sequence[str]
 ) -> dict[str, frozenset[AccountRole]]:
     """Return the roles that the actor was granted on each of several data sets."""
-    given = {"data_sets": list(identifiers), "account": by.account}
-    rows = session.execute(_GRANTS, given)
+    parameters = {"data_sets": list(identifiers), "account": by.account}
+    rows = session.execute(_GRANTS, parameters)
     granted: dict[str, frozenset[AccountRole]] = {}
     for identifier, role in rows:
         granted[identifier] = granted.get(identifier, frozenset()) | {AccountRole(role)}

@@ -170,10 +170,10 @@ def _prepare_sqlite(connection: Any, record: object) -> None:  # noqa: ARG001 - 
 
 
 def _unreachable(engine: Engine, error: SQLAlchemyError) -> EngineError:
-    shown = engine.url.render_as_string(hide_password=True)
+    url = engine.url.render_as_string(hide_password=True)
     reason = str(getattr(error, "orig", None) or error).splitlines()[0]
     return EngineError(
-        f"The database of the catalog at {shown} cannot be used: {reason}.",
+        f"The database of the catalog at {url} cannot be used: {reason}.",
         hint="Check that it runs, and the rights of its user.",
     )
 

@@ -78,22 +78,22 @@ def summary(
         )
     if len(policy) > catalog.limits.text:
         raise TooLarge("The policy is too long.", hint="Shorten its lists of values.")
-    given, declared = read(bundle), policy_of(policy)
+    uploaded, declared = read(bundle), policy_of(policy)
     key, digest = catalog.objects.put("summaries", bundle)
     with catalog.database.writing() as session:
         job, data_set = _job(session, by, job_id, attempt, "summarize")
-        require_summary(given, declared, job.task, policy)
+        require_summary(uploaded, declared, job.task, policy)
         signed = signed_part("summary", job_id, attempt, policy=sha256_of(policy), bundle=digest)
         _require_signature(data_set, signed, signature)
         version = Version(
             policy=policy,
             policy_digest=policy_digest(declared),
-            columns=columns_of(given),
+            columns=columns_of(uploaded),
             summary_key=key,
             summary_digest=digest,
-            protection=given.protection.to_dict(),
+            protection=uploaded.protection.to_dict(),
         )
-        data_sets.add_version(session, by, data_set.id, version, label=given.label)
+        data_sets.add_version(session, by, data_set.id, version, label=uploaded.label)
         budget.commit(session, job.id)
         jobs.finish(session, job_id, attempt, {"version": version.number})
         jobs.enqueue(
@@ -128,8 +128,8 @@ def checked(
             jobs.cancel(session, job, by.name)
             return request
         result = {**job.task["about"], **answer, "releases": job.task["releases"]}
-        shown = chosen_words(result, request.data_set.label)
-        requests.set_configuration(session, by, request, str(answer["configuration"]), shown)
+        words = chosen_words(result, request.data_set.label)
+        requests.set_configuration(session, by, request, str(answer["configuration"]), words)
         jobs.finish(session, job_id, attempt, {"holds": bool(answer["holds"])})
         return request
 
@@ -178,7 +178,7 @@ def release(
     with catalog.database.writing() as session:
         job, data_set = _job(session, by, job_id, attempt, "release")
         request = jobs.request_of(session, job)
-        made = ReleaseRecord(
+        record = ReleaseRecord(
             request_id=request.id,
             data_set_id=data_set.id,
             population=data_set.population,
@@ -190,14 +190,14 @@ def release(
             signature={"signature": signed_by.to_dict(), "job": job_id, "attempt": attempt},
             expires=now() + timedelta(days=requests.days_of(request)),
         )
-        session.add(made)
+        session.add(record)
         session.flush()
         budget.commit(session, job.id)
-        jobs.finish(session, job_id, attempt, {"release": made.id, "digest": digest})
+        jobs.finish(session, job_id, attempt, {"release": record.id, "digest": digest})
         if measured is not None and request.answer:
             request.answer = chosen_words(request.answer, data_set.label, measured)
         requests.complete(session, by, request, digest)
-        return made
+        return record
 
 
 def _check_upload(catalog: Catalog, file_name: str, content: bytes, certificate: str) -> None:
@@ -226,8 +226,8 @@ def failed(
 
 def require_agent(session: Session, by: Actor, job_id: str) -> DataSet:
     """Return the data set of a job; raise an error unless the actor's agent may work on the job."""
-    with jobs.known(session, job_id, "Ask for work again.") as job:
-        return data_sets.seen(session, by, Action.WORK, job.data_set_id)
+    with jobs.visible_job(session, job_id, "Ask for work again.") as job:
+        return data_sets.authorised(session, by, Action.WORK, job.data_set_id)
 
 
 def key_of(release_made: ReleaseRecord, data_set: DataSet) -> str:
@@ -267,7 +267,7 @@ def _job(
     session: Session, by: Actor, job_id: str, attempt: int, kind: str | None
 ) -> tuple[Job, DataSet]:
     data_set = require_agent(session, by, job_id)
-    job = jobs.held(session, job_id, attempt)
+    job = jobs.current(session, job_id, attempt)
     if kind is not None and job.kind != kind:
         raise CatalogError(
             f"The job asks for something else: {job.kind}.", hint="Deliver the result of that job."
@@ -275,11 +275,11 @@ def _job(
     return job, data_set
 
 
-def _require_signature(data_set: DataSet, signed: bytes, given: Mapping[str, Any]) -> Signature:
-    """Return the signature in `given`, the fields of an upload. Raise an error unless it is a
+def _require_signature(data_set: DataSet, signed: bytes, fields: Mapping[str, Any]) -> Signature:
+    """Return the signature in the `fields` of an upload. Raise an error unless it is a
     signature of the bytes `signed` by the data set's agent.
     """
-    signature = Signature.of(given.get("signature", given))
+    signature = Signature.of(fields.get("signature", fields))
     if not verify_bytes(signed, signature, PublicKey(bytes.fromhex(data_set.public_key))):
         raise CatalogError(
             "The signature does not come from the data set's agent.",
@@ -297,22 +297,23 @@ def _require_certificate(text: str, digest: str, rows: int | None, request: Requ
         document = json.loads(text)
         output, privacy = document["output"], document["privacy"]
         policy, masks = document["policy"], document["configuration"]["masks"]
-        told = output["sha256"], policy["sha256"], privacy["passed"], output["rows"]
+        file_digest, stated_rows = output["sha256"], output["rows"]
+        stated_policy, passed = policy["sha256"], privacy["passed"]
         guessable = "sha256" in document["input"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CatalogError(
             "The certificate is not one that Aegis writes.", hint="Have the agent make it again."
         ) from error
     policy = policy_of(request.version.policy)
-    wanted = configuration_of(request.configuration or "", policy).masks
+    approved_masks = configuration_of(request.configuration or "", policy).masks
     wrong = [
         text
         for text, fits in (
-            ("it is of another file", told[0] == digest),
-            ("it is of another policy", told[1] == policy_digest(shown_policy(policy))),
-            ("its masks are not those that were approved", _approved(masks, wanted)),
-            ("it says that the rule is not met", told[2] is True),
-            ("it is of another number of rows", rows is None or told[3] == rows),
+            ("it is of another file", file_digest == digest),
+            ("it is of another policy", stated_policy == policy_digest(shown_policy(policy))),
+            ("its masks are not those that were approved", _approved(masks, approved_masks)),
+            ("it says that the rule is not met", passed is True),
+            ("it is of another number of rows", rows is None or stated_rows == rows),
             ("it states the digest of the unmasked table without a key", not guessable),
         )
         if not fits
@@ -338,14 +339,14 @@ def _utility(certificate: str) -> UtilityFigure | None:
     return measured
 
 
-def _approved(stated: Any, wanted: Mapping[str, Mask]) -> bool:
+def _approved(stated_masks: Any, approved_masks: Mapping[str, Mask]) -> bool:
     """Return whether the masks that a certificate states are the approved ones. The certificate
     leaves out learnt values that the release does not show.
     """
-    if not isinstance(stated, Mapping) or stated.keys() != wanted.keys():
+    if not isinstance(stated_masks, Mapping) or stated_masks.keys() != approved_masks.keys():
         return False
-    forms = {name: (mask.spec(), mask.unlisted().spec()) for name, mask in wanted.items()}
-    return all(stated[name] in json.loads(json.dumps(own)) for name, own in forms.items())
+    forms = {name: (mask.spec(), mask.unlisted().spec()) for name, mask in approved_masks.items()}
+    return all(stated_masks[name] in json.loads(json.dumps(specs)) for name, specs in forms.items())
 
 
 def _masked(request: Request, file_name: str, content: bytes, certificate: str) -> MaskedFile:
@@ -395,14 +396,14 @@ def rows_in(file_name: str, content: bytes, limits: UploadLimits) -> int | None:
     if len(content) < 12 or content[:4] != _MAGIC or content[-4:] != _MAGIC:
         raise wrong
     try:
-        told = pyarrow.parquet.read_metadata(io.BytesIO(content))
+        metadata = pyarrow.parquet.read_metadata(io.BytesIO(content))
     except (pa.ArrowException, OSError) as error:
         raise wrong from error
-    unpacked = sum(told.row_group(i).total_byte_size for i in range(told.num_row_groups))
-    if unpacked > limits.unpacked or told.num_rows * told.num_columns > limits.cells:
+    unpacked = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+    if unpacked > limits.unpacked or metadata.num_rows * metadata.num_columns > limits.cells:
         raise TooLarge(
-            f"The file unpacks to {told.num_rows:,} rows of {told.num_columns:,} columns, "
+            f"The file unpacks to {metadata.num_rows:,} rows of {metadata.num_columns:,} columns, "
             f"{unpacked:,} bytes.",
             hint=f"At most {limits.cells:,} cells and {limits.unpacked:,} bytes are allowed.",
         )
-    return int(told.num_rows)
+    return int(metadata.num_rows)

@@ -105,15 +105,15 @@ def of_release(
     """Return the description of a release for export, with the columns of its file; `origin` is the
     URL of the service.
     """
-    told = of_data_set(data_set, version, origin)
-    roles = {field.name: field.role for field in told.fields} | {data_set.label: "label"}
+    entry = of_data_set(data_set, version, origin)
+    roles = {field.name: field.role for field in entry.fields} | {data_set.label: "label"}
     fields = tuple(
         Field(name, kind, roles.get(name, "")) for name, kind in _columns(release, objects)
     )
     return replace(
-        told,
-        identifier=f"{told.identifier}-{release.request_id[:8]}",
-        title=f"{told.title}, masked",
+        entry,
+        identifier=f"{entry.identifier}-{release.request_id[:8]}",
+        title=f"{entry.title}, masked",
         created=release.created,
         url=f"{origin}/requests/{release.request_id}",
         fields=fields,
@@ -179,7 +179,7 @@ _CROISSANT_CONTEXT = {
 }
 
 
-def croissant(told: Described) -> dict[str, Any]:
+def croissant(entry: Described) -> dict[str, Any]:
     """Write a description in Croissant 1.0.
 
     The columns of a data set without a file are in `variableMeasured`, because Croissant's record
@@ -189,36 +189,36 @@ def croissant(told: Described) -> dict[str, Any]:
         "@context": _CROISSANT_CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
-        "name": told.identifier,
-        "alternateName": told.title,
-        "description": told.description,
-        "url": told.url,
-        "version": told.version,
-        "datePublished": told.created.date().isoformat(),
-        "license": f"{told.url}#terms",
-        "usageInfo": told.terms,
-        "creator": {"@type": "sc:Organization", "name": told.publisher},
+        "name": entry.identifier,
+        "alternateName": entry.title,
+        "description": entry.description,
+        "url": entry.url,
+        "version": entry.version,
+        "datePublished": entry.created.date().isoformat(),
+        "license": f"{entry.url}#terms",
+        "usageInfo": entry.terms,
+        "creator": {"@type": "sc:Organization", "name": entry.publisher},
         "isAccessibleForFree": True,
         "variableMeasured": [
             {"@type": "sc:PropertyValue", "name": f.name, "description": f.role}
-            for f in told.fields
+            for f in entry.fields
         ],
     }
-    return document if told.file is None else document | _croissant_file(told, told.file)
+    return document if entry.file is None else document | _croissant_file(entry, entry.file)
 
 
-def _croissant_file(told: Described, file: ReleaseRecord) -> dict[str, Any]:
+def _croissant_file(entry: Described, file: ReleaseRecord) -> dict[str, Any]:
     """Return the parts of a Croissant document on a file and on its columns."""
     fields = [
         {
             "@type": "cr:Field",
-            "@id": f"table/column-{place}",
-            "name": f"table/column-{place}",
+            "@id": f"table/column-{index}",
+            "name": f"table/column-{index}",
             "description": f"{field.name} ({field.role})" if field.role else field.name,
             "dataType": _CROISSANT_TYPES[field.kind],
             "source": {"fileObject": {"@id": "masked"}, "extract": {"column": field.name}},
         }
-        for place, field in enumerate(told.fields)
+        for index, field in enumerate(entry.fields)
     ]
     return {
         "distribution": [
@@ -227,9 +227,11 @@ def _croissant_file(told: Described, file: ReleaseRecord) -> dict[str, Any]:
                 "@id": "masked",
                 "name": file.file_name,
                 "description": "The masked table.",
-                "contentUrl": told.download,
+                "contentUrl": entry.download,
                 "contentSize": f"{file.size} B",
-                "encodingFormat": "application/x-parquet" if told.media == _PARQUET else told.media,
+                "encodingFormat": "application/x-parquet"
+                if entry.media == _PARQUET
+                else entry.media,
                 "sha256": file.digest,
             }
         ],
@@ -245,27 +247,29 @@ def _croissant_file(told: Described, file: ReleaseRecord) -> dict[str, Any]:
     }
 
 
-def dcat(told: Described) -> dict[str, Any]:
+def dcat(entry: Described) -> dict[str, Any]:
     """Write a description in DCAT 3, as self-contained JSON-LD."""
     distribution: dict[str, Any] = {
-        "@id": f"{told.url}#distribution",
+        "@id": f"{entry.url}#distribution",
         "@type": "dcat:Distribution",
-        "dct:title": f"{told.title}: released on request",
-        "dcat:accessURL": {"@id": told.url},
+        "dct:title": f"{entry.title}: released on request",
+        "dcat:accessURL": {"@id": entry.url},
     }
-    if told.file is not None:
+    if entry.file is not None:
         distribution |= {
-            "dct:title": told.file.file_name,
-            "dcat:downloadURL": {"@id": told.download},
-            "dcat:mediaType": {"@id": f"https://www.iana.org/assignments/media-types/{told.media}"},
-            "dcat:byteSize": {"@value": str(told.file.size), "@type": "xsd:nonNegativeInteger"},
+            "dct:title": entry.file.file_name,
+            "dcat:downloadURL": {"@id": entry.download},
+            "dcat:mediaType": {
+                "@id": f"https://www.iana.org/assignments/media-types/{entry.media}"
+            },
+            "dcat:byteSize": {"@value": str(entry.file.size), "@type": "xsd:nonNegativeInteger"},
             "spdx:checksum": {
                 "@type": "spdx:Checksum",
                 "spdx:algorithm": {"@id": "spdx:checksumAlgorithm_sha256"},
-                "spdx:checksumValue": {"@value": told.file.digest, "@type": "xsd:hexBinary"},
+                "spdx:checksumValue": {"@value": entry.file.digest, "@type": "xsd:hexBinary"},
             },
         }
-    rights = told.terms or "Released on request, after approval."
+    rights = entry.terms or "Released on request, after approval."
     return {
         "@context": {
             "dcat": "http://www.w3.org/ns/dcat#",
@@ -275,54 +279,54 @@ def dcat(told: Described) -> dict[str, Any]:
             "spdx": "http://spdx.org/rdf/terms#",
             "xsd": "http://www.w3.org/2001/XMLSchema#",
         },
-        "@id": told.url,
+        "@id": entry.url,
         "@type": "dcat:Dataset",
-        "dct:identifier": told.identifier,
-        "dct:title": told.title,
-        "dct:description": told.description,
-        "dcat:version": told.version,
-        "dcat:keyword": [field.name for field in told.fields],
+        "dct:identifier": entry.identifier,
+        "dct:title": entry.title,
+        "dct:description": entry.description,
+        "dcat:version": entry.version,
+        "dcat:keyword": [field.name for field in entry.fields],
         "dct:issued": {
-            "@value": told.created.isoformat(timespec="seconds"),
+            "@value": entry.created.isoformat(timespec="seconds"),
             "@type": "xsd:dateTime",
         },
-        "dct:publisher": {"@type": "foaf:Agent", "foaf:name": told.publisher},
+        "dct:publisher": {"@type": "foaf:Agent", "foaf:name": entry.publisher},
         "dct:accessRights": {"@type": "dct:RightsStatement", "rdfs:label": rights},
-        "dcat:landingPage": {"@id": told.url},
+        "dcat:landingPage": {"@id": entry.url},
         "dcat:distribution": distribution,
     }
 
 
-def data_package(told: Described) -> dict[str, Any]:
+def data_package(entry: Described) -> dict[str, Any]:
     """Write a description as a Data Package 2.0."""
     fields = [
         {"name": f.name, "type": f.kind, **({"description": f.role} if f.role else {})}
-        for f in told.fields
+        for f in entry.fields
     ]
     resource: dict[str, Any] = {
         "name": "table",
-        "path": told.url,
+        "path": entry.url,
         "description": "Released on request.",
         "schema": {"fields": fields},
     }
-    if told.file is not None:
+    if entry.file is not None:
         resource |= {
-            "path": told.download,
+            "path": entry.download,
             "description": "The masked table.",
-            "format": told.file.file_name.rsplit(".", 1)[1],
-            "mediatype": told.media,
-            "bytes": told.file.size,
-            "hash": f"sha256:{told.file.digest}",
+            "format": entry.file.file_name.rsplit(".", 1)[1],
+            "mediatype": entry.media,
+            "bytes": entry.file.size,
+            "hash": f"sha256:{entry.file.digest}",
         }
     return {
         "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
-        "name": told.identifier,
-        "title": told.title,
-        "description": told.description,
-        "homepage": told.url,
-        "version": told.version,
-        "created": told.created.isoformat(timespec="seconds"),
-        "contributors": [{"title": told.publisher, "roles": ["publisher"]}],
+        "name": entry.identifier,
+        "title": entry.title,
+        "description": entry.description,
+        "homepage": entry.url,
+        "version": entry.version,
+        "created": entry.created.isoformat(timespec="seconds"),
+        "contributors": [{"title": entry.publisher, "roles": ["publisher"]}],
         "resources": [resource],
     }
 

@@ -46,7 +46,7 @@ def ask_summary(
     PolicyError
         The policy is not valid.
     """
-    data_set = data_sets.seen(session, by, Action.UPLOAD_SUMMARY, data_set_id)
+    data_set = data_sets.authorised(session, by, Action.UPLOAD_SUMMARY, data_set_id)
     task: dict[str, Any] = {
         "policy": declared(policy),
         "source": data_set.source,
@@ -72,16 +72,16 @@ def declared(policy: str) -> str:
     PolicyError
         The policy is not valid, or has weights.
     """
-    asked = policy_of(policy)
-    asked.refuse_weight("A protected summary")
-    return dump_policy(asked)
+    parsed = policy_of(policy)
+    parsed.refuse_weight("A protected summary")
+    return dump_policy(parsed)
 
 
 def ask_search(session: Session, by: Actor, request_id: str) -> Job:
     """Create a job in which the worker uses the protected summary to search for the best
     configuration.
     """
-    request = requests.seen(session, by, Action.REVIEW, request_id)
+    request = requests.authorised(session, by, Action.REVIEW, request_id)
     requests.require_review(request)
     return _enqueue(session, request, "search", jobs.WORKER, {"by": by.name})
 
@@ -107,7 +107,7 @@ def read_choice(session: Session, by: Actor, request_id: str, configuration: str
 
     For a long configuration, see `declared`.
     """
-    request = requests.seen(session, by, Action.REVIEW, request_id)
+    request = requests.authorised(session, by, Action.REVIEW, request_id)
     _fitting(configuration, request.version.policy)
     return request
 
@@ -153,10 +153,12 @@ def ask_check(
 
 
 def _enqueue(
-    session: Session, request: Request, kind: str, place: str, task: Mapping[str, Any]
+    session: Session, request: Request, kind: str, program: str, task: Mapping[str, Any]
 ) -> Job:
-    """Create a job of this `kind` for a request. `place` says who does it: an agent or a worker."""
-    return jobs.enqueue(session, kind, place, request.data_set_id, request_id=request.id, task=task)
+    """Create a job of this `kind` for a request. `program` says who does it: an agent or a worker."""
+    return jobs.enqueue(
+        session, kind, program, request.data_set_id, request_id=request.id, task=task
+    )
 
 
 def run(session: Session, by: Actor, request_id: str) -> Request:
@@ -179,7 +181,7 @@ def retry(session: Session, by: Actor, request_id: str) -> Request:
 
 def cancel(session: Session, by: Actor, job_id: str) -> Job:
     """Cancel a job; if it makes a release, the release fails and can be tried again."""
-    job = seen_job(session, by, job_id, Action.RUN, Action.UPLOAD_SUMMARY)
+    job = authorised_job(session, by, job_id, Action.RUN, Action.UPLOAD_SUMMARY)
     _stop(session, by, job)
     return job
 
@@ -195,7 +197,7 @@ def _stop(session: Session, by: Actor, job: Job) -> None:
         _make_nothing(session, by, job, f"cancelled by {by.name}")
 
 
-def claim(session: Session, owner: str, place: str, *, provider: str | None = None) -> Job | None:
+def claim(session: Session, owner: str, program: str, *, provider: str | None = None) -> Job | None:
     """Assign the oldest waiting job to the program `owner`; return None if no job waits. Before,
     mark the jobs that have used all their attempts as failed.
     """
@@ -203,7 +205,7 @@ def claim(session: Session, owner: str, place: str, *, provider: str | None = No
     for job in jobs.over(session):
         reason = f"given up after {job.attempt} attempts: each one ended without an answer"
         give_up(session, system, job, reason)
-    return jobs.claim(session, owner, place, provider=provider)
+    return jobs.claim(session, owner, program, provider=provider)
 
 
 def give_up(session: Session, by: Actor, job: Job, reason: str, *, spent: bool = False) -> None:
@@ -236,13 +238,13 @@ def retry_job(session: Session, by: Actor, job_id: str) -> Job:
     WrongState
         The job waits, runs or is done, or the budget is not sufficient.
     """
-    job = seen_job(session, by, job_id, Action.RUN, Action.UPLOAD_SUMMARY)
+    job = authorised_job(session, by, job_id, Action.RUN, Action.UPLOAD_SUMMARY)
     if job.kind == "release" or job.state not in ("failed", "cancelled"):
         raise WrongState(
             f"The {job.kind} is {job.state}.",
             hint="You can retry only a job that failed or was cancelled. Retry a release from its request.",
         )
-    data_set = data_sets.seen(session, by, Action.BROWSE, job.data_set_id)
+    data_set = data_sets.authorised(session, by, Action.BROWSE, job.data_set_id)
     again = jobs.enqueue(
         session, job.kind, job.place, job.data_set_id, request_id=job.request_id, task=job.task
     )
@@ -252,7 +254,9 @@ def retry_job(session: Session, by: Actor, job_id: str) -> Job:
     return again
 
 
-def seen_job(session: Session, by: Actor, job_id: str, of_request: Action, other: Action) -> Job:
+def authorised_job(
+    session: Session, by: Actor, job_id: str, of_request: Action, other: Action
+) -> Job:
     """Return a job if the actor may see it: may do the action `of_request` on the job's request or,
     for a job without a request, the action `other` on its data set.
 
@@ -261,11 +265,11 @@ def seen_job(session: Session, by: Actor, job_id: str, of_request: Action, other
     NotThere
         There is no such job that the actor may see.
     """
-    with jobs.known(session, job_id, "See the request.") as job:
+    with jobs.visible_job(session, job_id, "See the request.") as job:
         if job.request_id is None:
-            data_sets.seen(session, by, other, job.data_set_id)
+            data_sets.authorised(session, by, other, job.data_set_id)
         else:
-            requests.seen(session, by, of_request, job.request_id)
+            requests.authorised(session, by, of_request, job.request_id)
     return job
 
 

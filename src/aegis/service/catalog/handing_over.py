@@ -45,7 +45,7 @@ def hand_over(
     WrongState
         The account cannot have data sets, or already has this one.
     """
-    data_set = data_sets.seen(session, by, Action.HAND_OVER, identifier)
+    data_set = data_sets.authorised(session, by, Action.HAND_OVER, identifier)
     receiver = _receiver(session, to)
     if receiver.id == data_set.provider_id:
         raise WrongState(f"{to} is the provider of {identifier}.", hint="Name another account.")

@@ -38,13 +38,13 @@ _UNDER_WAY = Job.state.in_(("queued", "running"))
 def enqueue(
     session: Session,
     kind: str,
-    place: str,
+    program: str,
     data_set_id: str,
     *,
     request_id: str | None = None,
     task: Mapping[str, Any] | None = None,
 ) -> Job:
-    """Add a job for an agent or a worker (`place`) and return it. If the same job waits or runs
+    """Add a job for an agent or a worker (`program`) and return it. If the same job waits or runs
     already, return that one.
 
     Raises
@@ -67,13 +67,13 @@ def enqueue(
             f"{MOST_WAITING} jobs of {data_set_id} are already waiting.",
             hint="Wait until its agent and the workers have done some of them.",
         )
-    job = Job(kind=kind, place=place, data_set_id=data_set_id, request_id=request_id, task=task)
+    job = Job(kind=kind, place=program, data_set_id=data_set_id, request_id=request_id, task=task)
     session.add(job)
     session.flush()
     return job
 
 
-def claim(session: Session, owner: str, place: str, *, provider: str | None = None) -> Job | None:
+def claim(session: Session, owner: str, program: str, *, provider: str | None = None) -> Job | None:
     """Assign the oldest unassigned job to a program; return None if no job is unassigned.
 
     Parameters
@@ -82,19 +82,19 @@ def claim(session: Session, owner: str, place: str, *, provider: str | None = No
         A database session that may write.
     owner
         Name of the process that claims the job.
-    place
+    program
         "agent" or "worker".
     provider
         For agents: the account whose data sets they work for.
     """
     moment = now()
-    signs.note(session, place, owner, provider)
+    signs.note(session, program, owner, provider)
     lost = (Job.state == "running") & (Job.leased_until < moment) & (Job.attempt < MOST_ATTEMPTS)
     free = or_(Job.state == "queued", lost)
-    query = select(Job).where(Job.place == place, free)
+    query = select(Job).where(Job.place == program, free)
     if provider is not None:
-        own = select(DataSet.id).where(DataSet.provider_id == provider)
-        query = query.where(Job.data_set_id.in_(own))
+        data_set_ids = select(DataSet.id).where(DataSet.provider_id == provider)
+        query = query.where(Job.data_set_id.in_(data_set_ids))
     job = session.scalars(query.order_by(Job.created, Job.id).limit(1)).first()
     if job is None:
         return None
@@ -113,7 +113,7 @@ def renew(session: Session, job_id: str, attempt: int, progress: Mapping[str, An
     WrongState
         The job was cancelled or given to another program: stop working on it.
     """
-    job = held(session, job_id, attempt)
+    job = current(session, job_id, attempt)
     job.leased_until = now() + LEASE
     job.progress = dict(progress)
     if job.owner is not None:
@@ -123,7 +123,7 @@ def renew(session: Session, job_id: str, attempt: int, progress: Mapping[str, An
 
 def finish(session: Session, job_id: str, attempt: int, result: Mapping[str, Any]) -> Job:
     """Store the result of a job."""
-    job = held(session, job_id, attempt)
+    job = current(session, job_id, attempt)
     job.result = dict(result)
     _end(session, job, "done")
     return job
@@ -131,7 +131,7 @@ def finish(session: Session, job_id: str, attempt: int, result: Mapping[str, Any
 
 def fail(session: Session, job_id: str, attempt: int, error: str) -> Job:
     """Mark a job as failed, and store the reason."""
-    job = held(session, job_id, attempt)
+    job = current(session, job_id, attempt)
     job.error = error[:2000]
     _end(session, job, "failed")
     return job
@@ -145,7 +145,7 @@ def give_back(session: Session, job_id: str, attempt: int) -> Job:
     WrongState
         The job was cancelled, or given to another program.
     """
-    job = held(session, job_id, attempt)
+    job = current(session, job_id, attempt)
     job.state, job.leased_until = "queued", None
     tell(session, job.owner or "system", job, "given back", attempt=job.attempt)
     return job
@@ -172,7 +172,7 @@ def over(session: Session) -> Sequence[Job]:
     return session.scalars(lost).all()
 
 
-def held(session: Session, job_id: str, attempt: int) -> Job:
+def current(session: Session, job_id: str, attempt: int) -> Job:
     """Return a job if `attempt` is its current attempt; raise `WrongState` otherwise."""
     job = session.get_one(Job, job_id)
     if job.state != "running" or job.attempt != attempt:
@@ -189,7 +189,7 @@ def request_of(session: Session, job: Job) -> Request:
 
 
 @contextmanager
-def known(session: Session, job_id: str, hint: str) -> Iterator[Job]:
+def visible_job(session: Session, job_id: str, hint: str) -> Iterator[Job]:
     """Yield a job to code that checks whether an actor may see it. Raise `NotThere`, with this
     `hint`, if there is no such job, or if that code raises `NotThere`, whose message would name the
     job's data set.

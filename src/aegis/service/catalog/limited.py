@@ -28,7 +28,7 @@ from aegis.files import SILENT, Progress, Step, temporary_folder
 from aegis.service.catalog.errors import CatalogError
 
 _PAUSE = 1.0
-_TOLD_EVERY = 0.5
+_REPORT_EVERY = 0.5
 MIB = 1 << 20
 _LEAST = 64 * MIB
 """Number of bytes that must remain for the work once its libraries are loaded."""
@@ -82,16 +82,16 @@ def run(
     task: str,
     limits: WorkLimits | None,
     *,
-    alive: Callable[[Mapping[str, Any]], None] = lambda told: None,  # noqa: ARG005
+    alive: Callable[[Mapping[str, Any]], None] = lambda state: None,  # noqa: ARG005
     progress: Progress = SILENT,
     say: Callable[[str], None] = lambda line: None,  # noqa: ARG005
-    **given: Any,
+    **values: Any,
 ) -> Any:
     """Do a task of `TASKS` in a separate process under limits, and return its answer.
 
     Parameters
     ----------
-    task, given
+    task, values
         Name of the task, and its arguments.
     limits
         The limits; None to work in this process, without limits.
@@ -111,9 +111,9 @@ def run(
         The error of the task.
     """
     if limits is None:
-        return resolve_name(TASKS[task])(progress=progress, **given)
+        return resolve_name(TASKS[task])(progress=progress, **values)
     with temporary_folder("work") as folder:
-        return _Process(task, folder, limits, say).answer(given, alive)
+        return _Process(task, folder, limits, say).answer(values, alive)
 
 
 class _Process:
@@ -125,7 +125,7 @@ class _Process:
         self._task = task
         self._limits = limits
         self._say = say
-        self._told: dict[str, Any] = {}
+        self._state: dict[str, Any] = {}
         self._answer: dict[str, Any] | None = None
         self._process = subprocess.Popen(
             [sys.executable, "-m", "aegis.service.catalog.limited", str(limits.memory or 0)],
@@ -135,13 +135,13 @@ class _Process:
             env={**os.environ, **ENVIRONMENT, "TMPDIR": str(folder)},
         )
 
-    def answer(self, given: Mapping[str, Any], alive: Callable[[Mapping[str, Any]], None]) -> Any:
+    def answer(self, values: Mapping[str, Any], alive: Callable[[Mapping[str, Any]], None]) -> Any:
         assert self._process.stdin is not None
         reader = threading.Thread(target=self._read, daemon=True)
         reader.start()
         try:
-            with suppress(BrokenPipeError):  # its end is told by `_said`
-                pickle.dump((self._task, dict(given)), self._process.stdin)
+            with suppress(BrokenPipeError):  # `_result` reports its end
+                pickle.dump((self._task, dict(values)), self._process.stdin)
                 self._process.stdin.flush()
             self._wait(alive)
         finally:
@@ -152,7 +152,7 @@ class _Process:
                 with suppress(BrokenPipeError):
                     if pipe is not None:
                         pipe.close()
-        return self._said()
+        return self._result()
 
     def _wait(self, alive: Callable[[Mapping[str, Any]], None]) -> None:
         end = time.monotonic() + self._limits.seconds
@@ -160,7 +160,7 @@ class _Process:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(timeout=_PAUSE)
                 return
-            alive(self._told)
+            alive(self._state)
             if time.monotonic() > end:
                 raise LimitError(
                     f"The work took more than {self._limits.seconds:g} seconds.", hint=_HINT
@@ -169,25 +169,25 @@ class _Process:
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            told = json.loads(line)
-            if "told" in told:
-                self._told = told["told"]
-            elif "said" in told:
-                self._say(told["said"])
+            message = json.loads(line)
+            if "told" in message:
+                self._state = message["told"]
+            elif "said" in message:
+                self._say(message["said"])
             else:
-                self._answer = told
+                self._answer = message
 
-    def _said(self) -> Any:
+    def _result(self) -> Any:
         if self._answer is None:
             code, most = self._process.returncode, self._limits.memory
             ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            said = f"The {self._task} ended without an answer ({ended})."
+            reason = f"The {self._task} ended without an answer ({ended})."
             if code == NO_MEMORY and most is not None:
-                said = (
+                reason = (
                     f"The {self._task} took more than the {most / MIB:.0f} MiB of memory that a job "
                     "may have."
                 )
-            raise LimitError(said, hint=_HINT)
+            raise LimitError(reason, hint=_HINT)
         if "error" in self._answer:
             error = self._answer["error"]
             raised = _ERRORS[error["kind"]](error["message"], hint=error["hint"])
@@ -208,32 +208,32 @@ _OF_AGENT = ("job",)
 
 
 @dataclass
-class ToldStep:
+class ReportedStep:
     """A step of a job, with its progress as JSON values for other programs.
 
     Attributes
     ----------
-    told
+    state
         The name of the step, the finished and the total units of work, and a note.
     tell
-        Function that is called with `told` after each change.
+        Function that is called with `state` after each change.
     """
 
-    told: dict[str, Any]
-    tell: Callable[[dict[str, Any]], None] = lambda told: None  # noqa: ARG005
+    state: dict[str, Any]
+    tell: Callable[[dict[str, Any]], None] = lambda state: None  # noqa: ARG005
 
     def advance(self, amount: float = 1) -> None:
         """Add to the number of finished units of work."""
-        self.told["done"] += amount
-        self.tell(self.told)
+        self.state["done"] += amount
+        self.tell(self.state)
 
     def note(self, text: str) -> None:
         """Report a text that is shown next to the name of the current step."""
-        self.told["note"] = text
-        self.tell(self.told)
+        self.state["note"] = text
+        self.tell(self.state)
 
 
-class SeldomTold(ABC):
+class ThrottledProgress(ABC):
     """Sends the progress of a job as JSON values: a new step at once, and the progress within a
     step at most twice a second.
     """
@@ -241,32 +241,32 @@ class SeldomTold(ABC):
     _next = 0.0
 
     @abstractmethod
-    def send(self, told: dict[str, Any]) -> None:
-        """Send the name and the progress of the current step, `told`, to the receiver."""
+    def send(self, state: dict[str, Any]) -> None:
+        """Send the name and the progress of the current step, `state`, to the receiver."""
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
         """Start a step of `total` units of work (None: unknown)."""
-        step = ToldStep({"step": title, "done": 0, "total": total}, self._tell)
+        step = ReportedStep({"step": title, "done": 0, "total": total}, self._tell)
         self._next = 0.0
-        self._tell(step.told)
+        self._tell(step.state)
         yield step
 
-    def _tell(self, told: dict[str, Any]) -> None:
+    def _tell(self, state: dict[str, Any]) -> None:
         if time.monotonic() >= self._next:
-            self._next = time.monotonic() + _TOLD_EVERY
-            self.send(told)
+            self._next = time.monotonic() + _REPORT_EVERY
+            self.send(state)
 
 
-class Lines(SeldomTold):
+class Lines(ThrottledProgress):
     """Writes the progress of a job as lines of JSON to the parent process."""
 
     def __init__(self, out: Any) -> None:
         self._out = out
 
-    def send(self, told: dict[str, Any]) -> None:
-        """Write the progress of a step (`told`) to the parent process, as a line of JSON."""
-        self.write({"told": told})
+    def send(self, state: dict[str, Any]) -> None:
+        """Write the progress of a step (`state`) to the parent process, as a line of JSON."""
+        self.write({"told": state})
 
     def say(self, text: str) -> None:
         """Write a line of text for people."""
@@ -305,12 +305,12 @@ def limit_memory(memory: int) -> None:
     LimitError
         The limit leaves too little memory for the work.
     """
-    taken = _taken()
-    if memory - taken < _LEAST:
+    used = _memory_used()
+    if memory - used < _LEAST:
         raise LimitError(
             f"At most {memory / MIB:.0f} MiB of memory are allowed, and the work takes "
-            f"{taken / MIB:.0f} MiB before it begins.",
-            hint=f"Have {(taken + _LEAST) / MIB:.0f} MiB or more allowed: --job-memory.",
+            f"{used / MIB:.0f} MiB before it begins.",
+            hint=f"Have {(used + _LEAST) / MIB:.0f} MiB or more allowed: --job-memory.",
         )
     if sys.platform.startswith("linux"):
         import resource
@@ -319,7 +319,7 @@ def limit_memory(memory: int) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _taken() -> int:
+def _memory_used() -> int:
     """Return the bytes of memory that count towards this process's limit; 0 outside Linux."""
     status = Path("/proc/self/status")
     if not status.exists():
@@ -337,14 +337,14 @@ def _end_with_parent() -> None:
 
 def main() -> None:
     """Read a task from standard input, do it, and write its answer to standard output as JSON."""
-    task, given = pickle.load(sys.stdin.buffer)
+    task, values = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     lines = Lines(os.fdopen(os.dup(1), "wb"))
     os.dup2(2, 1)  # what a library prints is no answer
     try:
         work = resolve_name(TASKS[task])  # with its libraries, before the memory is limited
         _confine(task, int(sys.argv[1]))
-        answer = work(progress=lines, **given)
+        answer = work(progress=lines, **values)
     except AegisError as error:
         kinds = [name for name, kind in _ERRORS.items() if isinstance(error, kind)]
         sent = {"kind": next(iter(kinds), CatalogError.__name__), "noise_drawn": error.noise_drawn}

@@ -44,7 +44,7 @@ class LogCheck:
     reason: str = ""
 
     @property
-    def whole(self) -> bool:
+    def intact(self) -> bool:
         """Whether every entry of the log fits the hash chain."""
         return self.broken is None
 
@@ -90,7 +90,7 @@ def check(entries: Iterable[LogEntry], noted: str | None = None) -> LogCheck:
         The hash of an entry that somebody stored elsewhere; it must still be in the chain.
     """
     previous, count = START, 0
-    seen = noted is None or noted == START
+    noted_occurs = noted is None or noted == START
     for entry in entries:
         count += 1
         if entry.number != count:
@@ -100,8 +100,8 @@ def check(entries: Iterable[LogEntry], noted: str | None = None) -> LogCheck:
         if entry.hash != _hash(entry):
             return LogCheck(count, previous, count, "its content was changed")
         previous = entry.hash
-        seen = seen or previous == noted
-    if not seen:
+        noted_occurs = noted_occurs or previous == noted
+    if not noted_occurs:
         return LogCheck(count, previous, count, "the head that was noted is not in the chain")
     return LogCheck(count, previous)
 

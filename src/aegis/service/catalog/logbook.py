@@ -45,7 +45,7 @@ class LogFilter:
             (LogEntry.time, ge, self.since),
             (LogEntry.time, le, self.until),
         )
-        return [holds(column, wanted) for column, holds, wanted in conditions if wanted]
+        return [holds(column, value) for column, holds, value in conditions if value]
 
 
 def listed(
@@ -57,11 +57,11 @@ def listed(
     chosen: LogFilter | None = None,
 ) -> tuple[Sequence[LogEntry], int]:
     """Return a page of the entries that the actor may read, newest first, and their total number."""
-    wanted = (chosen or LogFilter()).conditions()
-    query = select(LogEntry).where(_readable(by), *wanted)
+    conditions = (chosen or LogFilter()).conditions()
+    query = select(LogEntry).where(_readable(by), *conditions)
     count = session.scalar(select(func.count()).select_from(query.subquery())) or 0
-    asked = query.order_by(LogEntry.number.desc()).offset(offset).limit(limit)
-    return session.scalars(asked).all(), count
+    query = query.order_by(LogEntry.number.desc()).offset(offset).limit(limit)
+    return session.scalars(query).all(), count
 
 
 def actions(session: Session, by: Actor) -> Sequence[str]:
@@ -90,12 +90,12 @@ def _readable(by: Actor) -> ColumnElement[bool]:
     data_sets.authorise_some(by, Action.SEE_LOG)
     if by.roles & {AccountRole.AUDITOR, AccountRole.ADMIN}:
         return true()
-    own = select(DataSet.id).where(DataSet.provider_id == by.account)
-    asked = select(Request.id).where(Request.consumer_id == by.account)
+    data_set_ids = select(DataSet.id).where(DataSet.provider_id == by.account)
+    request_ids = select(Request.id).where(Request.consumer_id == by.account)
     return or_(
-        LogEntry.data_set_id.in_(own),
+        LogEntry.data_set_id.in_(data_set_ids),
         LogEntry.data_set_id.in_(data_sets.assigned_to(by)),
-        LogEntry.request_id.in_(asked),
+        LogEntry.request_id.in_(request_ids),
         LogEntry.data_set_id.is_(None)
         & ((LogEntry.actor == by.name) | (LogEntry.detail["account"].as_string() == by.name)),
     )

@@ -18,7 +18,7 @@ from aegis.service.catalog.log import append
 from aegis.service.catalog.records import Account, Grant, LogEntry, Request
 from aegis.service.catalog.states import RequestState
 
-TOLD = "notices sent"
+NOTICES_SENT = "notices sent"
 _MOST = 100
 """Number of entries that are processed in one turn."""
 _OPERATORS = frozenset({AccountRole.OPERATOR})
@@ -99,7 +99,7 @@ def told_up_to(session: Session) -> int | None:
     """Return the number of the last log entry for which notices were sent; None if there is
     none.
     """
-    last = select(LogEntry).where(LogEntry.action == TOLD).order_by(LogEntry.number.desc())
+    last = select(LogEntry).where(LogEntry.action == NOTICES_SENT).order_by(LogEntry.number.desc())
     entry = session.scalars(last.limit(1)).first()
     return None if entry is None else int(entry.detail["up_to"])
 
@@ -111,7 +111,7 @@ def begin(session: Session) -> int:
     up_to = told_up_to(session)
     if up_to is None:
         up_to = session.scalar(select(func.max(LogEntry.number))) or 0
-        append(session, "system", TOLD, up_to=up_to, to=[])
+        append(session, "system", NOTICES_SENT, up_to=up_to, to=[])
     return up_to
 
 
@@ -140,7 +140,9 @@ def note(session: Session, notice: Notice, before: int, failed: Sequence[str]) -
     """
     if told_up_to(session) != before:
         return False
-    append(session, "system", TOLD, up_to=notice.entry, to=list(notice.to), failed=list(failed))
+    append(
+        session, "system", NOTICES_SENT, up_to=notice.entry, to=list(notice.to), failed=list(failed)
+    )
     return True
 
 

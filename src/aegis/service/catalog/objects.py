@@ -27,28 +27,28 @@ class Objects:
 
     Parameters
     ----------
-    place
+    location
         A folder, which is created if it does not exist, or a URL that obstore supports
         (`s3://bucket/prefix`).
     retries
         Number of retries if a store behind a URL does not answer.
     """
 
-    def __init__(self, place: str, *, retries: int = 3) -> None:
+    def __init__(self, location: str, *, retries: int = 3) -> None:
         self._store: Any
         self._folder: Path | None = None
-        if "://" in place:
+        if "://" in location:
             try:
                 self._store = from_url(
-                    place, retry_config={"max_retries": retries, "retry_timeout": _RETRY}
+                    location, retry_config={"max_retries": retries, "retry_timeout": _RETRY}
                 )
             except (BaseError, ValueError) as error:
                 raise EngineError(
-                    f"{place} is not the address of a store of files.",
+                    f"{location} is not the address of a store of files.",
                     hint="Give a folder, or a URL such as s3://bucket/prefix.",
                 ) from error
             return
-        self._folder = Path(place)
+        self._folder = Path(location)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._store = LocalStore(prefix=self._folder)
 

@@ -59,8 +59,7 @@ def invite(session: Session, by: Actor, name: str, roles: Iterable[str]) -> Made
 
     `by` must be allowed to administer accounts.
     """
-    made = accounts.create(session, name, roles, by=by)
-    return _make(session, by, made)
+    return _make(session, by, accounts.create(session, name, roles, by=by))
 
 
 def reset(session: Session, by: Actor, name: str) -> MadeLink:

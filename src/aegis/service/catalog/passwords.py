@@ -79,11 +79,11 @@ def _is_made_of(text: str, words: Iterable[str]) -> bool:
     """Return whether most of a text consists of these words. Words shorter than three letters are
     ignored, and so are digits and signs at both ends of the text.
     """
-    left = text
+    remainder = text
     for word in sorted(words, key=len, reverse=True):
-        left = left.replace(word, "") if len(word) > 2 else left
-    rest = left.strip(string.digits + string.punctuation + " ")
-    return left != text and len(rest) < SHORTEST // 2
+        remainder = remainder.replace(word, "") if len(word) > 2 else remainder
+    rest = remainder.strip(string.digits + string.punctuation + " ")
+    return remainder != text and len(rest) < SHORTEST // 2
 
 
 @cache

@@ -37,7 +37,7 @@ from aegis.service.catalog.records import (
 from aegis.service.catalog.states import FINAL, RequestState, RequestStep, after, done
 
 _CHANGED = "The data set, its policy, its terms or its releases have changed since: submit the request again."
-_MADE = (RequestState.RELEASED, RequestState.EXPIRED, RequestState.REVOKED)
+_WITH_RELEASE = (RequestState.RELEASED, RequestState.EXPIRED, RequestState.REVOKED)
 """States in which the release exists or has existed."""
 SIGNED_IN = (RequestState.IN_REVIEW, RequestState.APPROVED, RequestState.FAILED)
 """States in which an approval can still be signed."""
@@ -61,40 +61,40 @@ _IN_LISTS = (
 """Columns that lists load; the other columns are long and only shown on the page of a request."""
 
 
-def draft(session: Session, by: Actor, /, data_set_id: str, **given: Any) -> Request:
-    """Create a draft of a request for the newest version of a data set. `given` has the request's
-    fields: purpose and, optionally, label, measure, models and terms_accepted.
+def draft(session: Session, by: Actor, /, data_set_id: str, **fields: Any) -> Request:
+    """Create a draft of a request for the newest version of a data set. `fields` are those of the
+    request: purpose and, optionally, label, measure, models and terms_accepted.
     """
-    data_set = data_sets.seen(session, by, Action.REQUEST, data_set_id)
+    data_set = data_sets.authorised(session, by, Action.REQUEST, data_set_id)
     version = data_sets.newest(session, data_set_id)
     if version is None:
         raise WrongState(f"{data_set_id} has no version.", hint="Ask its provider.")
     request = Request(data_set_id=data_set.id, version_id=version.id, consumer_id=by.account)
-    _fill(request, version, data_set.label, **given)
+    _fill(request, version, data_set.label, **fields)
     session.add(request)
     session.flush()
     tell(session, by, request, "request drafted")
     return request
 
 
-def change(session: Session, by: Actor, /, request_id: str, **given: Any) -> Request:
+def change(session: Session, by: Actor, /, request_id: str, **changes: Any) -> Request:
     """Change a draft, or a request that was sent back."""
-    request = seen(session, by, Action.CHANGE_REQUEST, request_id)
+    request = authorised(session, by, Action.CHANGE_REQUEST, request_id)
     if request.state not in (RequestState.DRAFT, RequestState.RETURNED):
         raise WrongState(
             f"A request that is {request.state} cannot be changed.",
             hint="Withdraw it, or ask the operator to return it.",
         )
     names = ("purpose", "label", "measure", "models", "terms_accepted")
-    asked = {name: getattr(request, name) for name in names} | given
-    _fill(request, request.version, request.data_set.label, **asked)
+    fields = {name: getattr(request, name) for name in names} | changes
+    _fill(request, request.version, request.data_set.label, **fields)
     tell(session, by, request, "request changed")
     return request
 
 
 def submit(session: Session, by: Actor, request_id: str) -> Request:
     """Submit a request for review; it then refers to the newest version of the data set."""
-    request = seen(session, by, Action.CHANGE_REQUEST, request_id)
+    request = authorised(session, by, Action.CHANGE_REQUEST, request_id)
     if request.data_set.terms and not request.terms_accepted:
         raise CatalogError("The terms are not accepted.", hint="Read them and accept them.")
     newest = data_sets.newest(session, request.data_set_id)
@@ -108,7 +108,7 @@ def submit(session: Session, by: Actor, request_id: str) -> Request:
 
 def review(session: Session, by: Actor, request_id: str) -> Request:
     """Start the review of a submitted request."""
-    request = seen(session, by, Action.REVIEW, request_id)
+    request = authorised(session, by, Action.REVIEW, request_id)
     return _step(session, by, request, RequestStep.REVIEW)
 
 
@@ -164,15 +164,15 @@ def approve(
     CatalogError
         The signature is not for the content of this release, or the agent does not know its key.
     """
-    request = seen(session, by, Action.APPROVE, request_id)
-    own = _own(session, by, request)
-    if own is not None and signed is not None and _is_signed_anew(session, request, own, signed):
-        return _sign(session, by, request, own, signed)
+    request = authorised(session, by, Action.APPROVE, request_id)
+    approval = _approval_of(session, by, request)
+    if approval and signed is not None and _is_signed_anew(session, request, approval, signed):
+        return _sign(session, by, request, approval, signed)
     after(RequestState(request.state), RequestStep.APPROVE)
     frozen = _frozen(session, request)
     digest = _digest_of(frozen)
-    held = None if signed is None else _held(request, frozen, signed)
-    if not _agreed(session, by, request, RequestStep.APPROVE, digest, signed=held):
+    statement = None if signed is None else _checked_statement(request, frozen, signed)
+    if not _agreed(session, by, request, RequestStep.APPROVE, digest, signed=statement):
         tell(session, by, request, "approved by one of two", digest=digest)
         return request
     request.frozen = frozen
@@ -190,7 +190,7 @@ def statement(session: Session, by: Actor, request_id: str) -> dict[str, Any]:
     """Return the statement that an approver signs, and the policy and configuration that its
     digests identify.
     """
-    request = seen(session, by, Action.APPROVE, request_id)
+    request = authorised(session, by, Action.APPROVE, request_id)
     frozen = _frozen(session, request) if request.frozen is None else request.frozen
     return {
         "statement": _statement_of(request, frozen),
@@ -211,25 +211,25 @@ def signatures(session: Session, request: Request) -> list[dict[str, Any]]:
 
 def send_back(session: Session, by: Actor, request_id: str, message: str) -> Request:
     """Send a request back to its consumer, with the required changes."""
-    request = seen(session, by, Action.REVIEW, request_id)
-    return _step(session, by, request, RequestStep.RETURN, message=_said(message))
+    request = authorised(session, by, Action.REVIEW, request_id)
+    return _step(session, by, request, RequestStep.RETURN, message=_reason(message))
 
 
 def reject(session: Session, by: Actor, request_id: str, message: str) -> Request:
     """Reject a request; nobody can change it any more."""
-    request = seen(session, by, Action.REJECT, request_id)
-    return _step(session, by, request, RequestStep.REJECT, message=_said(message))
+    request = authorised(session, by, Action.REJECT, request_id)
+    return _step(session, by, request, RequestStep.REJECT, message=_reason(message))
 
 
 def withdraw(session: Session, by: Actor, request_id: str) -> Request:
     """Withdraw a request that the actor made."""
-    request = seen(session, by, Action.CHANGE_REQUEST, request_id)
+    request = authorised(session, by, Action.CHANGE_REQUEST, request_id)
     return _step(session, by, request, RequestStep.WITHDRAW)
 
 
 def run(session: Session, by: Actor, request_id: str) -> Request:
     """Start an approved release; if approved content has changed, send the request back instead."""
-    request = seen(session, by, Action.RUN, request_id)
+    request = authorised(session, by, Action.RUN, request_id)
     after(RequestState(request.state), RequestStep.RUN)
     if drifted(session, request):
         return _sent_back(session, by, request)
@@ -241,7 +241,7 @@ def run(session: Session, by: Actor, request_id: str) -> Request:
 
 def retry(session: Session, by: Actor, request_id: str) -> Request:
     """Start a failed release again."""
-    request = seen(session, by, Action.RUN, request_id)
+    request = authorised(session, by, Action.RUN, request_id)
     _step(session, by, request, RequestStep.RETRY)
     return run(session, by, request_id)
 
@@ -270,10 +270,10 @@ def fail(session: Session, by: Actor, request: Request, reason: str) -> Request:
 
 def revoke(session: Session, by: Actor, request_id: str, message: str) -> Request:
     """Revoke a release before it expires; people who have downloaded its file keep their copies."""
-    request = seen(session, by, Action.REVOKE, request_id)
+    request = authorised(session, by, Action.REVOKE, request_id)
     release = release_of(session, request)
     release.revoked = now()
-    return _step(session, by, request, RequestStep.REVOKE, message=_said(message))
+    return _step(session, by, request, RequestStep.REVOKE, message=_reason(message))
 
 
 def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
@@ -290,7 +290,7 @@ def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
     WrongState
         The request is not released, or another person approved another number of days.
     """
-    request = seen(session, by, Action.APPROVE, request_id)
+    request = authorised(session, by, Action.APPROVE, request_id)
     after(RequestState(request.state), RequestStep.RENEW)
     most = days_of(request)
     if not 1 <= days <= most:
@@ -397,14 +397,15 @@ def _agreed(
     """
     if request.consumer_id == by.account:
         raise NotAllowed("You cannot approve your own request.", hint="Ask another person.")
-    standing, own = _standing(session, request, step), _own(session, by, request, step)
-    if own is not None and own.digest == digest:
+    standing = _standing(session, request, step)
+    former = _approval_of(session, by, request, step)
+    if former is not None and former.digest == digest:
         raise NotAllowed(f"You have {done(step)} this already.", hint="A second person must.")
-    others = [approval for approval in standing if approval is not own]
+    others = [approval for approval in standing if approval is not former]
     if any(approval.digest != digest for approval in others):
         message, hint = _OTHERS[step]
         raise WrongState(message, hint=hint)
-    for approval in _given(session, request, step):
+    for approval in _approvals(session, request, step):
         if approval not in others:
             session.delete(approval)
     session.flush()
@@ -415,19 +416,19 @@ def _agreed(
     return len(others) + 1 >= needed(request)
 
 
-def _given(
+def _approvals(
     session: Session, request: Request, step: RequestStep = RequestStep.APPROVE
 ) -> Sequence[Approval]:
     query = select(Approval).where(Approval.request_id == request.id, Approval.step == step)
     return session.scalars(query.order_by(Approval.created)).all()
 
 
-def _own(
+def _approval_of(
     session: Session, by: Actor, request: Request, step: RequestStep = RequestStep.APPROVE
 ) -> Approval | None:
     """Return the actor's own approval of a step of the request; None if there is none."""
-    given = _given(session, request, step)
-    return next((approval for approval in given if approval.account_id == by.account), None)
+    approvals = _approvals(session, request, step)
+    return next((approval for approval in approvals if approval.account_id == by.account), None)
 
 
 def _standing(
@@ -435,7 +436,7 @@ def _standing(
 ) -> list[Approval]:
     """Return the approvals of a step of the request by people who may still approve it."""
     standing = []
-    for approval in _given(session, request, step):
+    for approval in _approvals(session, request, step):
         account = session.get(Account, approval.account_id)
         if account is None or account.disabled:
             continue
@@ -465,38 +466,40 @@ def sees_masks(by: Actor, request: Request) -> bool:
     """Return whether the actor may see the configuration of a request. The request's consumer may
     see it only once the release exists, also after its end. The scopes of a token do not matter.
     """
-    asked = ActedOn(consumer=request.consumer_id)
-    waits = may(data_sets.unscoped(by), Action.DOWNLOAD, asked)
-    return not waits or request.state in _MADE
+    subject = ActedOn(consumer=request.consumer_id)
+    waits = may(data_sets.unscoped(by), Action.DOWNLOAD, subject)
+    return not waits or request.state in _WITH_RELEASE
 
 
-def _held(request: Request, frozen: Mapping[str, Any], signed: Mapping[str, Any]) -> dict[str, Any]:
+def _checked_statement(
+    request: Request, frozen: Mapping[str, Any], signed: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return `signed`, a signed statement, after checking it. Raise an error if it is not about
     `frozen`, the digests of the content to release.
     """
-    given = statements.SignedStatement.of(signed)
-    other = statements.differences(given.statement, _statement_of(request, frozen))
+    signed_statement = statements.SignedStatement.of(signed)
+    other = statements.differences(signed_statement.statement, _statement_of(request, frozen))
     if other:
         raise CatalogError(
             f"The signed statement names another {', '.join(other)}.",
             hint="Sign the request as it is now: aegis catalog approve --key.",
         )
-    if not given.verified():
+    if not signed_statement.verified():
         raise CatalogError("The signature does not fit its statement.", hint="Sign it again.")
-    _require_known(request, given)
-    if not now() < given.expires <= now() + timedelta(days=statements.MOST_DAYS):
+    _require_known_signer(request, signed_statement)
+    if not now() < signed_statement.expires <= now() + timedelta(days=statements.MOST_DAYS):
         raise CatalogError(
-            f"The signed approval ends at {given.statement['expires']}.",
+            f"The signed approval ends at {signed_statement.statement['expires']}.",
             hint=f"Let it end within {statements.MOST_DAYS} days from now.",
         )
-    return given.to_dict()
+    return signed_statement.to_dict()
 
 
-def _require_known(request: Request, given: statements.SignedStatement) -> None:
+def _require_known_signer(request: Request, signed_statement: statements.SignedStatement) -> None:
     """Raise an error if the signer's key was not among those that the agent listed when it checked
     the configuration.
     """
-    signers, key = (request.answer or {}).get("signers"), given.signature.key
+    signers, key = (request.answer or {}).get("signers"), signed_statement.signature.key
     if signers and key not in signers and request.state == RequestState.IN_REVIEW:
         raise CatalogError(
             f"You signed with the key {key[:8]}..., which the provider's agent does not know.",
@@ -529,7 +532,7 @@ def _sign(
             f"A request that is {request.state} can no longer be approved.", hint="See its state."
         )
     frozen = _frozen(session, request) if request.frozen is None else request.frozen
-    approval.signed = _held(request, frozen, signed)
+    approval.signed = _checked_statement(request, frozen, signed)
     tell(session, by, request, "approval signed", digest=approval.digest)
     return request
 
@@ -539,7 +542,7 @@ def tell(session: Session, by: Actor, request: Request, action: str, **detail: A
     append(session, by.name, action, data_set=request.data_set_id, request=request.id, **detail)
 
 
-def seen(session: Session, by: Actor, action: Action, request_id: str) -> Request:
+def authorised(session: Session, by: Actor, action: Action, request_id: str) -> Request:
     """Return a request if the actor may do this action on it. Raise `NotThere` if the actor may not
     see it, and `NotAllowed` if the actor may only see it.
     """
@@ -578,9 +581,9 @@ def listed(
     if number:
         conditions.append(Request.id.startswith(number, autoescape=True))
     count = session.scalar(select(func.count(Request.id)).where(*conditions)) or 0
-    asked = select(Request).where(*conditions).options(*_IN_LISTS)
-    asked = asked.order_by(Request.created.desc()).offset(offset).limit(limit)
-    return session.scalars(asked).all(), count
+    query = select(Request).where(*conditions).options(*_IN_LISTS)
+    query = query.order_by(Request.created.desc()).offset(offset).limit(limit)
+    return session.scalars(query).all(), count
 
 
 def drifted(session: Session, request: Request) -> bool:
@@ -600,8 +603,8 @@ def visible(by: Actor) -> ColumnElement[bool]:
     if AccountRole.CONSUMER in by.roles:
         ties.append(Request.consumer_id == by.account)
     if AccountRole.PROVIDER in by.roles:
-        own = select(DataSet.id).where(DataSet.provider_id == by.account)
-        ties.append(Request.data_set_id.in_(own))
+        data_set_ids = select(DataSet.id).where(DataSet.provider_id == by.account)
+        ties.append(Request.data_set_id.in_(data_set_ids))
     return or_(*ties, Request.data_set_id.in_(data_sets.assigned_to(by)))
 
 
@@ -756,7 +759,7 @@ def _forget_approvals(
     )
 
 
-def _said(message: str) -> str:
+def _reason(message: str) -> str:
     if not message.strip():
         raise CatalogError("No reason is given.", hint="Say why, for the consumer.")
     if len(message) > 4000:

@@ -86,7 +86,7 @@ def _files(catalog: Catalog, keep: timedelta) -> int:
 
 
 def _orphans(catalog: Catalog) -> int:
-    matched = [key for key, made in catalog.objects.listed() if made < now() - ORPHANED]
+    matched = [key for key, created in catalog.objects.listed() if created < now() - ORPHANED]
     with catalog.database.reading() as session:
         named = set(session.scalars(select(Version.summary_key)))
         named |= set(session.scalars(select(ReleaseRecord.object_key)))

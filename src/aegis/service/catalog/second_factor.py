@@ -66,7 +66,7 @@ def is_on(session: Session, account: Account) -> bool:
     return _confirmed(session, account) is not None
 
 
-def left(session: Session, account: Account) -> int:
+def recovery_codes_left(session: Session, account: Account) -> int:
     """Return the number of recovery codes that an account has not used yet."""
     factor = _confirmed(session, account)
     return 0 if factor is None else len(factor.recovery)
@@ -184,11 +184,11 @@ def _step_of(factor: SecondFactor, code: str) -> int | None:
     """Return the number of the half minute whose one-time code this is, if it was not used before;
     else None.
     """
-    given = "".join(code.split())
+    digits = "".join(code.split())
     present = step_now()
     for step in range(present - _DRIFT, present + _DRIFT + 1):
         if step > factor.step and hmac.compare_digest(
-            code_at(factor.secret, step).encode(), given.encode()
+            code_at(factor.secret, step).encode(), digits.encode()
         ):
             return step
     return None
@@ -196,7 +196,9 @@ def _step_of(factor: SecondFactor, code: str) -> int | None:
 
 def _recovers(session: Session, factor: SecondFactor, account: Account, code: str) -> bool:
     hashes = ((stored, _salted(code, stored.partition(":")[0])) for stored in factor.recovery)
-    used = next((s for s, own in hashes if hmac.compare_digest(s.encode(), own.encode())), None)
+    used = next(
+        (s for s, salted in hashes if hmac.compare_digest(s.encode(), salted.encode())), None
+    )
     if used is None:
         return False
     factor.recovery = [stored for stored in factor.recovery if stored != used]
@@ -211,8 +213,8 @@ def _new_recovery(factor: SecondFactor) -> list[str]:
     """Replace the recovery codes by new ones of 128 random bits, which are stored as fast hashes
     (allowed above 112 bits: OWASP ASVS 6.5.2).
     """
-    drawn = (secrets.token_bytes(_RECOVERY_BYTES) for _ in range(_RECOVERY))
-    texts = [base64.b32encode(random).decode().lower().rstrip("=") for random in drawn]
+    random_codes = (secrets.token_bytes(_RECOVERY_BYTES) for _ in range(_RECOVERY))
+    texts = [base64.b32encode(random).decode().lower().rstrip("=") for random in random_codes]
     factor.recovery = [_salted(text, secrets.token_hex(_SALT)) for text in texts]
     return ["-".join(text[i : i + 4] for i in range(0, len(text), 4)) for text in texts]
 

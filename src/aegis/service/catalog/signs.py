@@ -15,36 +15,36 @@ from aegis.service.catalog.access import Action, Actor, authorise
 from aegis.service.catalog.records import SILENT_AFTER, Sign, now
 
 __all__ = ["SILENT_AFTER", "leave", "listed", "note", "programs"]
-_KEPT = timedelta(days=30)
+_RETENTION = timedelta(days=30)
 _EVERY = timedelta(seconds=2)
 _MOST = 20
 """Largest number of names per account, because a provider may give agents any name."""
 
 
-def note(session: Session, place: str, name: str, account: str | None = None) -> None:
+def note(session: Session, program: str, name: str, account: str | None = None) -> None:
     """Record that the service has just heard from a program: an agent or a worker.
 
     Parameters
     ----------
     session
         A database session that may write.
-    place, name
+    program, name
         The kind of program, "agent" or "worker", and its name. The name of an agent consists of the
         name of its account and its own name.
     account
         For agents: the account to which their token belongs.
     """
-    moment, sign = now(), session.get(Sign, (place, name))
+    moment, sign = now(), session.get(Sign, (program, name))
     if sign is None:
-        _make_room(session, place, account, moment)
-        session.add(Sign(place=place, name=name, account_id=account, since=moment, seen=moment))
+        _make_room(session, program, account, moment)
+        session.add(Sign(place=program, name=name, account_id=account, since=moment, seen=moment))
     elif moment - sign.seen >= _EVERY:
         sign.seen, sign.account_id = moment, account or sign.account_id
 
 
-def leave(session: Session, place: str, name: str) -> None:
+def leave(session: Session, program: str, name: str) -> None:
     """Delete the record of the last message from a program that was shut down on purpose."""
-    session.execute(delete(Sign).where(Sign.place == place, Sign.name == name))
+    session.execute(delete(Sign).where(Sign.place == program, Sign.name == name))
 
 
 def listed(session: Session, by: Actor) -> Sequence[Sign]:
@@ -61,13 +61,13 @@ def programs(session: Session, account: str | None = None) -> Sequence[Sign]:
     return session.scalars(query).all()
 
 
-def _make_room(session: Session, place: str, account: str | None, moment: datetime) -> None:
+def _make_room(session: Session, program: str, account: str | None, moment: datetime) -> None:
     """Delete the records of programs that have been silent for long and, for an account with too
     many programs, the oldest records.
     """
-    session.execute(delete(Sign).where(Sign.seen < moment - _KEPT))
-    own = Sign.account_id.is_(None) if account is None else Sign.account_id == account
-    query = select(Sign).where(Sign.place == place, own).order_by(Sign.seen.desc(), Sign.name)
+    session.execute(delete(Sign).where(Sign.seen < moment - _RETENTION))
+    owner = Sign.account_id.is_(None) if account is None else Sign.account_id == account
+    query = select(Sign).where(Sign.place == program, owner).order_by(Sign.seen.desc(), Sign.name)
     older: Sequence[Sign] = session.scalars(query.offset(_MOST - 1)).all()
     for sign in older:
         session.delete(sign)

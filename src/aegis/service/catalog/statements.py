@@ -46,7 +46,7 @@ class SignedStatement:
         return {"statement": dict(self.statement), "signature": self.signature.to_dict()}
 
     @classmethod
-    def of(cls, given: object) -> SignedStatement:
+    def of(cls, document: object) -> SignedStatement:
         """Return the signed statement that `to_dict` wrote.
 
         Raises
@@ -54,8 +54,8 @@ class SignedStatement:
         CatalogError
             The argument has another form.
         """
-        statement = given.get("statement") if isinstance(given, Mapping) else None
-        if not isinstance(given, Mapping) or not isinstance(statement, Mapping):
+        statement = document.get("statement") if isinstance(document, Mapping) else None
+        if not isinstance(document, Mapping) or not isinstance(statement, Mapping):
             raise CatalogError(
                 "The signed approval has no statement.",
                 hint="Give what `aegis catalog sign` printed.",
@@ -67,7 +67,7 @@ class SignedStatement:
                 hint="Give what `aegis catalog sign` printed.",
             )
         try:
-            return cls(dict(statement), Signature.of(given.get("signature")))
+            return cls(dict(statement), Signature.of(document.get("signature")))
         except DataError as error:
             raise CatalogError(error.message, hint=error.hint) from error
 
@@ -80,15 +80,15 @@ class SignedStatement:
         CatalogError
             The statement has no expiry time with a time zone.
         """
-        given = self.statement["expires"]
+        expiry = self.statement["expires"]
         try:
-            moment = datetime.fromisoformat(given)
+            moment = datetime.fromisoformat(expiry)
             if moment.tzinfo is None:
                 raise ValueError("no time zone")
             return moment.astimezone(UTC)
         except (ValueError, OverflowError) as error:
             raise CatalogError(
-                f"The statement ends at {given!r}, which is not a time.",
+                f"The statement ends at {expiry!r}, which is not a time.",
                 hint="Write it in ISO 8601 with its zone, such as 2026-12-31T12:00:00+00:00.",
             ) from error
 
@@ -137,12 +137,12 @@ def sign_statement(statement: Mapping[str, Any], key: PrivateKey) -> SignedState
     return SignedStatement.of({"statement": statement, "signature": signature.to_dict()})
 
 
-def differences(given: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
-    """Return the names of the fields, except `expires`, in which the statement `given` differs from
-    the statement `expected`.
+def differences(statement: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
+    """Return the names of the fields, except `expires`, in which `statement` differs from the
+    statement `expected`.
     """
-    names = dict.fromkeys((*expected, *given))
-    return [n for n in names if n != "expires" and given.get(n) != expected.get(n)]
+    names = dict.fromkeys((*expected, *statement))
+    return [n for n in names if n != "expires" and statement.get(n) != expected.get(n)]
 
 
 def digest(content: str | bytes) -> str:

@@ -89,8 +89,8 @@ def make(
         how: dict[str, Any] = {"epsilon": task["epsilon"], "delta": task["delta"]}
     else:
         how = {"key": key, "threshold": task["threshold"]}
-    made = protect(table, policy, level=task["protect"], progress=progress, **how)
-    return dumps(made).encode("utf-8")
+    summary = protect(table, policy, level=task["protect"], progress=progress, **how)
+    return dumps(summary).encode("utf-8")
 
 
 @lru_cache(maxsize=1024)
@@ -110,13 +110,13 @@ def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
     single value, the cost is not known: it is None, and `hidden` is 100.
     """
     scorer = ProtectedScorer(summary)
-    whole = scorer.score(scorer.finest)
+    finest = scorer.score(scorer.finest)
     best = []
     for index, attribute in enumerate(summary.attributes.values()):
         hidden = _hidden(attribute)
-        for place, candidate in enumerate(attribute.candidates):
-            choice = tuple(place if i == index else FINEST for i in range(len(summary.attributes)))
-            utility_kept = min(max(scorer.score(choice) / whole, 0.0), 1.0) if whole > 0 else 0.0
+        for number, candidate in enumerate(attribute.candidates):
+            choice = tuple(number if i == index else FINEST for i in range(len(summary.attributes)))
+            utility_kept = min(max(scorer.score(choice) / finest, 0.0), 1.0) if finest > 0 else 0.0
             best.append(
                 {
                     "attribute": attribute.name,

@@ -108,7 +108,7 @@ def _rows_unlike(rows: int, masked: MaskedFile, policy: Policy) -> list[str]:
 
 
 def require_summary(
-    summary: ProtectedSummary, policy: Policy, task: Mapping[str, Any], given: str
+    summary: ProtectedSummary, policy: Policy, task: Mapping[str, Any], policy_text: str
 ) -> None:
     """Raise an error unless a protected summary is the summary that the job requested.
 
@@ -118,7 +118,7 @@ def require_summary(
         The uploaded summary, and the policy of the job.
     task
         The job's task, which states the protection with its epsilon and delta or its threshold.
-    given
+    policy_text
         The uploaded policy, as YAML.
 
     Raises
@@ -128,7 +128,7 @@ def require_summary(
     """
     protection = summary.protection
     wrong = []
-    if given != task["policy"]:
+    if policy_text != task["policy"]:
         wrong.append("it came with another policy")
     if summary.policy and summary.policy != policy_digest(policy):
         wrong.append("it was made under another policy")
@@ -154,19 +154,19 @@ def require_summary(
 def _other_schema(summary: ProtectedSummary, policy: Policy) -> list[str]:
     wrong = []
     for name, attribute in summary.attributes.items():
-        own = policy.attributes.get(name)
-        if own is None or own.role is Role.IDENTIFIER:
+        declared = policy.attributes.get(name)
+        if declared is None or declared.role is Role.IDENTIFIER:
             wrong.append(f"the policy scores no {name}")
-        elif own.role is not attribute.role:
-            wrong.append(f"{name} is {attribute.role}, not {own.role}")
-        elif set(own.masks) != {candidate.declared for candidate in attribute.candidates}:
+        elif declared.role is not attribute.role:
+            wrong.append(f"{name} is {attribute.role}, not {declared.role}")
+        elif set(declared.masks) != {candidate.declared for candidate in attribute.candidates}:
             wrong.append(f"{name} has other masks")
     lacking = [a.name for a in policy.features if a.name not in summary.attributes]
     return [*wrong, *(f"it lacks {name}" for name in lacking)]
 
 
-def _at_most(measured: float | None, asked: float) -> bool:
-    return measured is not None and 0 < measured <= asked * (1 + 1e-6)
+def _at_most(measured: float | None, allowed: float) -> bool:
+    return measured is not None and 0 < measured <= allowed * (1 + 1e-6)
 
 
 _Texts = list[Annotated[str, Field(max_length=1999)]]
@@ -264,8 +264,8 @@ def _other_configuration(
         listed = task["configurations"]
         if answer["place"] > len(listed):
             return [f"its place is {answer['place']} of {len(listed)}"]
-        asked = configuration_of(listed[answer["place"] - 1], policy)
-        choices = {name: (mask,) for name, mask in asked.masks.items()}
+        configuration = configuration_of(listed[answer["place"] - 1], policy)
+        choices = {name: (mask,) for name, mask in configuration.masks.items()}
     wrong = []
     for name, masks in choices.items():
         declared = [mask for mask in masks if str(mask) == answer["masks"].get(name)]

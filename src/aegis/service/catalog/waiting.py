@@ -88,12 +88,12 @@ def _answered(session: Session, by: Actor, request: Request, action: Action) -> 
     """
     if jobs.under_way(session, request_id=request.id):
         return True
-    given = select(Approval.id).where(
+    approvals = select(Approval.id).where(
         Approval.request_id == request.id,
         Approval.account_id == by.account,
         Approval.step == "approve",
     )
-    return action is Action.APPROVE and session.scalar(given) is not None
+    return action is Action.APPROVE and session.scalar(approvals) is not None
 
 
 def _proposals(session: Session, by: Actor) -> Sequence[Waiting]:

@@ -66,7 +66,7 @@ class AgentCommand:
 
 
 @takes_records
-def command(given: AgentCommand) -> None:
+def command(options: AgentCommand) -> None:
     """Work for a catalog next to the data: summarise, check, mask and sign.
 
     You give a file that names the service, the provider's key, the tables that the
@@ -81,16 +81,16 @@ def command(given: AgentCommand) -> None:
     from aegis.service.agent import Agent
     from aegis.service.agent_settings import AgentSettings, rotate_key
 
-    shell = Output(quiet=given.quiet)
-    if given.rotate:
-        changed = rotate_key(given.settings, given.token)
+    shell = Output(quiet=options.quiet)
+    if options.rotate:
+        changed = rotate_key(options.settings, options.token)
         sets = "1 data set" if changed == 1 else f"{changed} data sets"
         shell.say(f"Signed by another key from now on: {sets}. The former key is kept beside it.")
         return
-    work = work_limits(given.job_seconds, given.job_memory)
-    agent = Agent(AgentSettings.load(given.settings, given.token, work), say=shell.say)
+    work = work_limits(options.job_seconds, options.job_memory)
+    agent = Agent(AgentSettings.load(options.settings, options.token, work), say=shell.say)
     shell.say(f"Working for {agent.settings.url} as {agent.settings.name} (Ctrl-C ends it)")
-    if given.once:
+    if options.once:
         while agent.once():
             continue
         return

@@ -189,13 +189,13 @@ class ServeCommand:
         """The settings of the service."""
         from aegis.service.settings import ServiceSettings
 
-        shown = f"[{self.host}]" if ":" in self.host else self.host
+        host = f"[{self.host}]" if ":" in self.host else self.host
         return ServiceSettings(
             database=self.database,
             objects=self.objects,
             local=self.local is not None,
             folder=self.local,
-            origin=self.origin or f"http://{shown}:{self.port}",
+            origin=self.origin or f"http://{host}:{self.port}",
             worker=self.worker,
             processes=self.operating.processes,
             provider=self.sign_in.provider,
@@ -205,7 +205,7 @@ class ServeCommand:
 
 
 @takes_records
-def command(given: ServeCommand) -> None:
+def command(options: ServeCommand) -> None:
     """Serve the catalog between providers, operators and consumers, or a workbench.
 
     You give a database, which Aegis makes if it is missing, or with `--local` a folder
@@ -214,12 +214,12 @@ def command(given: ServeCommand) -> None:
     """
     from aegis.service.run import serve
 
-    _check(given.local, given.host)
-    if given.operating.processes > 1:
-        _require_several(given.operating.processes, given.local, given.port)
-    settings = given.settings
-    Output(quiet=given.quiet).say(f"Serving on {settings.origin} (Ctrl-C ends it)")
-    serve(settings, given.host, given.port)
+    _check(options.local, options.host)
+    if options.operating.processes > 1:
+        _require_several(options.operating.processes, options.local, options.port)
+    settings = options.settings
+    Output(quiet=options.quiet).say(f"Serving on {settings.origin} (Ctrl-C ends it)")
+    serve(settings, options.host, options.port)
 
 
 def _check(local: Path | None, host: str) -> None:

@@ -53,14 +53,14 @@ def command(
     require_catalog(database)
     limits = UploadLimits(work=work_limits(job_seconds, job_memory))
     keep = None if keep_days is None else timedelta(days=keep_days)
-    own = Worker(Catalog.open(database, objects, limits=limits), keep=keep)
-    shell.say(f"Working as {own.name} (Ctrl-C ends it)")
+    worker = Worker(Catalog.open(database, objects, limits=limits), keep=keep)
+    shell.say(f"Working as {worker.name} (Ctrl-C ends it)")
     if once:
-        while own.once():
+        while worker.once():
             continue
-        own.leave(shell.say)
+        worker.leave(shell.say)
         return
     try:
-        own.run(shell.say)
+        worker.run(shell.say)
     except KeyboardInterrupt:  # the way to end it
         shell.say("Ended. What was begun goes on when a worker is started again.")

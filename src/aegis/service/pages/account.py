@@ -107,7 +107,7 @@ def _account(
     call: CallOf, *, begun: Enrolment | None = None, codes: list[str] | None = None
 ) -> Response:
     with call.reading() as session:
-        account = accounts.own(session, call.actor)
+        account = accounts.account_of(session, call.actor)
         return page(
             call,
             "account.html",
@@ -115,7 +115,7 @@ def _account(
             sessions=accounts.sessions_of(session, call.actor),
             present=accounts.hash_of(call.secret),
             factor=second_factor.is_on(session, account),
-            left=second_factor.left(session, account),
+            left=second_factor.recovery_codes_left(session, account),
             begun=begun,
             picture=None if begun is None else _picture(begun.address),
             codes=codes,
@@ -124,5 +124,5 @@ def _account(
 
 def _picture(address: str) -> Markup:
     """Return a QR code of the URL `address` as SVG."""
-    drawn = segno.make(address, error="m").svg_inline(scale=4, border=4, light="#fff", dark="#000")
-    return Markup(drawn)
+    code = segno.make(address, error="m")
+    return Markup(code.svg_inline(scale=4, border=4, light="#fff", dark="#000"))

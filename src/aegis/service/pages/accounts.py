@@ -44,7 +44,7 @@ def invite(call: FormCallOf, name: Text, roles: Roles) -> Response:
 @routes.get("/accounts/{name}", Action.ACCOUNTS)
 def show(name: str, call: CallOf) -> Response:
     """Show an account and the possible actions."""
-    return _one(call, name)
+    return _account(call, name)
 
 
 @routes.post("/accounts/{name}", Action.ACCOUNTS)
@@ -74,7 +74,7 @@ def do(
         raise NotThere(f"There is no step {step!r}.", hint=f"Allowed: {', '.join(steps)}.")
     with call.writing() as session:
         done = steps[step](session)
-    return _one(call, name, done=step, link=done if step == "reset" else None)
+    return _account(call, name, done=step, link=done if step == "reset" else None)
 
 
 def _listed(
@@ -82,12 +82,12 @@ def _listed(
 ) -> Response:
     with call.reading() as session:
         people = accounts.listed(session, call.actor, words)
-        shown = people[offset : offset + PAGE]
+        listed = people[offset : offset + PAGE]
         return page(
             call,
             "accounts.html",
-            people=shown,
-            factors={person.id for person in shown if second_factor.is_on(session, person)},
+            people=listed,
+            factors={person.id for person in listed if second_factor.is_on(session, person)},
             programs=signs.listed(session, call.actor),
             count=len(people),
             words=words,
@@ -96,7 +96,7 @@ def _listed(
         )
 
 
-def _one(call: Call, name: str, *, done: str = "", link: MadeLink | None = None) -> Response:
+def _account(call: Call, name: str, *, done: str = "", link: MadeLink | None = None) -> Response:
     authorise(call.actor, Action.ACCOUNTS)
     with call.reading() as session:
         account = accounts.named(session, name)

@@ -34,8 +34,8 @@ from aegis.service.workbench import edited
 routes = Routes(include_in_schema=False)
 SECONDS = 3.0
 """Largest number of seconds of a search for the page; the worker searches longer for a request."""
-_DRAWN = 20
-_SHOWN = 8
+_CONFIGURATIONS = 20
+_VALUES_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -81,73 +81,75 @@ def view_of(
         Whether to search for the best configuration, for a few seconds.
     """
     masks = {a.name: a.masks for a in policy.attributes.values()}
-    known = narrowed(summary, masks)
+    narrowed_summary = narrowed(summary, masks)
     advice = (
-        search(known, top=10, time_limit=SECONDS)
+        search(narrowed_summary, top=10, time_limit=SECONDS)
         if searched
         else rank_protected(
-            known, policy=policy, generate_count=None if policy.configurations else _DRAWN
+            narrowed_summary,
+            policy=policy,
+            generate_count=None if policy.configurations else _CONFIGURATIONS,
         )
     )
     best = advice.best
     preview: tuple[tuple[str, str, str], ...] = ()
     if best is not None:
         preview = tuple(
-            (name, str(candidate.declared), _said(candidate.labels))
-            for name, attribute in known.attributes.items()
+            (name, str(candidate.declared), _values_text(candidate.labels))
+            for name, attribute in narrowed_summary.attributes.items()
             for candidate in [attribute.candidate(best.configuration.masks[name])]
         )
     return BenchPage(
         advice,
         searched,
-        costs_in(known),
-        "" if best is None else written(as_declared(known, best.configuration)),
+        costs_in(narrowed_summary),
+        "" if best is None else written(as_declared(narrowed_summary, best.configuration)),
         preview,
         tuple(_changes(earlier_policy, policy)),
         tuple(_unknown(summary, policy)),
     )
 
 
-def _said(shown: tuple[str, ...]) -> str:
-    more = f" and {len(shown) - _SHOWN:,} more" if len(shown) > _SHOWN else ""
-    return "; ".join(str(value_shown(text)) for text in shown[:_SHOWN]) + more
+def _values_text(texts: tuple[str, ...]) -> str:
+    more = f" and {len(texts) - _VALUES_SHOWN:,} more" if len(texts) > _VALUES_SHOWN else ""
+    return "; ".join(str(value_shown(text)) for text in texts[:_VALUES_SHOWN]) + more
 
 
 def _changes(earlier_policy: Policy, policy: Policy) -> list[str]:
     """Return one line for each difference between two policies."""
-    told = []
+    lines = []
     if earlier_policy.privacy != policy.privacy:
-        told.append(f"the rule: {policy.privacy}, where it was {earlier_policy.privacy}")
+        lines.append(f"the rule: {policy.privacy}, where it was {earlier_policy.privacy}")
     for name, attribute in policy.attributes.items():
         old = earlier_policy.attributes.get(name)
         if old is None:
-            told.append(f"{name}: new")
+            lines.append(f"{name}: new")
             continue
         if old.role != attribute.role:
-            told.append(f"{name}: {attribute.role}, where it was {old.role}")
-        gone = [str(m) for m in old.masks if m not in attribute.masks]
-        added = [str(m) for m in attribute.masks if m not in old.masks]
-        told += [f"{name}: without {', '.join(gone)}"] if gone else []
-        told += [f"{name}: with {', '.join(added)}"] if added else []
-    told += [
+            lines.append(f"{name}: {attribute.role}, where it was {old.role}")
+        removed = [str(m) for m in old.masks if m not in attribute.masks]
+        new_masks = [str(m) for m in attribute.masks if m not in old.masks]
+        lines += [f"{name}: without {', '.join(removed)}"] if removed else []
+        lines += [f"{name}: with {', '.join(new_masks)}"] if new_masks else []
+    lines += [
         f"{name}: left out" for name in earlier_policy.attributes if name not in policy.attributes
     ]
-    return told
+    return lines
 
 
 def _unknown(summary: ProtectedSummary, policy: Policy) -> list[str]:
     """Return one line for each attribute with candidates that the summary does not contain."""
-    told = []
+    lines = []
     for name, attribute in policy.attributes.items():
-        held = summary.attributes.get(name)
-        masks = () if held is None else tuple(c.declared for c in held.candidates)
+        summarised = summary.attributes.get(name)
+        masks = () if summarised is None else tuple(c.declared for c in summarised.candidates)
         missing = [str(mask) for mask in attribute.masks if mask not in masks]
-        told += [f"{name} ({', '.join(missing)})"] if missing else []
-    return told
+        lines += [f"{name} ({', '.join(missing)})"] if missing else []
+    return lines
 
 
 @dataclass(frozen=True)
-class _Stood:
+class _Subject:
     """A data set, its newest version, its protected summary, and whether the actor may propose a
     policy.
     """
@@ -162,56 +164,55 @@ class _Stood:
         return policy_of(self.version.policy)
 
 
-def _stood(call: Call, identifier: str) -> _Stood:
+def _subject_of(call: Call, identifier: str) -> _Subject:
     with call.reading() as session:
-        data_set = data_sets.seen(session, call.actor, Action.STUDY, identifier)
+        data_set = data_sets.authorised(session, call.actor, Action.STUDY, identifier)
         version = data_sets.newest(session, identifier)
         subject = data_sets.subject_of(session, call.actor, data_set)
     if version is None:
         raise NotThere("This data set has no summary yet.", hint="Ask its provider.")
     summary = read(call.catalog.objects.get(version.summary_key))
-    return _Stood(data_set, version, summary, may(call.actor, Action.EDIT_DATA_SET, subject))
+    return _Subject(data_set, version, summary, may(call.actor, Action.EDIT_DATA_SET, subject))
 
 
 @routes.get("/data-sets/{identifier}/workbench", Action.STUDY)
 def show(identifier: str, call: CallOf, search: bool = False) -> Response:
     """Show controls for roles, masks and rule, with costs and configurations from the protected summary."""
-    stood = _stood(call, identifier)
-    return _page(call, stood, stood.before, searched=search)
+    subject = _subject_of(call, identifier)
+    return _page(call, subject, subject.before, searched=search)
 
 
 @routes.post("/data-sets/{identifier}/workbench/draw", Action.STUDY)
 def draw(identifier: str, call: CallOf, form: FormOf) -> Response:
     """Show the results for the present settings of the controls."""
-    return _drawn(call, identifier, form, searched=False)
+    return _results(call, identifier, form, searched=False)
 
 
 @routes.post("/data-sets/{identifier}/workbench/best", Action.STUDY)
 def best(identifier: str, call: CallOf, form: FormOf) -> Response:
     """Search for the best configuration among the current candidates."""
-    return _drawn(call, identifier, form, searched=True)
+    return _results(call, identifier, form, searched=True)
 
 
 @routes.post("/data-sets/{identifier}/workbench/front", Action.STUDY)
 def front(identifier: str, call: CallOf, form: FormOf) -> Response:
     """Draw a chart of utility against privacy for the current candidate masks."""
-    stood, policy, _ = _taken(call, identifier, form)
-    known = narrowed(stood.summary, {a.name: a.masks for a in policy.attributes.values()})
-    advice = search(known, policy=policy, top=1, time_limit=SECONDS, front=FRONT)
+    subject, policy, _ = _edited(call, identifier, form)
+    summary = narrowed(subject.summary, {a.name: a.masks for a in policy.attributes.values()})
+    advice = search(summary, policy=policy, top=1, time_limit=SECONDS, front=FRONT)
     return front_card(cast(Front, advice.front))
 
 
 @routes.post("/data-sets/{identifier}/workbench/policy", Action.STUDY)
 def take(identifier: str, call: FormCallOf, policy: Yaml) -> Response:
     """Load a policy that was edited as text into the workbench."""
-    stood = _stood(call, identifier)
-    return _page(call, stood, policy_of(policy))
+    return _page(call, _subject_of(call, identifier), policy_of(policy))
 
 
 @routes.post("/data-sets/{identifier}/workbench/policy.yaml", Action.STUDY)
 def download(identifier: str, call: FormCallOf, policy: Yaml) -> Response:
     """Download the policy as a file."""
-    _stood(call, identifier)
+    _subject_of(call, identifier)
     headers = {"Content-Disposition": f'attachment; filename="{identifier}-policy.yaml"'}
     return PlainTextResponse(dump_policy(policy_of(policy)), headers=headers)
 
@@ -223,47 +224,49 @@ def propose(identifier: str, call: FormCallOf, policy: Yaml) -> Response:
     return see(f"/data-sets/{identifier}")
 
 
-def _page(call: Call, stood: _Stood, policy: Policy, *, searched: bool = False) -> Response:
+def _page(call: Call, subject: _Subject, policy: Policy, *, searched: bool = False) -> Response:
     return page(
         call,
         "protected_bench.html",
         yaml=dump_policy(policy),
-        view=view_of(stood.summary, stood.before, policy, searched=searched),
-        **vars(stood),
-        **_controls(stood, policy),
+        view=view_of(subject.summary, subject.before, policy, searched=searched),
+        **vars(subject),
+        **_controls(subject, policy),
     )
 
 
-def _drawn(call: Call, identifier: str, form: FormData, *, searched: bool) -> Response:
-    stood, policy, changed = _taken(call, identifier, form)
-    view = view_of(stood.summary, stood.before, policy, searched=searched)
-    shown = {"view": view, "yaml": dump_policy(policy), "swapped": True}
+def _results(call: Call, identifier: str, form: FormData, *, searched: bool) -> Response:
+    subject, policy, changed = _edited(call, identifier, form)
+    view = view_of(subject.summary, subject.before, policy, searched=searched)
+    values = {"view": view, "yaml": dump_policy(policy), "swapped": True}
     if changed:  # other candidates are there to choose from now
-        shown |= _controls(stood, policy) | {"form_key": call.form_key, "opened": changed}
-    return fragment("protected_view.html", **shown)
+        values |= _controls(subject, policy) | {"form_key": call.form_key, "opened": changed}
+    return fragment("protected_view.html", **values)
 
 
-def _controls(stood: _Stood, policy: Policy) -> dict[str, Any]:
+def _controls(subject: _Subject, policy: Policy) -> dict[str, Any]:
     return {
-        "base": f"/data-sets/{stood.data_set.id}/workbench",
-        **controls.shown(policy),
+        "base": f"/data-sets/{subject.data_set.id}/workbench",
+        **controls.form_values(policy),
         "policy_base": dump_policy(policy),
     }
 
 
-def _taken(call: Call, identifier: str, form: FormData) -> tuple[_Stood, Policy, dict[str, Role]]:
+def _edited(
+    call: Call, identifier: str, form: FormData
+) -> tuple[_Subject, Policy, dict[str, Role]]:
     """Return the data set, its policy with the changes of the form, and the new role of each
     attribute whose role the form changes.
     """
     call.require_form_key(str(form.get("form_key", "")))
-    stood = _stood(call, identifier)
-    base = policy_of(str(form.get("base", "")) or stood.version.policy)
+    subject = _subject_of(call, identifier)
+    base = policy_of(str(form.get("base", "")) or subject.version.policy)
     policy, changed = edited(
         base,
         controls.changes(base, form),
-        lambda name, role: _proposed(stood.summary, base.attributes[name].masks, name, role),
+        lambda name, role: _proposed(subject.summary, base.attributes[name].masks, name, role),
     )
-    return stood, policy, changed
+    return subject, policy, changed
 
 
 def _proposed(

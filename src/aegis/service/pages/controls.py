@@ -38,7 +38,7 @@ class AttributeControl:
 
         The form lists such attributes first.
         """
-        return any(shown not in ("identity", "suppress") for shown, _ in self.masks) or (
+        return any(mask not in ("identity", "suppress") for mask, _ in self.masks) or (
             len(self.masks) > 1
         )
 
@@ -83,20 +83,20 @@ def privacy_of(policy: Policy, form: FormData) -> dict[str, Any]:
     mapping["suppression"] = _number(form, "suppression", 0) / 100
     for key, name in (("l_diversity", "l"), ("t_closeness", "t")):
         before = {entry["attribute"]: entry for entry in _entries(mapping.pop(key, None))}
-        asked = {
+        thresholds = {
             attribute: _number(form, f"{name}:{attribute}", 0)
             for attribute, value in dict(_fields(form, name)).items()
             if value.strip()
         }
-        if asked:
+        if thresholds:
             mapping[key] = [
                 {**before.get(attribute, {}), "attribute": attribute, name: value}
-                for attribute, value in asked.items()
+                for attribute, value in thresholds.items()
             ]
     return mapping
 
 
-def shown(policy: Policy) -> dict[str, Any]:
+def form_values(policy: Policy) -> dict[str, Any]:
     """Return the controls of a policy, for the template of the form."""
     roles = [str(role) for role in Role]
     return {"attributes": attributes_of(policy), "rule": rule_of(policy), "roles": roles}
@@ -104,13 +104,13 @@ def shown(policy: Policy) -> dict[str, Any]:
 
 def changes(policy: Policy, form: FormData) -> FormChanges:
     """Return the changes that a form makes to a policy."""
-    given: dict[str, dict[str, list[Any]]] = {"mask": {}, "more": {}}
-    for kind, masks in given.items():
+    masks: dict[str, dict[str, list[Any]]] = {"mask": {}, "more": {}}
+    for kind, by_name in masks.items():
         for name, value in _fields(form, kind):
             if value.strip():
-                masks.setdefault(name, []).append(parse_value(value, name))
+                by_name.setdefault(name, []).append(parse_value(value, name))
     roles = dict(_fields(form, "role"))
-    return FormChanges(roles, given["mask"], given["more"], privacy_of(policy, form))
+    return FormChanges(roles, masks["mask"], masks["more"], privacy_of(policy, form))
 
 
 def _fields(form: FormData, kind: str) -> list[tuple[str, str]]:
@@ -128,16 +128,16 @@ def one_line(spec: Any) -> str:
     return spec if isinstance(spec, str) else json.dumps(spec, ensure_ascii=False, default=str)
 
 
-def _entries(given: Any) -> list[dict[str, Any]]:
+def _entries(criterion: Any) -> list[dict[str, Any]]:
     """Return the entries of a privacy criterion as a list. In a policy, a criterion is one mapping
     or a list of mappings.
     """
-    listed: Sequence[Any] = given if isinstance(given, list) else [given]
+    listed: Sequence[Any] = criterion if isinstance(criterion, list) else [criterion]
     return [dict(e) for e in listed if isinstance(e, Mapping) and "attribute" in e]
 
 
-def _per_attribute(given: Any, name: str) -> dict[str, float]:
-    return {str(e["attribute"]): float(e[name]) for e in _entries(given) if name in e}
+def _per_attribute(criterion: Any, name: str) -> dict[str, float]:
+    return {str(e["attribute"]): float(e[name]) for e in _entries(criterion) if name in e}
 
 
 def _number(form: FormData, name: str, default: float) -> float:

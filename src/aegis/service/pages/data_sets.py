@@ -66,7 +66,7 @@ def register(
     """Register a data set. `described` has its descriptive fields, and `ceiling` the largest
     epsilon, or is empty.
     """
-    made = call.write(
+    data_set = call.write(
         data_sets.register,
         identifier,
         source=source,
@@ -76,7 +76,7 @@ def register(
         ceiling=_number(ceiling),
         **described,
     )
-    return see(f"/data-sets/{made.id}")
+    return see(f"/data-sets/{data_set.id}")
 
 
 @routes.get("/data-sets/{identifier}", Action.BROWSE)
@@ -85,11 +85,11 @@ def show(identifier: str, call: CallOf) -> Response:
     from aegis.service.catalog.summaries import costs as costs_of
 
     with call.reading() as session:
-        data_set = data_sets.seen(session, call.actor, Action.BROWSE, identifier)
+        data_set = data_sets.authorised(session, call.actor, Action.BROWSE, identifier)
         versions = data_sets.versions(session, call.actor, identifier)
         subject = data_sets.subject_of(session, call.actor, data_set)
         allowed = {str(a): may(call.actor, a, subject) for a in Action}
-        own, _ = requests.listed(session, call.actor, data_set=identifier, limit=20)
+        data_set_requests, _ = requests.listed(session, call.actor, data_set=identifier, limit=20)
         leak = jobs.latest(session, "leak", data_set_id=identifier)
         asks = allowed[str(Action.UPLOAD_SUMMARY)]
         summarising = jobs.latest(session, "summarize", data_set_id=identifier) if asks else None
@@ -102,7 +102,7 @@ def show(identifier: str, call: CallOf) -> Response:
         versions=versions,
         allowed=allowed,
         costs=costs,
-        requests=own,
+        requests=data_set_requests,
         leak=leak,
         summarising=summarising,
         agents=agents,
@@ -134,7 +134,7 @@ def ask_summary(
     epsilon: Annotated[Epsilon, Form()] = 1.0,
 ) -> Response:
     """Ask the agent for a protected summary."""
-    call.read(data_sets.seen, Action.UPLOAD_SUMMARY, identifier)
+    call.read(data_sets.authorised, Action.UPLOAD_SUMMARY, identifier)
     flow.declared(policy)
     call.write(flow.ask_summary, identifier, policy, protect=protect, epsilon=epsilon)
     return see(f"/data-sets/{identifier}")
@@ -144,7 +144,7 @@ def ask_summary(
 def ledger(identifier: str, call: CallOf) -> Response:
     """Show the costs and releases of a population."""
     with call.reading() as session:
-        data_set = data_sets.seen(session, call.actor, Action.SEE_LEDGER, identifier)
+        data_set = data_sets.authorised(session, call.actor, Action.SEE_LEDGER, identifier)
         return page(
             call,
             "ledger.html",

@@ -129,8 +129,8 @@ def step_of_opening(identifier: str, openings: OpeningsOf) -> dict[str, Any]:
         "ended": opening.ended.is_set(),
         "step": opening.step_words,
         "noted": opening.noted_words,
-        "done": opening.told["done"],
-        "total": opening.told["total"],
+        "done": opening.state["done"],
+        "total": opening.state["total"],
     }
 
 
@@ -151,7 +151,7 @@ def show(identifier: str, call: CallOf, benches: BenchesOf) -> Response:
         "workbench.html",
         bench=bench,
         base=f"/bench/{identifier}",
-        **controls.shown(bench.policy),
+        **controls.form_values(bench.policy),
         yaml=bench.yaml(),
         view=bench.view(),
     )
@@ -162,11 +162,11 @@ def draw(identifier: str, call: CallOf, benches: BenchesOf, form: FormOf) -> Res
     """Change the policy of the open table `identifier` as the submitted form says, and return the
     HTML of the new results. The browser loads the whole page again if a column has a new role.
     """
-    bench, role_changed = _taken(identifier, call, benches, form)
-    shown = fragment("bench_view.html", view=bench.view(), yaml=bench.yaml(), swapped=True)
+    bench, role_changed = _edited(identifier, call, benches, form)
+    response = fragment("bench_view.html", view=bench.view(), yaml=bench.yaml(), swapped=True)
     if role_changed:  # the column's line, the rule and the candidates are others now
-        shown.headers["HX-Refresh"] = "true"
-    return shown
+        response.headers["HX-Refresh"] = "true"
+    return response
 
 
 @routes.post("/bench/{identifier}/policy", Action.STUDY)
@@ -185,7 +185,7 @@ def best(
     effort: Annotated[int, Query(ge=0, lt=len(EFFORTS))] = 0,
 ) -> Response:
     """Search for the best configuration under the current rule; a higher `effort` searches longer."""
-    bench, _ = _taken(identifier, call, benches, form)
+    bench, _ = _edited(identifier, call, benches, form)
     advice = bench.best(EFFORTS[effort])
     best = advice.best
     more = effort + 1 if not advice.optimal and effort + 1 < len(EFFORTS) else None
@@ -210,7 +210,7 @@ def front(identifier: str, call: CallOf, benches: BenchesOf, form: FormOf) -> Re
     """Draw a chart of utility against privacy: the best configuration for each of several values of
     k.
     """
-    bench, _ = _taken(identifier, call, benches, form)
+    bench, _ = _edited(identifier, call, benches, form)
     return front_card(bench.front(FRONT, SECONDS))
 
 
@@ -221,10 +221,10 @@ def release(
     """Mask the table, verify the written file, and write certificate and report next to it."""
     bench = benches.get(identifier)
     folder = benches.outputs / identifier
-    made = bench.release(configuration, folder)
+    released = bench.release(configuration, folder)
     return fragment(
         "bench_released.html",
-        release=made,
+        release=released,
         base=f"/bench/{identifier}",
         folder=folder,
         files=[name for name in _FILES if (folder / name).is_file()],
@@ -247,7 +247,7 @@ def file(identifier: str, name: str, benches: BenchesOf) -> Response:
     return FileResponse(path, filename=name)
 
 
-def _taken(identifier: str, call: Call, benches: Benches, form: FormData) -> tuple[Bench, bool]:
+def _edited(identifier: str, call: Call, benches: Benches, form: FormData) -> tuple[Bench, bool]:
     """Apply a form to an open table of the workbench. Return the table, and whether a column has
     another role now.
     """

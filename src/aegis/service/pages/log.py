@@ -13,7 +13,7 @@ from fastapi import Depends, Query
 from starlette.responses import Response, StreamingResponse
 
 from aegis.service.api.log import Word
-from aegis.service.api.shapes import shown
+from aegis.service.api.shapes import as_json
 from aegis.service.catalog import Action, logbook
 from aegis.service.catalog.errors import CatalogError
 from aegis.service.catalog.logbook import LogFilter
@@ -57,7 +57,7 @@ def show(call: CallOf, chosen: _ChosenOf, offset: Offset = 0, verify: bool = Fal
         )
         actions = logbook.actions(session, call.actor)
         checked = logbook.verify(session, call.actor) if verify else None
-    given = vars(chosen)
+    filters = vars(chosen)
     return page(
         call,
         "log.html",
@@ -65,9 +65,9 @@ def show(call: CallOf, chosen: _ChosenOf, offset: Offset = 0, verify: bool = Fal
         count=count,
         offset=offset,
         checked=checked,
-        given=given,
+        given=filters,
         actions=actions,
-        query=urlencode({key: value for key, value in given.items() if value}),
+        query=urlencode({key: value for key, value in filters.items() if value}),
     )
 
 
@@ -83,7 +83,7 @@ def _lines(call: Call, chosen: LogFilter) -> Iterator[str]:
     offset = 0
     while True:
         entries, count = call.read(logbook.listed, offset=offset, limit=_PIECE, chosen=chosen)
-        yield "".join(json.dumps(shown(entry)) + "\n" for entry in entries)
+        yield "".join(json.dumps(as_json(entry)) + "\n" for entry in entries)
         offset += len(entries)
         if not entries or offset >= count:
             return
@@ -107,16 +107,16 @@ def _details(detail: object) -> list[tuple[str, str]]:
         return []
     new_key = next((key for key in ("new", "roles", "state") if key in detail), "new")
     old, new = detail.get("old"), detail.get(new_key)
-    told = [(name, _text(value)) for name, value in detail.items() if name not in ("old", new_key)]
+    pairs = [(name, _text(value)) for name, value in detail.items() if name not in ("old", new_key)]
     if isinstance(new, dict):
         before = old if isinstance(old, dict) else {}
         names = dict.fromkeys([*before, *new])
         changed = [n for n in names if before.get(n) != new.get(n)]
-        return told + [(n, _change(before, n, new.get(n))) for n in changed]
+        return pairs + [(n, _change(before, n, new.get(n))) for n in changed]
     if new_key not in detail:
-        return told
+        return pairs
     named = "" if new_key == "new" else new_key
-    return [*told, (named, _change(detail, "old", new))]
+    return [*pairs, (named, _change(detail, "old", new))]
 
 
 def _change(before: Mapping[str, object], name: str, new: object) -> str:

@@ -170,5 +170,5 @@ def _back(settings: ServiceSettings) -> str:
 
 
 def _tokens(call: Call, secret: str = "") -> Response:
-    own = call.read(accounts.tokens_of)
-    return page(call, "tokens.html", tokens=own, scopes=scopes_of(call.actor), secret=secret)
+    tokens = call.read(accounts.tokens_of)
+    return page(call, "tokens.html", tokens=tokens, scopes=scopes_of(call.actor), secret=secret)

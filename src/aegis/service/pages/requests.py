@@ -30,12 +30,12 @@ routes = Routes(include_in_schema=False)
 def _approve(session: Session, by: Actor, request_id: str, signed: str) -> None:
     """Approve a request; `signed` is the signed approval that was pasted into the form, if any."""
     hint = "Paste what `aegis catalog sign` printed."
-    given = shapes.json_object(signed, "The signed approval", hint) if signed.strip() else None
-    requests.approve(session, by, request_id, given)
+    statement = shapes.json_object(signed, "The signed approval", hint) if signed.strip() else None
+    requests.approve(session, by, request_id, statement)
 
 
 def _cancel(session: Session, by: Actor, request_id: str) -> None:
-    requests.seen(session, by, Action.RUN, request_id)
+    requests.authorised(session, by, Action.RUN, request_id)
     job = jobs.latest(session, "release", request_id=request_id)
     if job is None:
         raise NotThere("Nothing is under way.", hint="Load the page again.")
@@ -68,15 +68,15 @@ def listed(
 ) -> Response:
     """Show the requests that you may see."""
     chosen = state if state in list(RequestState) else None
-    asked, count = call.read(requests.listed, state=chosen, offset=offset, limit=PAGE)
-    return page(call, "requests.html", requests=asked, count=count, state=state, offset=offset)
+    entries, count = call.read(requests.listed, state=chosen, offset=offset, limit=PAGE)
+    return page(call, "requests.html", requests=entries, count=count, state=state, offset=offset)
 
 
 @routes.get("/data-sets/{identifier}/request", Action.REQUEST)
 def asking(identifier: str, call: CallOf) -> Response:
     """Show the form with which you request a release of a data set."""
     with call.reading() as session:
-        data_set = data_sets.seen(session, call.actor, Action.REQUEST, identifier)
+        data_set = data_sets.authorised(session, call.actor, Action.REQUEST, identifier)
         last = data_sets.newest(session, identifier)
     return page(
         call,
@@ -98,7 +98,7 @@ def ask(
 ) -> Response:
     """Create a request from the form and submit it."""
     with call.writing() as session:
-        made = requests.draft(
+        request = requests.draft(
             session,
             call.actor,
             identifier,
@@ -107,39 +107,40 @@ def ask(
             models=models,
             terms_accepted=terms_accepted,
         )
-        requests.submit(session, call.actor, made.id)
-    return see(f"/requests/{made.id}")
+        requests.submit(session, call.actor, request.id)
+    return see(f"/requests/{request.id}")
 
 
 @routes.get("/requests/{request_id}", Action.SEE_REQUEST)
 def show(request_id: str, call: CallOf) -> Response:
     """Show a request: its content, results, and possible next steps."""
     with call.reading() as session:
-        asked = requests.seen(session, call.actor, Action.SEE_REQUEST, request_id)
-        subject = data_sets.subject_of(session, call.actor, asked.data_set, asked)
+        request = requests.authorised(session, call.actor, Action.SEE_REQUEST, request_id)
+        subject = data_sets.subject_of(session, call.actor, request.data_set, request)
         job = jobs.latest(session, "search", "check", "release", request_id=request_id)
-        earlier = requests.earlier(session, asked)
+        earlier = requests.earlier(session, request)
         try:
-            release = requests.release_of(session, asked)
+            release = requests.release_of(session, request)
         except NotThere:
             release = None
-        drifted = asked.state == RequestState.APPROVED and requests.drifted(session, asked)
-        approvals = requests.approvals_of(session, asked)
-        signatures = len(requests.signatures(session, asked))
-        holds = requests.holds(session, asked)
+        drifted = request.state == RequestState.APPROVED and requests.drifted(session, request)
+        approvals = requests.approvals_of(session, request)
+        signatures = len(requests.signatures(session, request))
+        holds = requests.holds(session, request)
     steps = [
         step
         for step, (action, states, *_) in _STEPS.items()
-        if asked.state in states
+        if request.state in states
         and may(call.actor, action, subject)
         and (step != "approve" or holds)
     ]
-    sees_masks = requests.sees_masks(call.actor, asked)
-    may_sign = asked.configuration is not None and may(call.actor, Action.APPROVE, subject)
+    sees_masks = requests.sees_masks(call.actor, request)
+    may_sign = request.configuration is not None and may(call.actor, Action.APPROVE, subject)
+    signable = request.state in requests.SIGNED_IN
     return page(
         call,
         "request.html",
-        asked=asked,
+        asked=request,
         job=job,
         steps=steps,
         earlier=earlier,
@@ -147,14 +148,14 @@ def show(request_id: str, call: CallOf) -> Response:
         certificate=None if release is None else json.loads(release.certificate),
         drifted=drifted,
         approvals=approvals,
-        may_sign=may_sign and holds and asked.state in requests.SIGNED_IN,
-        breaks=asked.configuration is not None and not holds and asked.state in requests.SIGNED_IN,
+        may_sign=may_sign and holds and signable,
+        breaks=request.configuration is not None and not holds and signable,
         signatures=signatures,
-        needed=requests.needed(asked),
+        needed=requests.needed(request),
         may_download=may(call.actor, Action.DOWNLOAD, subject),
         may_see_masks=sees_masks,
-        answer=shapes.answer_of(asked, masks=sees_masks),
-        days=requests.days_of(asked),
+        answer=shapes.answer_of(request, masks=sees_masks),
+        days=requests.days_of(request),
     )
 
 
@@ -197,10 +198,10 @@ def download(request_id: str, call: CallOf) -> Response:
 def certificate(request_id: str, call: CallOf) -> Response:
     """Download the certificate of a release."""
     with call.reading() as session:
-        asked = requests.seen(session, call.actor, Action.VERIFY, request_id)
-        made = requests.release_of(session, asked)
+        request = requests.authorised(session, call.actor, Action.VERIFY, request_id)
+        record = requests.release_of(session, request)
     headers = {"Content-Disposition": f'attachment; filename="certificate-{request_id[:8]}.json"'}
-    return Response(made.certificate, media_type="application/json", headers=headers)
+    return Response(record.certificate, media_type="application/json", headers=headers)
 
 
 @routes.get("/requests/{request_id}/verification", Action.VERIFY)

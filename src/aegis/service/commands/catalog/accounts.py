@@ -70,8 +70,8 @@ def account(
         return
     accounts.check_new(name, names_in(roles), password)  # before a new catalog is made
     with Catalog.open(database).database.writing() as session:
-        made = accounts.create(session, name, names_in(roles), password=password)
-    Output().say(f"Made {made.name} ({', '.join(made.roles)})")
+        new_account = accounts.create(session, name, names_in(roles), password=password)
+    Output().say(f"Made {new_account.name} ({', '.join(new_account.roles)})")
 
 
 def _require_one_place(context: typer.Context, url: str) -> None:
@@ -117,8 +117,8 @@ def token(
 
     with _opened(database, None).database.writing() as session:
         owner = accounts.actor_of(accounts.named(session, name))
-        asked = names_in(scopes) or scopes_of(owner)
-        _, secret = accounts.make_token(session, owner, "command line", asked, days=days)
+        rights = names_in(scopes) or scopes_of(owner)
+        _, secret = accounts.make_token(session, owner, "command line", rights, days=days)
     Output().show(secret)
 
 

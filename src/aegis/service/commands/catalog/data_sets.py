@@ -127,7 +127,7 @@ def change(
     are.
 
     If you change the terms, approved requests go back to review."""
-    given = {
+    fields = {
         "title": title,
         "description": description,
         "terms": terms,
@@ -136,9 +136,9 @@ def change(
         "days": days,
         "ceiling": ceiling,
     }
-    about = {name: value for name, value in given.items() if value is not None}
+    about = {name: value for name, value in fields.items() if value is not None}
     if not about:
-        raise PolicyError("You named nothing to change.", hint=f"Give one of: {', '.join(given)}.")
+        raise PolicyError("You named nothing to change.", hint=f"Give one of: {', '.join(fields)}.")
     client.change(data_set, **about)
     Output().say(f"Changed {', '.join(about)} of {data_set}")
 
@@ -165,8 +165,8 @@ def summary(
 
     how: dict[str, Any] = {"protect": protect, "epsilon": epsilon, "delta": delta}
     text = dump_policy(load_policy(policy_file))
-    asked = client.ask_summary(data_set, text, threshold=threshold, **how)
-    Output().show(asked["id"])
+    job = client.ask_summary(data_set, text, threshold=threshold, **how)
+    Output().show(job["id"])
 
 
 def costs(client: Client, data_set: DataSet) -> Rows:
@@ -225,7 +225,7 @@ class RegisterCommand:
     summary: AskedSummary
 
 
-def register(client: Client, given: RegisterCommand) -> None:
+def register(client: Client, options: RegisterCommand) -> None:
     """Register a data set, and ask its agent for a protected summary.
 
     You give a name, the source as your agent lists it, the agent's public key, and a
@@ -234,17 +234,17 @@ def register(client: Client, given: RegisterCommand) -> None:
     from aegis.policy import dump_policy, load_policy
     from aegis.signing import load_public_key
 
-    policy = load_policy(given.policy)
+    policy = load_policy(options.policy)
     policy.refuse_several("The service")
     policy.refuse_weight("A protected summary")
     client.register(
-        given.data_set,
-        source=given.source,
-        public_key=load_public_key(given.key).text,
-        **vars(given.about),
+        options.data_set,
+        source=options.source,
+        public_key=load_public_key(options.key).text,
+        **vars(options.about),
     )
-    client.ask_summary(given.data_set, dump_policy(policy), **vars(given.summary))
-    Output().say(f"Registered {given.data_set}; its agent was asked for a summary")
+    client.ask_summary(options.data_set, dump_policy(policy), **vars(options.summary))
+    Output().say(f"Registered {options.data_set}; its agent was asked for a summary")
 
 
 class ExportKind(StrEnum):
@@ -284,11 +284,11 @@ def export(
     """
     if output is not None:
         check_output(output, force=force, formats=None)
-    told = client.export_release(subject, kind) if release else _described(client, subject, kind)
+    facts = client.export_release(subject, kind) if release else _described(client, subject, kind)
     if output is None:
-        Output().json(told)
+        Output().json(facts)
         return
-    write_text(output, json.dumps(told, ensure_ascii=False, indent=2) + "\n")
+    write_text(output, json.dumps(facts, ensure_ascii=False, indent=2) + "\n")
     Output().say(f"Wrote {output}")
 
 
@@ -377,7 +377,7 @@ def admit(
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedEntries:
+class EntryOptions:
     """Options that choose the log entries to show."""
 
     by: str = option("", "Only what this account did.", "NAME")
@@ -397,35 +397,35 @@ class LogCommand:
         "With --verify: a hash that you noted earlier. Aegis checks that it is still in the log.",
         "HASH",
     )
-    wanted: AskedEntries
+    filters: EntryOptions
     export: Path | None = option(None, "Write all details as JSON lines, the oldest first.", "FILE")
 
 
-def log(client: Client, asked: LogCommand) -> Rows | None:
+def log(client: Client, options: LogCommand) -> Rows | None:
     """Show the log, or verify that nobody changed it.
 
     Aegis prints the entries that concern you, the newest first. You can also name an
     account. With `--verify` the exit code is 1 if the chain of entries is broken.
     """
-    if asked.head is not None and not asked.check:
+    if options.head is not None and not options.check:
         raise PolicyError("--head works only with --verify.", hint="Give both.")
-    if asked.head is not None and not _HEAD.fullmatch(asked.head):
+    if options.head is not None and not _HEAD.fullmatch(options.head):
         raise PolicyError(
-            f"--head is {brief(asked.head)}.",
+            f"--head is {brief(options.head)}.",
             hint="A head has 64 digits, 0 to 9 and a to f: copy it from --verify.",
         )
-    given = {name: value for name, value in vars(asked.wanted).items() if value}
-    if asked.export is not None:
-        check_output(asked.export, force=False, formats=None)
-        entries = list(client.log(**given))[::-1]
+    filters = {name: value for name, value in vars(options.filters).items() if value}
+    if options.export is not None:
+        check_output(options.export, force=False, formats=None)
+        entries = list(client.log(**filters))[::-1]
         lines = [json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries]
-        write_text(asked.export, "".join(lines))
-        Output().say(f"Wrote {len(lines):,} entries to {asked.export}")
+        write_text(options.export, "".join(lines))
+        Output().say(f"Wrote {len(lines):,} entries to {options.export}")
         return None
-    if not asked.check:
+    if not options.check:
         keys = ("number", "time", "actor", "action", "data_set", "request")
-        return [{key: entry[key] or "" for key in keys} for entry in client.log(**given)]
-    verdict = client.verify_log(asked.head)
+        return [{key: entry[key] or "" for key in keys} for entry in client.log(**filters)]
+    verdict = client.verify_log(options.head)
     if verdict["whole"]:
         Output().show(f"The log is whole: {verdict['entries']:,} entries, head {verdict['head']}")
         return None

@@ -121,7 +121,7 @@ def show_rows(rows: Iterable[Mapping[str, Any]], form: Format) -> None:
     for name in listed[0] if listed else ("nothing",):
         table.add_column(clean(name))
     for row in listed:
-        table.add_row(*(_shown(name, value) for name, value in row.items()))
+        table.add_row(*(_text(name, value) for name, value in row.items()))
     Output().show(table)
 
 
@@ -129,12 +129,12 @@ def show_facts(facts: Mapping[str, Any], form: Format) -> None:
     """Print the properties of one item as lines, as JSON, or as one row of CSV."""
     from rich.table import Table
 
-    rows = ([_shown("", _in_sheet(value)) for value in shown.values()] for shown in (facts,))
-    if Output(form).as_data(facts, list(facts), rows):
+    row = [_text("", _in_sheet(value)) for value in facts.values()]
+    if Output(form).as_data(facts, list(facts), [row]):
         return
     table = Table(box=None, pad_edge=False, show_header=False)
     for name, value in facts.items():
-        table.add_row(clean(name.replace("_", " ")), _shown(name, value))
+        table.add_row(clean(name.replace("_", " ")), _text(name, value))
     Output().show(table)
 
 
@@ -147,7 +147,7 @@ def _in_sheet(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
-def _shown(name: str, value: Any) -> str:
+def _text(name: str, value: Any) -> str:
     """Return a value as text; numbers of requests, jobs and tokens are cut to their first digits."""
     if name in ("id", "request", "job") and isinstance(value, str) and len(value) == _DIGITS:
         return value[:SHORT]

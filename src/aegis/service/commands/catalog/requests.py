@@ -66,10 +66,10 @@ def request(
     You give a data set and a purpose. Aegis prints the number of the request.
     """
     ask = client.draft if draft else client.request
-    made = ask(
+    created = ask(
         data_set, purpose, measure=measure, models=names_in(models), terms_accepted=accept_terms
     )
-    Output().show(made["id"][:SHORT])
+    Output().show(created["id"][:SHORT])
 
 
 def edit(
@@ -107,14 +107,14 @@ def status(
         show_facts(matched, format)
         return
     keys = ("id", "data_set", "version", "consumer", "state", "message", "purpose", "measure")
-    told = {key: matched[key] for key in keys}
+    facts = {key: matched[key] for key in keys}
     if matched["answer"] is not None:
-        told["found"] = matched["answer"]["headline"]
-        told["rule"] = "met" if matched["answer"]["holds"] else "not met"
+        facts["found"] = matched["answer"]["headline"]
+        facts["rule"] = "met" if matched["answer"]["holds"] else "not met"
     if matched["job"] is not None:
-        told["job"] = matched["job"]["id"]
-        told["work"] = f"{matched['job']['kind']} {matched['job']['state']}"
-    show_facts(told, format)
+        facts["job"] = matched["job"]["id"]
+        facts["work"] = f"{matched['job']['kind']} {matched['job']['state']}"
+    show_facts(facts, format)
 
 
 def renew(
@@ -146,8 +146,7 @@ def statement(client: Client, number: RequestId, output: OutputFile, force: Forc
     You give a request that waits for approval. Sign the file with `aegis catalog sign`.
     """
     check_output(output, force=force, formats=None)
-    offered = client.statement(number)
-    write_text(output, json.dumps(offered, ensure_ascii=False, indent=2) + "\n")
+    write_text(output, json.dumps(client.statement(number), ensure_ascii=False, indent=2) + "\n")
     Output().say(f"Wrote {output}")
 
 
@@ -233,8 +232,8 @@ def approve(number: RequestId, key: Key = None, url: Url = "", token: Token = ""
     """
     from aegis.signing import load_private_key
 
-    held = None if key is None else load_private_key(key)
-    with connected(url, token, held) as client:
+    private_key = None if key is None else load_private_key(key)
+    with connected(url, token, private_key) as client:
         moved = client.step(number, "approve")
     signed = "with your signature" if key is not None else "without a signature"
     shell, state = Output(), moved["state"]

@@ -37,13 +37,13 @@ def accounts(client: Client) -> Rows:
     return [{**row, "roles": ", ".join(row["roles"])} for row in client.accounts()]
 
 
-def roles(client: Client, name: Account, given: Names) -> None:
+def roles(client: Client, name: Account, role_names: Names) -> None:
     """Replace the roles of an account, as an admin.
 
     You give an account and all roles that it shall have. The roles apply from the
     account's next call on.
     """
-    changed = client.change_roles(name, names_in(given))
+    changed = client.change_roles(name, names_in(role_names))
     Output().say(f"{name} is {', '.join(changed['roles']) or 'without a role'}")
 
 

@@ -48,24 +48,24 @@ def _connecting(work: Callable[..., Rows | Facts | None]) -> Callable[..., None]
     hints = get_type_hints(work, localns={"Client": object}, include_extras=True)
 
     _, *parameters = inspect.signature(work).parameters.values()
-    own = [p.replace(annotation=hints[p.name]) for p in parameters if p.name != "format"]
-    prints = len(own) < len(parameters)
+    arguments = [p.replace(annotation=hints[p.name]) for p in parameters if p.name != "format"]
+    prints = len(arguments) < len(parameters)
 
     def connect(
         url: Url = "",
         token: Token = "",
         format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-        **given: Any,
+        **values: Any,
     ) -> None:
         with connected(url, token) as client:
-            answer = work(client, **given, **({"format": format} if prints else {}))
+            answer = work(client, **values, **({"format": format} if prints else {}))
             if isinstance(answer, Mapping):
                 show_facts(answer, format)
             elif answer is not None:
                 show_rows(answer, format)
 
-    *added, form, _ = inspect.signature(connect, eval_str=True).parameters.values()
-    listed = own + added + ([form] if prints or hints["return"] is not NoneType else [])
+    *connection, form, _ = inspect.signature(connect, eval_str=True).parameters.values()
+    listed = arguments + connection + ([form] if prints or hints["return"] is not NoneType else [])
     command = functools.wraps(work)(connect)
     command.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in listed}

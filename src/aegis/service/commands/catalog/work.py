@@ -37,10 +37,10 @@ def job(
     if it failed, the reason.
     """
     matched = client.job(_job_of(client, number, by_job=by_job))
-    for told in client.follow(matched["id"]) if follow else ():
-        if told["progress"].get("step"):
-            Output().say(f"{told['state']}: {clean(told['progress']['step'])}")
-        matched = told
+    for state in client.follow(matched["id"]) if follow else ():
+        if state["progress"].get("step"):
+            Output().say(f"{state['state']}: {clean(state['progress']['step'])}")
+        matched = state
     keys = ("id", "kind", "state", "attempt", "progress", "error", "created", "ended")
     return {key: matched[key] for key in keys}
 
