@@ -142,8 +142,8 @@ def published(made: ProtectedSummary) -> frozenset[str]:
         seen.append(f"{attribute.name} is {attribute.kind}")
         for candidate in attribute.candidates:
             what = f"{attribute.name} {candidate.declared}"
-            seen += [f"{what}: {candidate.mask.spec()}", f"{what} shows {candidate.shown}"]
-            seen += [f"{what} shows the group {group}" for group in candidate.shown]
+            seen += [f"{what}: {candidate.mask.spec()}", f"{what} shows {candidate.labels}"]
+            seen += [f"{what} shows the group {group}" for group in candidate.labels]
     protection = made.protection
     seen += [f"{r.name} {r.sensitivity}" for r in protection.rounds if "moments" not in r.name]
     seen += [f"{d.what} {d.column} {d.source}" for d in getattr(protection, "domains", None) or ()]
