@@ -394,7 +394,7 @@ class SmallClasses:
     def __init__(self, problem: Problem, cells: RuleCells, least: int) -> None:
         self._least = least
         self._weights = cells.counts.astype(np.float64)
-        self._corners = CornerClasses(problem, cells)
+        self._corner_classes = CornerClasses(problem, cells)
         self._cached_classes: BoundedCache[tuple[Node, Node], tuple[Ints, int]] = BoundedCache(
             _MOST_BYTES, lambda classes: classes[0].nbytes
         )
@@ -437,7 +437,7 @@ class SmallClasses:
         `some` has the indices of these attributes, and `node` the candidate of each.
         """
         if len(some) == 1:
-            return self._corners.cell_groups((some[0], 1 << node[0]))
+            return self._corner_classes.cell_groups((some[0], 1 << node[0]))
         return self._cached_classes.get((some, node), lambda: self._halved(some, node))
 
     def _halved(self, some: tuple[int, ...], node: Node) -> tuple[Ints, int]:
