@@ -226,9 +226,9 @@ def _describe(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) ->
             wanted[f"seen{i}"] = column.nunique()
         if told.kind.numeric:
             wanted[f"quantiles{i}"] = finite(column.cast("float64")).quantile(list(SHARES))
-            if told.kind is Kind.INTEGER:
+            if told.integral:
                 wanted[f"round{i}"] = (column % 10 == 0).ifelse(1, 0).cast("float64").mean()
-                if _in_years(told):
+                if told.kind is Kind.INTEGER and _in_years(told):
                     wanted[f"dated{i}"] = _dated(column).ifelse(1, 0).cast("float64").mean()
     row = _row(source, sample, wanted)
     return [_described(column, i, row) for i, column in enumerate(facts)]
