@@ -145,7 +145,20 @@ def test_degrees_named_x_and_y_are_coordinates() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Förnamn", "Etternavn", "Sukunimi", "Imię", "Όνομα", "Ім'я", "שם משפחה", "이름", "姓"]
+    "name",
+    [
+        "Förnamn",
+        "Etternavn",
+        "Sukunimi",
+        "Imię",
+        "Όνομα",
+        "Ім'я",
+        "שם משפחה",
+        "이름",
+        "姓",
+        "Nume",
+        "Név",
+    ],
 )
 def test_headers_of_names_in_the_languages_of_django(name: str) -> None:
     assert role(**{name: [LAST[n % 8] + "abcd"[n // 8] for n in rows_of(32)]}) is Role.IDENTIFIER
