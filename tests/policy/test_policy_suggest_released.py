@@ -112,6 +112,13 @@ def test_pseudonyms_and_numbers_in_groups_that_repeat(form: Any) -> None:
     assert role(c1=[form(int(n)) for n in 1_000 + rows_of(PERSONS)]) is Role.IDENTIFIER
 
 
+def test_the_telephone_of_a_household_does_not_count_persons() -> None:
+    phones = [f"030 {n * 7_919 % 10**6:06d} {n % 10}" for n in rows_of(PERSONS)]
+    proposed = proposal(c1=phones)
+    assert proposed.policy.attributes["c1"].role is Role.IDENTIFIER
+    assert proposed.person is None
+
+
 def test_doubtful_texts_are_not_shown_until_you_say_so() -> None:
     """A person with many rows had a frequent name, and a release showed frequent names."""
     full = [f"{FIRST[n % 10]} {LAST[n // 10 % 8]}" for n in rows_of(80)]

@@ -724,7 +724,9 @@ def person_evidence(facts: ColumnFacts) -> PersonEvidence:
         return PersonEvidence.RECORD
     # In a small table, hardly any number repeats: that says nothing of persons with several rows.
     small = facts.integral and facts.peak > KEY_PEAK and _hardly_repeats(facts)
-    keyed = concept is None and not small and _reason_by_keys(facts, None) is not None
+    # A household shares a telephone.
+    keyed = concept is None and not small and facts.shape("phone") <= PARTLY
+    keyed = keyed and _reason_by_keys(facts, None) is not None
     if keyed and not names_survey_weight(facts.spoken):
         return PersonEvidence.REPEATS
     return PersonEvidence.NONE
