@@ -226,9 +226,9 @@ def _describe(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) ->
             aggregations[f"seen{i}"] = column.nunique()
         if column_facts.kind.numeric:
             aggregations[f"quantiles{i}"] = finite(column.cast("float64")).quantile(list(SHARES))
-            if column_facts.kind is Kind.INTEGER:
+            if column_facts.integral:
                 aggregations[f"round{i}"] = (column % 10 == 0).ifelse(1, 0).cast("float64").mean()
-                if _in_years(column_facts):
+                if column_facts.kind is Kind.INTEGER and _in_years(column_facts):
                     aggregations[f"dated{i}"] = _dated(column).ifelse(1, 0).cast("float64").mean()
     row = _row(source, sample, aggregations)
     return [_described(column, i, row) for i, column in enumerate(facts)]
