@@ -470,6 +470,8 @@ _FULL = (
     "disk full",
     "disk quota exceeded",
 )
+_TEXTS = "maximum total string size"
+"""What DuckDB says if the texts of a batch of rows are too long for Arrow."""
 _MEMORY = ("outofmemoryerror", "java heap space", "spark.driver.maxresultsize")
 _JAVA = re.compile(
     r"^(?:Caused by: |: )?(?:[\w$]+\.)+([\w$]*(?:Exception|Error)): (.+)$", re.MULTILINE
@@ -518,6 +520,12 @@ def translate(error: Exception, origin: str, files: Sequence[Path] = ()) -> Engi
         return ResourceError(
             f"There is too little memory for {origin}: {first}",
             hint="Give the process more (ulimit -v, the container's limit).",
+        )
+    if _TEXTS in text:
+        return ResourceError(
+            f"Texts of {origin} are too long: together, those of one column have more than 2 GB in a "
+            "part of the rows.",
+            hint="Shorten them, or leave the column out.",
         )
     if any(sign in text for sign in _MEMORY):
         return ResourceError(
@@ -577,6 +585,8 @@ def first_cause(error: BaseException) -> str:
 def _of_engine(error: Exception) -> bool:
     if isinstance(error, duckdb.Error | IbisError | pa.ArrowException | ConnectionError):
         return True
+    if isinstance(error, OSError):  # of a stream of rows, which has no exception of its own
+        return _TEXTS in str(error)
     return type(error).__module__.split(".")[0] in _LIBRARIES
 
 

@@ -114,11 +114,23 @@ def code_values(column: pa.Array, values: pa.Array) -> Ints:
 
 def numbers_of(values: pa.Array) -> Floats:
     """Convert numbers, dates or times to floats that have the same order; null becomes NaN."""
-    if pa.types.is_temporal(values.type):
-        values = values.cast(pa.timestamp("us")).cast(pa.int64())
+    scale = 1.0
+    if pa.types.is_temporal(values.type):  # converted as floats, because integers may overflow
+        scale = _MICROSECONDS[_unit(values.type)]
+        values = values.view(pa.int64() if values.type.bit_width == 64 else pa.int32())
     floats: Floats
     floats = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return floats
+    return floats if scale == 1.0 else floats * scale
+
+
+_MICROSECONDS = {"day": 86_400e6, "s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
+"""Number of microseconds in each unit of dates and times."""
+
+
+def _unit(kind: pa.DataType) -> str:
+    if pa.types.is_date(kind):
+        return "day" if pa.types.is_date32(kind) else "ms"
+    return str(kind.unit)
 
 
 def show(value: Any) -> str:
