@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pyreadstat
 import pytest
@@ -255,6 +256,19 @@ def test_files_of_statistics_programs(tmp_path: Path, suffix: str) -> None:
         {"age": 41, "town": "y", "w": 3.0},
     ]
     file.write_bytes(file.read_bytes()[:40])
+    with pytest.raises(DataError, match="Cannot read"):
+        open_table(file)
+
+
+@pytest.mark.parametrize("suffix", [".sav", ".dta"])
+def test_a_day_that_python_does_not_know_is_an_error_of_the_data(
+    tmp_path: Path, suffix: str
+) -> None:
+    """It was called a bug."""
+    file = tmp_path / f"t{suffix}"
+    days = pd.DataFrame({"a": [1, 2], "day": [1e300, -1e300]})
+    write, form = {".sav": ("write_sav", "DATE11"), ".dta": ("write_dta", "%td")}[suffix]
+    getattr(pyreadstat, write)(days, str(file), variable_format={"day": form})
     with pytest.raises(DataError, match="Cannot read"):
         open_table(file)
 

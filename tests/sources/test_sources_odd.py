@@ -180,3 +180,9 @@ def test_texts_that_no_batch_holds_are_said() -> None:
     told = "Invalid Input Error: Arrow Appender: The maximum total string size for regular ..."
     with pytest.raises(ResourceError, match="more than 2 GB"), engine_errors("t.parquet"):
         raise OSError(told)
+
+
+def test_too_little_memory_for_a_stream_of_rows_is_said() -> None:
+    told = "Out of Memory Error: ArrowBuffer: failed to allocate 8388608 bytes"
+    with pytest.raises(ResourceError, match="too little memory"), engine_errors("t.parquet"):
+        raise OSError(told)

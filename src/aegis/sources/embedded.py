@@ -586,7 +586,7 @@ def _of_engine(error: Exception) -> bool:
     if isinstance(error, duckdb.Error | IbisError | pa.ArrowException | ConnectionError):
         return True
     if isinstance(error, OSError):  # of a stream of rows, which has no exception of its own
-        return _TEXTS in str(error)
+        return _TEXTS in str(error) or is_of_memory(error)
     return type(error).__module__.split(".")[0] in _LIBRARIES
 
 

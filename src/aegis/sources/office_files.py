@@ -242,7 +242,8 @@ def read_statistics(file: Path, reading: Reading) -> pa.Table:
     try:
         columns, _ = read(str(file), output_format="dict", **given)
     except Exception as error:
-        if not isinstance(error, OSError | ValueError) and "readstat" not in type(error).__module__:
+        of_file = isinstance(error, OSError | ValueError | OverflowError)  # the last: of a day
+        if not of_file and "readstat" not in type(error).__module__:
             raise
         raise DataError(
             f"Cannot read {file}: {str(error).rstrip('.')}.",
