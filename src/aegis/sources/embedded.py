@@ -470,6 +470,8 @@ _FULL = (
     "disk full",
     "disk quota exceeded",
 )
+_NOT_HELD = ("valid decimal128", "date too ", "timestamp too ", "year is out of range")
+"""What drivers say of values that Python or Arrow cannot represent, such as infinite dates."""
 _TEXTS = "maximum total string size"
 """What DuckDB says if the texts of a batch of rows are too long for Arrow."""
 _MEMORY = ("outofmemoryerror", "java heap space", "spark.driver.maxresultsize")
@@ -538,7 +540,9 @@ def translate(error: Exception, origin: str, files: Sequence[Path] = ()) -> Engi
             f"The connection to {origin} was lost: {first}",
             hint="Nothing was left half-written: run the command again.",
         )
-    return EngineError(f"The engine failed on {origin}: {first}")
+    told = any(sign in text for sign in _NOT_HELD)
+    hint = "Give a view in which such values are null, or one without their column." if told else ""
+    return EngineError(f"The engine failed on {origin}: {first}", hint=hint)
 
 
 def _full(error: Exception, first: str, origin: str) -> ResourceError:

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.arrays import Floats, Integers, Ints
-from aegis.errors import DataError, InternalError
+from aegis.errors import DataError
 from aegis.masks import Kind, Mask, Quantiles, ValueCounts, evaluate
 from aegis.masks.base import usable
 from aegis.policy import Attribute, Label, Policy, Role
@@ -100,16 +100,23 @@ def code_values(column: pa.Array, values: pa.Array) -> Ints:
 
     Raises
     ------
-    InternalError
+    DataError
         An entry is not among the values, because the table changed while it was read.
     """
     places = pc.index_in(settle(column), value_set=values)
     if places.null_count:
-        raise InternalError(
-            "The table has a value that it did not have when Aegis counted its values."
-        )
+        raise table_changed()
     codes: Ints = places.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
+
+
+def table_changed() -> DataError:
+    """Return the error for a table that changed while it was read."""
+    return DataError(
+        "The table has a value that it did not have when Aegis counted its values.",
+        hint="Is a program writing to the table, or does a view draw values at random? Copy the rows "
+        "into a table that nobody changes. If nothing changes it, this is a bug: please report it.",
+    )
 
 
 def numbers_of(values: pa.Array) -> Floats:
