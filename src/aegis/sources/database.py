@@ -136,7 +136,9 @@ def _connect(url: str, shown: str) -> Any:
         reason = told.message.partition(": ")[2] or told.message
         raise EngineError(
             f"Cannot connect to {shown}: {without_secrets(reason, url)}",
-            hint="Check the address, that the server runs, and user and password.",
+            hint="Check that the file is there, complete, and used by no other program."
+            if kind == "duckdb"
+            else "Check the address, that the server runs, and user and password.",
         ) from None
 
 
