@@ -28,7 +28,7 @@ _VALUE = re.compile(rb"<(?:\w+:)?v>([^<]*)<")
 _TAG = {
     name: re.compile(rf"<(?:\w+:)?{name}\s[^>]*>".encode()) for name in ("sheet", "Relationship")
 }
-_CELL = re.compile(
+_FILLED_CELL = re.compile(
     rb"""<(?:\w+:)?c\s[^>]{0,500}?\br\s*=\s*["']([A-Za-z]{1,7})(\d{1,20})["'][^>]{0,500}(?<!/)>"""
 )
 """A cell of a sheet that is not empty, with its column and row."""
@@ -205,7 +205,7 @@ def _extent(chunks: Iterable[bytes]) -> tuple[int, int]:
     for chunk in itertools.chain(chunks, [b"<"]):
         text = rest + chunk
         end = text.rfind(b"<")
-        places = _CELL.findall(text, 0, max(end, 0))
+        places = _FILLED_CELL.findall(text, 0, max(end, 0))
         rest = text[end : end + _LONGEST_TAG] if end >= 0 else b""
         numbers = [*rows, *{int(row) for _, row in places}]
         rows = [min(numbers), max(numbers)] if numbers else []
