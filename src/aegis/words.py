@@ -17,6 +17,8 @@ MOST_CHARACTERS = 40
 """Largest number of characters of a column's name in a list on the screen."""
 MOST_NAMED = 12
 """Largest number of names in one line of output."""
+_ROUNDING_ERROR = 1e-9
+"""A percentage that is below 100 by no more than this is 100, up to the rounding of floats."""
 _MOST_SHOWN = 120
 """Most characters of a value that somebody gave, in a message."""
 
@@ -209,7 +211,7 @@ def percent(value: float, decimals: int = 1) -> str:
     smallest = 10.0**-decimals
     if 0 < value < smallest / 2:
         return f"< {smallest:.{decimals}f} %"
-    if 100 - smallest / 2 <= value < 100:
+    if 100 - smallest / 2 <= value < 100 - _ROUNDING_ERROR:
         return f"> {100 - smallest:.{decimals}f} %"
     return f"{value + 0.0:.{decimals}f} %".replace("-0.0 ", "0.0 ")
 

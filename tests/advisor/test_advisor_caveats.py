@@ -127,6 +127,15 @@ def test_a_rare_class(measure: str, said: bool) -> None:
     assert not told(again, "of the labelled rows are")
 
 
+@pytest.mark.parametrize("classes", [100, 101])
+def test_a_rare_class_among_too_many_names_no_measure_that_is_refused(classes: int) -> None:
+    rows = {"a": [i % 4 for i in range(808)], "y": [f"c{i % classes}" for i in range(808)]}
+    policy = load_policy({"version": 1, "label": "y", "attributes": {"a": {"role": "feature"}}})
+    advice = search(pa.table(rows), policy, measure="adjusted-pillai")
+    assert told(advice, "such a class hardly affects accuracy")
+    assert told(advice, "--measure held-out-auc") == (classes == 100)
+
+
 def test_any_weights_that_are_allowed_give_scores(table: pa.Table) -> None:
     scores = []
     for weight in (1e-9, 1.0, 1e9):

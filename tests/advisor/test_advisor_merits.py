@@ -217,6 +217,8 @@ def test_rounding_is_nothing_to_keep() -> None:
     assert utility_kept(entropy, entropy - 1e-15, get("held-out-log-loss"), [150, 150]) is None
     assert utility_kept(0.6, 0.5 + 1e-12, get("held-out-auc")) is None
     assert utility_kept(0.6, 0.7, get("held-out-auc")) == pytest.approx(50)
+    assert utility_kept(2e-19, 8e-19, get("adjusted-pillai")) is None
+    assert utility_kept(7e-19, 0.003, get("adjusted-pillai")) == 0
 
 
 def test_the_error_of_an_area_is_about_that_of_rows_drawn_anew() -> None:

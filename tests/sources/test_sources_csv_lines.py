@@ -77,6 +77,22 @@ def test_even_files_are_read(tmp_path: Path) -> None:
     assert set(open_table(file).table.columns) == {"a", "y"}
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_comments_of_many_lines_and_with_separators_are_skipped(tmp_path: Path, end: str) -> None:
+    file = tmp_path / "t.csv"
+    comments = ["# Sources: A, B; C, D", "#", "", *(f"# line {i}" for i in range(300))]
+    file.write_text(end.join([*comments, "a,y", "1,p", "2,q", ""]), newline="")
+    source = open_table(file)
+    assert source.collect(source.table).to_pylist() == [{"a": 1, "y": "p"}, {"a": 2, "y": "q"}]
+
+
+def test_a_hash_mark_may_begin_a_name_or_a_value(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("#tag,n\n#a,1\n#b,2\nc,3\n")
+    source = open_table(file)
+    assert source.collect(source.table).column("#tag").to_pylist() == ["#a", "#b", "c"]
+
+
 def test_quoted_separators_and_line_breaks_are_one_field() -> None:
     lines = ['a,"b, c"\n', '1,"x\n', ' y"\n', "\n", "2,z\n"]
     assert count_lines(lines, "t.csv", TextDialect(), 2) == 3

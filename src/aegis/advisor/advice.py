@@ -20,6 +20,7 @@ from aegis.advisor.figures import (
     ProxyFigures,
     SearchFigures,
 )
+from aegis.advisor.fold_counts import MOST_CLASSES
 from aegis.advisor.ranked import PrivacyChange, Ranked
 from aegis.advisor.scores import changed, later, read_later
 from aegis.advisor.scoring import Scorer, utility_kept
@@ -587,10 +588,9 @@ def _rare_class(advice: Advice) -> tuple[str, ...]:
     if share >= RARE or MEASURES.get(advice.measure).unit == "AUC":
         return ()  # of other merits `disagreement` says more
     label = advice.summary["label"]
-    then = (
-        f"such a class hardly affects accuracy, and {advice.measure} weights rows, not classes. Compare "
-        "with the ranking by --measure held-out-auc"
-    )
+    then = f"such a class hardly affects accuracy, and {advice.measure} weights rows, not classes"
+    if len(advice.summary["classes"]) <= MOST_CLASSES:
+        then += ". Compare with the ranking by --measure held-out-auc"
     fact = f"only {share:.1%} of the labelled rows are {label} = {in_sentence(name)}"
     without = f"less than {RARE:.0%} of the labelled rows are in the rarest class of {label}"
     return (Quoting(f"{fact}: {then}", f"{without}: {then}"),)

@@ -431,7 +431,7 @@ def weight_notes(summary: Summary) -> list[str]:
         notes.append(Quoting(f"{zeros} {then}", f"some rows have {then}"))
     if weights.population < summary.rows:
         notes.append(
-            f"the weights add up to {weights.population:g}, less than the number of rows: they are "
+            f"the weights add up to {weights.population:g}, no more than the number of rows: they are "
             "relative weights, and do not count people"
         )
     return notes

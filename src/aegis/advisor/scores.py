@@ -34,6 +34,8 @@ from aegis.summary import AttributeSummary, Summary
 
 _ROUNDING = 1e-9
 """Utility counts as 0 up to this share of the value that a constant prediction reaches (rounding)."""
+_RESIDUE = 1e-15
+"""Utility counts as 0 up to this value, also if a constant prediction reaches 0 (rounding)."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +131,11 @@ def utility_kept(
     worst, sign = measure.worst(label_rows), measure.direction.sign
     if rows is not None and measure.constant is not None:
         worst = coarse(worst, rows)
-    utility = sign * (reference - worst)
-    if not utility > _ROUNDING * abs(worst):
+    utility, left = sign * (reference - worst), sign * (score - worst)
+    nothing = max(_ROUNDING * abs(worst), _RESIDUE)
+    if not utility > nothing:
         return None
-    return min(max(100.0 * sign * (score - worst) / utility, 0.0), 100.0)
+    return min(max(100.0 * left / utility, 0.0), 100.0) if left > _RESIDUE else 0.0
 
 
 _NOTHING = 1e-9

@@ -223,6 +223,11 @@ def decide(start: bytes, complete: bool, reading: Reading, name: str) -> TextDia
     delimiter = reading.delimiter or named or _likely_delimiter(text, quote, complete)
     if named is None:
         skip = _preamble(text, delimiter, quote, complete)
+        if comments := _comments(text):
+            table = "".join(text.splitlines(keepends=True)[comments:])
+            likely = reading.delimiter or _likely_delimiter(table, quote, complete)
+            if _only_comments(text, table, likely, quote):
+                delimiter, skip = likely, comments
     return TextDialect(
         delimiter=delimiter,
         quote=quote,
@@ -394,6 +399,25 @@ def _preamble(text: str, delimiter: str, quote: str, complete: bool) -> int:
                 return number
             filled += 1
     return empty
+
+
+def _comments(text: str) -> int:
+    """Count the lines at the start of the `text` of a file that are empty or begin with `#`; 0 if
+    no other line follows.
+    """
+    for number, line in enumerate(text.splitlines()):
+        if line and not line.startswith("#"):
+            return number
+    return 0
+
+
+def _only_comments(text: str, table: str, delimiter: str, quote: str) -> bool:
+    """Return whether the lines of `text` above `table` are comments: none has as many fields as the
+    first line of the table. Otherwise, a `#` may begin a name or a value.
+    """
+    width = len(next(iter(_parsed(table, delimiter, quote)), []))
+    above = text.removesuffix(table).splitlines()
+    return width > 1 and all(line.count(delimiter) + 1 != width for line in above)
 
 
 def _check_character(name: str, value: str | None) -> None:

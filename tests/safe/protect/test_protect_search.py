@@ -181,6 +181,19 @@ def test_mistakes_are_refused_as_for_an_exact_summary(protected, policy, options
             search(**options)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_suppressed_attribute_tells_nothing_whatever_the_noise(protected, seed):
+    scorer = ProtectedScorer(blurred(protected, seed, moments=False))
+    suppressed = [
+        (index, mask)
+        for index, attribute in enumerate(scorer.summary.attributes.values())
+        for mask, candidate in enumerate(attribute.candidates)
+        if len(set(candidate.groups)) == 1
+    ]
+    assert suppressed
+    assert not any(scorer.masked(*each).strength for each in suppressed)
+
+
 def test_scores_of_codes_have_no_bound(protected):
     objective = FromCodes("codes", ProtectedScorer(protected), Work())
     assert objective.bound((3, 1, 1, 1)) == np.inf

@@ -573,7 +573,7 @@ def figures_of(
     distance, sign = gap(best, outcome.bound), objective.sign
     optimal = exact and distance == 0
     why = "interrupt" if outcome.interrupted else "time limit"
-    loose = exact and outcome.generous
+    loose = exact and outcome.generous and not optimal
     return SearchFigures(
         objective=objective.name,
         optimal=optimal,
@@ -590,7 +590,7 @@ def figures_of(
 
 def _on_the_proof(outcome: Found, *, loose: bool, first: bool) -> Iterator[str]:
     """Yield notes on the proof, and on how the search ended. `loose` says whether the bound ignores
-    the privacy rule; `first`, whether only the first of several configurations is proven.
+    the privacy rule and proves nothing yet; `first`, whether only the first of several configurations is proven.
     """
     if loose:
         yield "the bound ignores the privacy rule, so it is not tight: with --time-limit the search continues and improves it"

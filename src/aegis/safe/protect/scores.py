@@ -163,6 +163,8 @@ class ProtectedScorer:
         noise = self._variances[index]
         figures = explained(table, groups, summary.shares, noise, summary.rows)
         values, vectors = np.linalg.eigh(figures.covariance)
+        if len(np.unique(groups)) < 2:  # one group tells nothing, even if noise moved its classes
+            values = np.zeros_like(values)
         strength = float(values.sum())
         chosen = values > max(_MAIN * float(values.max(initial=0.0)), 1e-12)
         values, vectors = values[chosen], vectors[:, chosen]
