@@ -115,6 +115,11 @@ def test_whatever_is_changed_in_the_certificate_is_named(
     assert any(one.startswith(what) for one in whats(file, changed)), whats(file, changed)
 
 
+def test_a_certificate_names_no_folder_of_the_table(released: tuple[Path, dict[str, Any]]) -> None:
+    assert Path(TABLE).is_absolute() or "/" in str(TABLE)
+    assert released[1]["input"]["origin"] == Path(TABLE).name
+
+
 def test_a_count_below_zero_is_named_once(released: tuple[Path, dict[str, Any]]) -> None:
     file, certificate = released
     changed = {**certificate, "suppressed_rows": -1}

@@ -358,7 +358,8 @@ def certify(
         "aegis": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "input": {
-            "origin": source.origin,
+            # The folders of a file are nobody else's business, and mean nothing elsewhere.
+            "origin": source.origin if "://" in source.origin else Path(source.origin).name,
             "rows": source.rows,
             **({} if key is None else {"hmac_sha256": keyed_digest(source.digest(), digest, key)}),
             **({} if key is None else _digest_of(source)),
