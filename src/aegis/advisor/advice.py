@@ -530,7 +530,7 @@ RARE = 0.1
 """Share of the labelled rows below which a class counts as rare."""
 COMPARED = 10
 """Number of configurations to compare, starting with the best."""
-DISAGREEING = 0.01
+LEAST_AUC_GAIN = 0.01
 """Smallest difference in AUC from which two metrics count as disagreeing."""
 ALIKE = 0.005
 """Largest difference in accuracy up to which two releases count as equal."""
@@ -682,7 +682,7 @@ def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) ->
     )
     aucs = [scorer.value(choice, auc) for choice in choices]
     best = max(range(len(able)), key=aucs.__getitem__)
-    if aucs[best] - aucs[0] < DISAGREEING:
+    if aucs[best] - aucs[0] < LEAST_AUC_GAIN:
         return ()
     right = [scorer.value(choices[index], accuracy) for index in (0, best)]
     alike = "equal" if abs(right[0] - right[1]) <= ALIKE else "close"

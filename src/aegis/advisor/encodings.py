@@ -19,7 +19,7 @@ from aegis.measures import UNPOOLED, LabelKind, Measure, Scope, pooled_losses
 from aegis.measures.by_fold import ShownLevels, later
 from aegis.measures.cooccurrence import Counted
 from aegis.summary import AttributeSummary, Candidate, PairCounts, Summary
-from aegis.summary.attributes import pooled_groups, told_alone
+from aegis.summary.attributes import pooled_groups, trace_alone
 from aegis.summary.cooccurrence import FoldCounts, Matrix, is_sparse
 
 if TYPE_CHECKING:
@@ -575,14 +575,14 @@ def known_alone(attribute: AttributeSummary, measure: Measure) -> bool:
     return not (attribute.excluded and measure.label is LabelKind.NUMBER)
 
 
-def sets_aside(summary: Summary) -> bool:
+def has_excluded(summary: Summary) -> bool:
     """Return whether scores of whole configurations leave out some attributes of this summary,
     because all attributes together have too many values.
     """
     return any(attribute.excluded for attribute in summary.attributes.values())
 
 
-def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
+def exclusion_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
     """Return a sentence about the attributes that scores of whole configurations leave out: how
     many they are, and how much they could add to the score. If none are left out, the result is
     empty.
@@ -607,7 +607,7 @@ def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
             f"scores use the {total - out:,} of {total:,} attributes that explain the number best {cause} "
             "Aegis does not know what the others add",
         )
-    traces = np.array([told_alone(a, summary.max_levels) for a in excluded])
+    traces = np.array([trace_alone(a, summary.max_levels) for a in excluded])
     label_classes = int(np.count_nonzero(summary.label.counts))
     return (
         f"scores of whole configurations use the {total - out:,} of {total:,} attributes that predict the label "

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from aegis.advisor.advice import Advice, caveats_of, with_caveats
 from aegis.advisor.confidence import compared, jackknife, sampling_error, shrink_of, standard_errors
-from aegis.advisor.encodings import sets_aside
+from aegis.advisor.encodings import has_excluded
 from aegis.advisor.label_leaks import label_leaks
 from aegis.advisor.plan import PrivacyPlan, as_it_is, as_released, tells_classes_apart
 from aegis.advisor.ranked import Ranked, best_masked
@@ -435,7 +435,7 @@ class ReleasedRows:
         counts as one level; then rows are assigned to other folds.
         """
         summary = self.plan.summary
-        return sets_aside(summary) or any(map(_cut_by_masks, summary.attributes.values()))
+        return has_excluded(summary) or any(map(_cut_by_masks, summary.attributes.values()))
 
     def reference(self, measure: Measure, on_all_rows: float) -> float:
         """Return the score of the unmasked table with which a release is compared. If a release

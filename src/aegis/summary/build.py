@@ -59,7 +59,7 @@ class HeldBuilder(Builder):
     Parameters
     ----------
     source
-        A table with the columns and types of the rows. It is read only if `held` is None.
+        A table with the columns and types of the rows. It is read only if `rows_in_memory` is None.
     policy, max_levels, seed, like, progress
         The policy, the largest number of levels of an attribute, the seed of samples and folds, the
         summary of another part of the data (None: there is none), and the receiver of progress.
@@ -205,7 +205,7 @@ class TaskBuilder(HeldBuilder):
             a.name: replace(self.table_builder.described[a.name], joint=self._counts(a, classes)[1])
             for a in self.policy.features
         }
-        return self._set_aside(described)
+        return self._exclude(described)
 
     def _label_attribute(
         self, attribute: Attribute, label: LabelSummary, classes: pa.Array

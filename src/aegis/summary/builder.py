@@ -24,8 +24,8 @@ from aegis.summary.attributes import (
     Masks,
     check_noise,
     describe,
+    exclude_attributes,
     judged_levels,
-    set_aside,
     with_identity,
 )
 from aegis.summary.coded_rows import (
@@ -415,15 +415,15 @@ class Builder:
                 features, counted, fitted, grouped, strict=True
             )
         }
-        return self._set_aside(self.described)
+        return self._exclude(self.described)
 
-    def _set_aside(self, described: dict[str, AttributeSummary]) -> dict[str, AttributeSummary]:
-        # A model has set aside what is set aside here.
+    def _exclude(self, described: dict[str, AttributeSummary]) -> dict[str, AttributeSummary]:
+        # A model has excluded what is excluded here.
         if self.like is not None:
             return described
         sums = None if self.weights is None else self.weights.sums
         explained = None if self._deviations is None else self._explained
-        return set_aside(described, self.max_levels, weights=sums, explained=explained)
+        return exclude_attributes(described, self.max_levels, weights=sums, explained=explained)
 
     def _explained(self, attribute: AttributeSummary) -> tuple[float, float]:
         """Return how well an attribute's unmasked values predict a numeric label: the adjusted R2,
@@ -704,9 +704,9 @@ class Builder:
             extra["w"] = rows.table[self.weights.column]
         selected = rows.table.select(*columns, y=self._class(rows.table), **extra)
         for batch in rows.batches(selected, rows=SAMPLE_ROWS):
-            index = pc.index_in(settle(batch.column("y")), value_set=classes)
-            labelled = pc.is_valid(index).to_numpy(zero_copy_only=False)
-            y = index.drop_null().to_numpy().astype(np.int64)
+            codes = pc.index_in(settle(batch.column("y")), value_set=classes)
+            labelled = pc.is_valid(codes).to_numpy(zero_copy_only=False)
+            y = codes.drop_null().to_numpy().astype(np.int64)
             yield Chunk(
                 [
                     a.atoms[code_values(batch.column(f"a{i}"), a.values)][labelled].astype(np.int64)
