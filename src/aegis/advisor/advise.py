@@ -518,7 +518,7 @@ def _rows_known(best: Ranked, released: ReleasedRows) -> bool:
     if best.method is not None or released.source is None or policy is None:
         return True
     choice = Scorer(plan.summary).choose(best.configuration)
-    return codes_known(released.codes, plan, policy, choice)
+    return codes_known(released.coded_rows, plan, policy, choice)
 
 
 def _risks(advice: Advice, released: ReleasedRows) -> tuple[ResidualRisks, tuple[str, ...]]:
@@ -591,7 +591,7 @@ def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None
     source, policy = released.source, released.policy
     if policy is None:
         return None
-    codes = kept_codes(released.codes, released.plan, policy, choice)
+    codes = kept_codes(released.coded_rows, released.plan, policy, choice)
     if codes is not None:
         return _outside_of_codes(codes, released.plan.summary, policy, choice)
     noisy = any(candidate.noise is not None for candidate in choice.values())

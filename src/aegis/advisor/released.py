@@ -96,11 +96,9 @@ def kept_codes(
         rows = rows.with_copy(policy.weight, WEIGHT)
     groups: dict[str, tuple[Codes, pa.Array]] = {}
     for name, values in rows.values.items():
-        candidate = choice.get(name)
-        unmasked = np.arange(len(values)), values
-        groups[name] = (
-            unmasked if candidate is None else (candidate.groups, candidate.masked_values)
-        )
+        groups[name] = np.arange(len(values)), values
+        if (candidate := choice.get(name)) is not None:
+            groups[name] = candidate.groups, candidate.masked_values
     return KeptCodes(rows, keep, rows.masked(groups, keep))
 
 
@@ -287,7 +285,7 @@ class ReleasedRows:
         The table and its policy, if they are available; then the rows are masked and counted.
     seed
         Seed of the sample from which a large table is scored, as in the certificate.
-    codes
+    coded_rows
         The rows, with an integer code for each value, if they have already been read, so that they
         are not read again.
     stored
@@ -302,7 +300,7 @@ class ReleasedRows:
         source: Source | None = None,
         policy: Policy | None = None,
         seed: int = 0,
-        codes: CodedRows | None = None,
+        coded_rows: CodedRows | None = None,
         stored: tuple[tuple[Choice, ir.Table], ...] = (),
         reading: AbstractContextManager[Any] | None = None,
     ) -> None:
@@ -310,7 +308,7 @@ class ReleasedRows:
         self.source = source
         self.policy = policy
         self.seed = seed
-        self.codes = codes
+        self.coded_rows = coded_rows
         self._stored = stored
         self.reading = nullcontext() if reading is None else reading
         self._tables: ExitStack | None = None
@@ -320,7 +318,7 @@ class ReleasedRows:
         `plan`.
         """
         return ReleasedRows(
-            plan, self.source, self.policy, self.seed, self.codes, reading=self.reading
+            plan, self.source, self.policy, self.seed, self.coded_rows, reading=self.reading
         )
 
     @contextmanager
@@ -353,7 +351,9 @@ class ReleasedRows:
         else:
             with source.keep(self.table(choice)) as table:
                 pair = choice, table
-                yield ReleasedRows(self.plan, source, self.policy, self.seed, self.codes, (pair,))
+                yield ReleasedRows(
+                    self.plan, source, self.policy, self.seed, self.coded_rows, (pair,)
+                )
 
     def stored(self, choice: Choice) -> ir.Table | None:
         """Return the rows that the release of a configuration keeps, if a server has stored them;
@@ -380,7 +380,9 @@ class ReleasedRows:
         if several is None:
             return self._counted(rest, self.plan.summary, choice)
         alone = [
-            ReleasedRows(self.plan, self.source, self.policy.of_task(task), self.seed, self.codes)
+            ReleasedRows(
+                self.plan, self.source, self.policy.of_task(task), self.seed, self.coded_rows
+            )
             for task in self.policy.tasks
         ]
         counted = [
@@ -415,8 +417,8 @@ class ReleasedRows:
     @property
     def _rows(self) -> CodedRows | None:
         """All rows of the table as codes, as long as they are in memory; None if they are not."""
-        if self.codes is not None or self.source is None or self.policy is None:
-            return self.codes
+        if self.coded_rows is not None or self.source is None or self.policy is None:
+            return self.coded_rows
         return coded_rows(self.source, self.policy, self.plan.summary)
 
     @property

@@ -172,9 +172,8 @@ def _by_attribute(counts: CountsByFold, slopes: Floats) -> Iterator[tuple[Floats
     """
     attributes = counts.by_attribute
     if attributes is None:  # levels stand for themselves
-        attributes = [
-            ShownLevels(counts.joint[..., j : j + 1]) for j in range(counts.joint.shape[-1])
-        ]
+        columns = range(counts.joint.shape[-1])
+        attributes = [ShownLevels(counts.joint[..., j : j + 1]) for j in columns]
     start = 0
     for attribute in attributes:
         matrix = attribute.matrix

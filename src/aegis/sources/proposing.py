@@ -134,7 +134,7 @@ def _more(source: Source, reading: Reading) -> tuple[dict[str, Any], list[str]]:
     more = _thousands(split, decimal, source.dialect.delimiter, reading) | more
     if set(null) != set(reading.null):
         more["null"] = tuple(dict.fromkeys(null))
-    if comma and reading.decimal is None:
+    if comma:
         pointed = _pointed(source, more.get("thousands", reading.thousands))
     return more, [*map(_two_marks, mixed), *map(_other_mark, pointed)]
 

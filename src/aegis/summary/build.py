@@ -148,7 +148,7 @@ class TaskBuilder(HeldBuilder):
         super().__init__(
             table_builder.source,
             table_builder.policy.of_task(task),
-            table_builder.row_codes,
+            table_builder.coded_rows,
             max_levels=table_builder.max_levels,
             seed=table_builder.seed,
             like=like,
@@ -166,8 +166,8 @@ class TaskBuilder(HeldBuilder):
 
     def _labelled(self, of_rows: Array) -> Array:
         """Return the entries of `of_rows` (one per row) for those rows that have the label."""
-        assert self.row_codes is not None
-        labelled = self.row_codes.labelled
+        assert self.coded_rows is not None
+        labelled = self.coded_rows.labelled
         return of_rows if labelled.all() else of_rows[labelled]
 
     def _atoms(self, attribute: AttributeSummary) -> Integers:
@@ -304,7 +304,7 @@ def summarize_rows(
         summary = builder.build(sample_rows)
     if policy.tasks:
         summary = _with_tasks(builder, summary, sample_rows)
-    return summary, builder.row_codes if builder.rows <= MOST_ROWS else None
+    return summary, builder.coded_rows if builder.rows <= MOST_ROWS else None
 
 
 def coded_rows(source: Source, policy: Policy, like: Summary) -> CodedRows | None:
@@ -315,7 +315,7 @@ def coded_rows(source: Source, policy: Policy, like: Summary) -> CodedRows | Non
         return None
     builder = Builder(source, policy, like.max_levels, 0, like, SILENT)
     builder.read()
-    return builder.row_codes
+    return builder.coded_rows
 
 
 def _with_tasks(builder: Builder, summary: Summary, sample_rows: int | None) -> Summary:

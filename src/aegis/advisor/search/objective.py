@@ -514,9 +514,8 @@ class _CornerFits:
         joint = grouping.T @ pairs.stacked_joint
         chosen = len(problem.variables) > len(attributes) or any(v.channels for v in attributes)
         stays = np.array([len(variable.candidates) == 1 for variable in attributes])
-        self._counts: RowGroups | PartialCovariances = RowGroups(
-            lambda: total, joint, self._offsets
-        )
+        self._counts: RowGroups | PartialCovariances
+        self._counts = RowGroups(lambda: total, joint, self._offsets)
         self._atoms, self._places = atoms, list(range(len(problem.variables)))
         if chosen or not isinstance(total, np.ndarray):
             return
