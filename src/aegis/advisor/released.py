@@ -565,29 +565,18 @@ class ReleasedRows:
         weighted = summary.weights is not None  # cells count rows
         if constant or weighted or not set(summary.attributes) <= set(frequency.codes):
             return KeptRows(None, None, lost, constant=constant)
-        values = {
-            name: frequency.representatives[name][frequency.codes[name][keep]]
-            for name in summary.attributes
-        }
-        width = len(summary.label.classes)
-        atoms = [a.atoms[values[a.name]].astype(np.int64) for a in summary.attributes.values()]
+        classes, attributes, atoms = len(summary.label.classes), {}, []
+        for name, attribute in summary.attributes.items():
+            values = frequency.representatives[name][frequency.codes[name][keep]]
+            atoms.append(attribute.atoms[values].astype(np.int64))
+            key, size = values * classes + y, len(attribute.values) * classes
+            joint = np.bincount(key, weights=weights, minlength=size).astype(np.int64)
+            attributes[name] = replace(attribute, joint=joint.reshape(-1, classes))
         chunk = Chunk(atoms, y, weights)
-        attributes = {
-            a.name: replace(
-                a,
-                joint=np.bincount(
-                    values[a.name] * width + y, weights=weights, minlength=len(a.values) * width
-                )
-                .astype(np.int64)
-                .reshape(-1, width),
-            )
-            for a in summary.attributes.values()
-        }
-        pairs = count_pairs(tuple(summary.attributes), summary.pairs.sizes, width, [chunk])
         rest = replace(
             summary,
             attributes=attributes,
-            pairs=pairs,
+            pairs=count_pairs(tuple(attributes), summary.pairs.sizes, classes, [chunk]),
             label=replace(summary.label, counts=rows.astype(np.int64)),
         )
         return KeptRows(Scorer(rest, self._roles), choice, lost)
