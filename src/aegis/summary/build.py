@@ -36,7 +36,7 @@ from aegis.policy import (
 )
 from aegis.privacy import PrivacyRule
 from aegis.sources import Source, open_table
-from aegis.sources.source import drawn_places
+from aegis.sources.source import sampled_positions
 from aegis.summary.builder import MAX_LEVELS, SAMPLE_ROWS, Builder
 from aegis.summary.coded_rows import MOST_ROWS, CodedRows, grouping, holding, is_held
 from aegis.summary.codes import PRIME, Dealer
@@ -127,7 +127,9 @@ class _RowsBuilder(HeldBuilder):
 
     def _sampled_positions(self, sample_rows: int) -> Ints:
         positions = super()._sampled_positions(sample_rows)
-        return drawn_places([self.rows], sample_rows, self.seed) if positions is None else positions
+        if positions is None:
+            positions = sampled_positions([self.rows], sample_rows, self.seed)
+        return positions
 
 
 class TaskBuilder(HeldBuilder):

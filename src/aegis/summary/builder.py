@@ -747,7 +747,7 @@ class Builder:
 
     def _sampled_positions(self, sample_rows: int) -> Ints | None:
         """Return the positions of the sampled rows; None if only the engine knows them."""
-        return self.source.sample_places(sample_rows, seed=self.seed)
+        return self.source.sample_positions(sample_rows, seed=self.seed)
 
     def _all_rows(self, sample_rows: int | None) -> bool:
         return sample_rows is None or self.rows <= sample_rows
