@@ -1,4 +1,4 @@
-"""Print the tables of docs/experiments.md on numbers to predict, from the result of numbers_to_predict.py,
+"""Print the tables of docs/experiments.md on numbers to predict, from the results of numbers_to_predict.py,
 and the table on new tables, from that of new_tables.py.
 
     python experiments/numbers_tables.py [FILE]
@@ -20,6 +20,7 @@ from scipy.stats import spearmanr
 
 SUMMARY = Path(__file__).parent / "summaries" / "numbers_to_predict.csv"
 NEW = SUMMARY.with_name("new_tables.csv")
+NEW_NUMBERS = SUMMARY.with_name("numbers_new_tables.csv")
 NEW_MODELS, NEW_SPLITS = ("lr", "gbdt"), 4
 Floats = npt.NDArray[np.float64]
 Lines = list[dict[str, str]]
@@ -143,6 +144,66 @@ def lost_table(file: Path = SUMMARY) -> list[str]:
     return [*rows, _line(["**mean**", *(f"{v:.2f}" for v in np.mean(every, axis=0))])]
 
 
+CODINGS: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "the better of both codings (default)": np.maximum,
+    "the mean of both codings": lambda numbers, thresholds: (numbers + thresholds) / 2,
+    "thresholds count twice": lambda numbers, thresholds: (numbers + 2 * thresholds) / 3,
+    "numbers alone (`--models lr`)": lambda numbers, _: numbers,
+    "thresholds alone (`--models gbdt`)": lambda _, thresholds: thresholds,
+}
+"""Scores by which a configuration is chosen, from the R2 of numbers and that of thresholds."""
+
+
+def codings_table(file: Path = SUMMARY, new: Path = NEW_NUMBERS) -> list[str]:
+    """Return a row for each score and set of tables: the points of R2 that its first choices lose.
+
+    The last row shows what first choices of the mean of the models lose on other rows than they know.
+    """
+    rows = []
+    for score, of in CODINGS.items():
+        for which, every in (("earlier", masked_of(file)), ("new", masked_of(new))):
+            lost = [
+                _lost_by_model(
+                    lines, int(of(figures(lines, "(lr)"), figures(lines, "(gbdt)")).argmax())
+                )
+                for lines in every.values()
+            ]
+            rows.append(_line([score, f"{len(lost)} {which}", *_with_error(lost)]))
+    elsewhere = [_lost_elsewhere(lines) for lines in masked_of(file).values()]
+    shown = [*_with_error(elsewhere), "-", "-", "-", "-"]
+    return [*rows, _line(["the models, on half of the rows", f"{len(elsewhere)} earlier", *shown])]
+
+
+def _with_error(lost: Sequence[Sequence[float]]) -> list[str]:
+    """Return the means over tables as text, the first one with its standard error."""
+    mean, error = np.mean(lost, axis=0), np.std(lost, axis=0, ddof=1) / len(lost) ** 0.5
+    return [f"{mean[0]:.2f} ({error[0]:.2f})", *(f"{v:.2f}" for v in mean[1:])]
+
+
+def _lost_by_model(lines: Lines, first: int) -> list[float]:
+    """Return the points of R2 that a first choice loses: by the mean of the models, by each, by the best.
+
+    An R2 below 0 counts as 0. The first choice is compared with that of the mean of the models, and last
+    with that of the best model. As in `lost_table`, these know the other division into folds.
+    """
+    lost = []
+    both = [np.maximum(own[:3], 0) for own in halves(lines, "folds")]
+    for known, tested in (both, both[::-1]):
+        away = tested[:, int(known.mean(axis=0).argmax())] - tested[:, first]
+        best = tested.max(axis=0)
+        lost.append([away.mean(), *away, best[int(known.max(axis=0).argmax())] - best[first]])
+    return [float(v) for v in 100 * np.mean(lost, axis=0)]
+
+
+def _lost_elsewhere(lines: Lines) -> list[float]:
+    """Return the points of R2 between the best configuration on one half of the rows, and the first choice
+    of the models that are trained on the other half.
+    """
+    both = [own[3] for own in halves(lines, "rows")]
+    pairs = (both, both[::-1])
+    return [float(np.mean([100 * (b.max() - b[int(a.argmax())]) for a, b in pairs]))]
+
+
 def apart(file: Path = SUMMARY) -> list[str]:
     """Return sentences on how far stated figures are from trained ones."""
     found = []
@@ -246,6 +307,7 @@ def main(argv: list[str] | None = None) -> None:
     file = Path(names[0]) if names else SUMMARY
     for table in (stated_table, rank_table, lost_table, misplaced, apart):
         print("\n".join(table(file)), end="\n\n")
+    print("\n".join(codings_table(file)), end="\n\n")
     print("\n".join(new_table()))
 
 

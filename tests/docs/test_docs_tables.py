@@ -28,6 +28,7 @@ TABLES = [
     ("numbers_tables", "experiments", "stated_table", (), 22),
     ("numbers_tables", "experiments", "rank_table", (), 19),
     ("numbers_tables", "experiments", "lost_table", (), 19),
+    ("numbers_tables", "experiments", "codings_table", (), 11),
     ("numbers_tables", "experiments", "new_table", (), 11),
     ("protected_tables", "experiments", "rank_table", (), 10),
     ("public_tables", "experiments", "again_table", (), 8),

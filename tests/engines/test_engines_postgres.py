@@ -388,3 +388,40 @@ def test_a_table_of_a_duckdb_file_is_released_beside_it(tmp_path: Any) -> None:
     assert expected is not None
     assert rows_of(source.backend.table("masked").to_pyarrow()) == rows_of(expected)
     source.backend.disconnect()
+
+
+RULES = {
+    "version": 1,
+    "label": "y",
+    "privacy": {"k": 2, "suppression": 0.5},
+    "attributes": {"a": {"role": "quasi-identifier"}, "b": {"role": "quasi-identifier"}},
+}
+
+
+def test_a_view_that_draws_values_at_random_is_no_bug(postgres: Any) -> None:
+    """A value that came between two queries had no code, which ended in a ValueError."""
+    connection = ibis.connect(postgres.url)
+    connection.raw_sql(
+        "CREATE OR REPLACE VIEW drawn AS SELECT (random() * 2000)::int AS a, i % 3 AS b, "
+        "(ARRAY['u', 'v'])[1 + i % 2] AS y FROM generate_series(1, 400) AS i"
+    )
+    connection.disconnect()
+    with pytest.raises(DataError, match="did not have when Aegis counted") as refused:
+        summarize(open_table(postgres.url, name="drawn"), aegis.load_policy(RULES))
+    assert "does a view draw values at random?" in refused.value.hint
+
+
+@pytest.mark.parametrize(("kind", "value"), [("date", "-infinity"), ("numeric", "NaN")])
+def test_values_that_python_cannot_represent_say_what_to_do(
+    kind: str, value: str, postgres: Any
+) -> None:
+    connection = ibis.connect(postgres.url)
+    connection.raw_sql("DROP TABLE IF EXISTS odd")
+    connection.raw_sql(
+        f"CREATE TABLE odd AS SELECT '{value}'::{kind} AS a, i % 3 AS b, i % 2 AS y "
+        "FROM generate_series(1, 40) AS i"
+    )
+    connection.disconnect()
+    with pytest.raises(EngineError) as refused:
+        summarize(open_table(postgres.url, name="odd"), aegis.load_policy(RULES))
+    assert refused.value.hint.startswith("Give a view in which such values are null")

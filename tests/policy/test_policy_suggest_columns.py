@@ -464,5 +464,5 @@ def test_keys_are_no_features_if_nulls_made_them_floats(stored: pa.DataType) -> 
         }
     )
     attributes = check(table, "y").policy.attributes
-    assert attributes["provider_id"].role is Role.QUASI_IDENTIFIER
+    assert attributes["provider_id"].role is Role.IDENTIFIER
     assert attributes["visits"].role is Role.FEATURE

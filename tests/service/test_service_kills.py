@@ -51,6 +51,24 @@ def test_a_store_without_space_says_so_and_keeps_nothing_half(place, monkeypatch
         assert otto.shown(number)["state"] == "released"
 
 
+@pytest.mark.parametrize("part", ["files", "database"])
+def test_a_disk_that_became_read_only_is_said(place, monkeypatch, part):
+    """Health said that all is well, and each job failed."""
+    name = {"files": "objects", "database": "catalog.db"}[part]
+    real = os.access
+
+    def refused(path: str | Path, mode: int) -> bool:
+        return Path(path).name != name and real(path, mode)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "access", refused)
+        answer = httpx.get(f"{place.url}/api/v1/health")
+    assert answer.status_code == 503
+    told = {"files": "cannot write files", "database": "cannot write to its database"}
+    assert told[part] in answer.json()["detail"]
+    assert httpx.get(f"{place.url}/api/v1/health").json() == {"status": "ok"}
+
+
 def test_a_database_that_is_gone_is_said_and_comes_back(place, monkeypatch):
     from sqlalchemy.exc import OperationalError
     from sqlalchemy.orm import Session

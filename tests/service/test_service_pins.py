@@ -657,7 +657,8 @@ def test_a_file_that_somebody_saves_is_read_once_it_is_whole(scene, lines, monke
         waited.append(seconds)
         scene.file.write_text(whole)
 
-    monkeypatch.setattr("aegis.service.agent_settings.time.sleep", saved)
+    # Other threads sleep, too: only this module gets another clock.
+    monkeypatch.setattr("aegis.service.agent_settings.time", SimpleNamespace(sleep=saved))
     renewed = settings.renewed()
     assert renewed.sources.keys() == {"adult", "secret"}
     assert renewed.sources["adult"].floor.k == 4
@@ -670,6 +671,7 @@ def test_a_file_that_somebody_saves_is_read_once_it_is_whole(scene, lines, monke
 def test_a_file_that_stays_unreadable_is_named(scene, monkeypatch):
     settings = AgentSettings.load(scene.file, "t")
     scene.file.write_text("url: x\n")
-    monkeypatch.setattr("aegis.service.agent_settings.time.sleep", lambda seconds: None)
+    quick = SimpleNamespace(sleep=lambda seconds: None)
+    monkeypatch.setattr("aegis.service.agent_settings.time", quick)
     with pytest.raises(PolicyError, match="is not an agent's file"):
         settings.renewed()

@@ -6,9 +6,11 @@ import datetime as dt
 import os
 import sys
 import threading
+import zipfile
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pyreadstat
 import pytest
@@ -17,7 +19,7 @@ import xlsxwriter
 import aegis
 from aegis.errors import DataError, EngineError
 from aegis.policy.suggest import init_policy
-from aegis.sources import Reading, open_proposing, open_table, proposing
+from aegis.sources import Reading, office_files, open_proposing, open_table, proposing
 
 GERMAN = "Name;Alter;Gehalt;Note;Ort;y\n" + "".join(
     f"Jörg{i};{20 + i};{1 + i % 3}.{100 + i},50;{'NA' if i % 7 == 0 else i % 5};{'?' if i % 9 == 0 else 'Köln'};{'ja' if i % 2 else 'nein'}\n"
@@ -181,6 +183,61 @@ def test_files_that_are_no_workbooks(tmp_path: Path) -> None:
         open_table(file)
 
 
+@pytest.mark.parametrize(("row", "column"), [(1_048_575, 16_383), (1_048_575, 700)])
+def test_a_cell_far_from_the_table_does_not_fill_the_memory(
+    tmp_path: Path, row: int, column: int
+) -> None:
+    """The process ended: the library asked for 550 GB, one entry for each cell between."""
+    file = tmp_path / "t.xlsx"
+    with xlsxwriter.Workbook(str(file)) as book:
+        sheet = book.add_worksheet("People")
+        sheet.write_row(0, 0, ["a", "b"])
+        sheet.write_row(1, 0, [1, "x"])
+        sheet.write(row, column, "x")
+    with pytest.raises(DataError, match=r"1,048,576 rows and .* columns apart") as caught:
+        open_table(file)
+    assert "Delete the cells far from the table" in caught.value.hint
+
+
+def test_a_formatted_cell_far_from_the_table_is_no_matter(tmp_path: Path) -> None:
+    file = tmp_path / "t.xlsx"
+    with xlsxwriter.Workbook(str(file)) as book:
+        sheet = book.add_worksheet("People")
+        sheet.write_row(0, 0, ["a", "b"])
+        sheet.write_row(1, 0, [1, "x"])
+        sheet.write_blank(1_048_575, 16_383, None, book.add_format({"bold": True}))
+    assert rows(open_table(file)) == [{"a": 1, "b": "x"}]
+
+
+def test_a_part_that_grows_a_thousandfold_is_not_read(tmp_path: Path) -> None:
+    file = workbook(tmp_path / "t.xlsx", {"People": [["a"], [1]]})
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/other.xml", b" " * (101 << 20))
+    with pytest.raises(DataError, match=r"xl/other.xml has 105,906,176 bytes, 1,0\d\d times"):
+        open_table(file)
+
+
+def test_a_day_that_the_library_panics_at_is_an_error_of_the_data(tmp_path: Path) -> None:
+    file = tmp_path / "t.xlsx"
+    with xlsxwriter.Workbook(str(file)) as book:
+        sheet = book.add_worksheet("People")
+        sheet.write_row(0, 0, ["a", "day"])
+        sheet.write_number(1, 1, -1e300, book.add_format({"num_format": "yyyy-mm-dd"}))
+    with pytest.raises(DataError, match="out of bounds"):
+        open_table(file)
+
+
+def test_the_cells_of_a_sheet_are_measured_however_it_is_cut() -> None:
+    xml = (
+        b'<x:sheetData><x:row r="7"><x:c r="AB7" s="1"><v>5</v></x:c><c r=\'C9\' t="s"><v>1</v></c>'
+        b'<c r="XFD99999" s="2"/></x:row></x:sheetData>'
+    )
+    for size in range(1, len(xml) + 1):
+        parts = [xml[place : place + size] for place in range(0, len(xml), size)]
+        assert office_files._extent(parts) == (3, 26)
+    assert office_files._extent([b"no cells", b""]) == (0, 0)
+
+
 @pytest.mark.parametrize("suffix", [".sav", ".dta", ".xpt"])
 def test_files_of_statistics_programs(tmp_path: Path, suffix: str) -> None:
     import pandas as pd
@@ -199,6 +256,19 @@ def test_files_of_statistics_programs(tmp_path: Path, suffix: str) -> None:
         {"age": 41, "town": "y", "w": 3.0},
     ]
     file.write_bytes(file.read_bytes()[:40])
+    with pytest.raises(DataError, match="Cannot read"):
+        open_table(file)
+
+
+@pytest.mark.parametrize("suffix", [".sav", ".dta"])
+def test_a_day_that_python_does_not_know_is_an_error_of_the_data(
+    tmp_path: Path, suffix: str
+) -> None:
+    """It was called a bug."""
+    file = tmp_path / f"t{suffix}"
+    days = pd.DataFrame({"a": [1, 2], "day": [1e300, -1e300]})
+    write, form = {".sav": ("write_sav", "DATE11"), ".dta": ("write_dta", "%td")}[suffix]
+    getattr(pyreadstat, write)(days, str(file), variable_format={"day": form})
     with pytest.raises(DataError, match="Cannot read"):
         open_table(file)
 

@@ -59,3 +59,13 @@ def test_its_tables_are_released_to_any_folder(
     release = study.apply(study.advise(), masked)
     assert release.released_rows == 120
     assert open_table(masked).rows == 120
+
+
+def test_a_file_that_was_cut_is_no_matter_of_users_and_passwords(tmp_path: Path) -> None:
+    file = tmp_path / "cut.duckdb"
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT range AS a FROM range(10)")
+    file.write_bytes(file.read_bytes()[:6_000])
+    with pytest.raises(EngineError, match="Cannot connect") as refused:
+        open_table(f"duckdb://{file}", name="t")
+    assert refused.value.hint.startswith("Check that the file is there")

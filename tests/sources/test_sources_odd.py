@@ -6,12 +6,16 @@ import gzip
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import aegis
-from aegis.errors import DataError
+from aegis.errors import DataError, ResourceError
 from aegis.sources import open_table
+from aegis.sources.embedded import engine_errors
+from aegis.summary.codes import numbers_of
 
 POLICY: dict[str, Any] = {
     "version": 1,
@@ -131,3 +135,54 @@ def test_names_of_columns_come_back(tmp_path: Path, name: str, ending: str) -> N
     again = open_table(output)
     assert again.columns == (name, "y")
     assert again.collect(again.table).num_rows == 4
+
+
+FAR = [
+    (pa.date32(), 2_932_897),
+    (pa.date32(), -719_530),
+    (pa.date32(), 2**31 - 2),
+    (pa.timestamp("us"), 253_402_300_800_000_000),
+    (pa.timestamp("us"), 2**63 - 2),
+    (pa.timestamp("us", "Asia/Kolkata"), 2**62),
+    (pa.timestamp("ns"), 2**63 - 2),
+]
+"""Types of columns, and days or times that Python cannot represent, or not exactly."""
+
+
+@pytest.mark.parametrize(("kind", "moment"), FAR)
+def test_a_day_that_python_does_not_know_is_read(
+    tmp_path: Path, kind: pa.DataType, moment: int
+) -> None:
+    """`aegis init` called it a bug."""
+    born = pa.array([*range(1, 40), moment], kind)
+    pq.write_table(
+        pa.table({"born": born, "a": list(range(40)), "y": ["u", "v"] * 20}), tmp_path / "t.parquet"
+    )
+    file = tmp_path / "t.parquet"
+    policy = aegis.init_policy(file, label="y").policy
+    assert "born" in policy.attributes
+    summarized = aegis.summarize(
+        file, {**POLICY, "attributes": {"born": {"role": "quasi-identifier"}}}
+    )
+    assert summarized.rows == 40
+
+
+def test_numbers_of_days_and_times_keep_their_order() -> None:
+    days = numbers_of(pa.array([-(2**31), 0, 1, 2**31 - 1, None], pa.date32()))
+    assert days[:4].tolist() == [-(2**31) * 86_400e6, 0, 86_400e6, (2**31 - 1) * 86_400e6]
+    assert np.isnan(days[4])
+    for unit, scale in (("s", 1e6), ("ms", 1e3), ("us", 1.0), ("ns", 1e-3)):
+        times = numbers_of(pa.array([-(2**62), 0, 1, 2**62], pa.timestamp(unit)))
+        assert times.tolist() == [-(2.0**62) * scale, 0, scale, 2.0**62 * scale]
+
+
+def test_texts_that_no_batch_holds_are_said() -> None:
+    told = "Invalid Input Error: Arrow Appender: The maximum total string size for regular ..."
+    with pytest.raises(ResourceError, match="more than 2 GB"), engine_errors("t.parquet"):
+        raise OSError(told)
+
+
+def test_too_little_memory_for_a_stream_of_rows_is_said() -> None:
+    told = "Out of Memory Error: ArrowBuffer: failed to allocate 8388608 bytes"
+    with pytest.raises(ResourceError, match="too little memory"), engine_errors("t.parquet"):
+        raise OSError(told)

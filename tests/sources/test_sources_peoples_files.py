@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -145,6 +146,50 @@ def test_sqlite_files_that_cannot_be_read(tmp_path: Path) -> None:
         read(held)
     with pytest.raises(DataError, match="No such file"):
         read(tmp_path / "none.db")
+
+
+def test_a_sqlite_file_that_was_cut_is_not_read_as_zeros(tmp_path: Path) -> None:
+    """The last page was read with what was left of it, and zeros for the rest."""
+    values = ", ".join(f"({i}, 'x')" for i in range(300))
+    file = database(tmp_path / "t.db", "CREATE TABLE t (a, b)", f"INSERT INTO t VALUES {values}")
+    file.write_bytes(file.read_bytes()[:-1000])
+    with pytest.raises(DataError, match="it was cut"):
+        read(file)
+
+
+def test_a_text_that_is_not_utf8_is_not_shown(tmp_path: Path) -> None:
+    """The message of SQLite ends in the text."""
+    file = database(
+        tmp_path / "t.db", "CREATE TABLE t (a)", "INSERT INTO t VALUES (CAST(x'5A5AFF' AS TEXT))"
+    )
+    with pytest.raises(DataError, match="a text in it is not UTF-8") as caught:
+        read(file)
+    assert "ZZ" not in str(caught.value)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+def test_a_view_that_never_ends_can_be_interrupted(tmp_path: Path) -> None:
+    """Ctrl-C did nothing, because SQLite never let Python run."""
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+    file = database(tmp_path / "t.db", f"CREATE VIEW v AS {endless}")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            read(file)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_text_that_a_view_makes_long_is_refused(tmp_path: Path) -> None:
+    file = database(tmp_path / "t.db", "CREATE VIEW v AS SELECT hex(zeroblob(40000000)) AS a")
+    with pytest.raises(DataError, match="too big"):
+        read(file)
 
 
 @given(

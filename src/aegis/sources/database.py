@@ -135,7 +135,9 @@ def _connect(url: str, safe_url: str) -> Any:
         reason = translated.message.partition(": ")[2] or translated.message
         raise EngineError(
             f"Cannot connect to {safe_url}: {without_secrets(reason, url)}",
-            hint="Check the address, that the server runs, and user and password.",
+            hint="Check that the file is there, complete, and used by no other program."
+            if kind == "duckdb"
+            else "Check the address, that the server runs, and user and password.",
         ) from None
 
 

@@ -469,6 +469,10 @@ _FULL = (
     "disk full",
     "disk quota exceeded",
 )
+_UNREPRESENTABLE = ("valid decimal128", "date too ", "timestamp too ", "year is out of range")
+"""What drivers say of values that Python or Arrow cannot represent, such as infinite dates."""
+_TEXTS = "maximum total string size"
+"""What DuckDB says if the texts of a batch of rows are too long for Arrow."""
 _MEMORY = ("outofmemoryerror", "java heap space", "spark.driver.maxresultsize")
 _JAVA = re.compile(
     r"^(?:Caused by: |: )?(?:[\w$]+\.)+([\w$]*(?:Exception|Error)): (.+)$", re.MULTILINE
@@ -518,6 +522,12 @@ def translate(error: Exception, origin: str, files: Sequence[Path] = ()) -> Engi
             f"There is too little memory for {origin}: {first}",
             hint="Give the process more (ulimit -v, the container's limit).",
         )
+    if _TEXTS in text:
+        return ResourceError(
+            f"Texts of {origin} are too long: together, those of one column have more than 2 GB in a "
+            "part of the rows.",
+            hint="Shorten them, or leave the column out.",
+        )
     if any(sign in text for sign in _MEMORY):
         return ResourceError(
             f"Spark has too little memory for {origin}: {first}",
@@ -529,7 +539,13 @@ def translate(error: Exception, origin: str, files: Sequence[Path] = ()) -> Engi
             f"The connection to {origin} was lost: {first}",
             hint="Nothing was left half-written: run the command again.",
         )
-    return EngineError(f"The engine failed on {origin}: {first}")
+    unreadable = any(sign in text for sign in _UNREPRESENTABLE)
+    hint = (
+        "Give a view in which such values are null, or one without their column."
+        if unreadable
+        else ""
+    )
+    return EngineError(f"The engine failed on {origin}: {first}", hint=hint)
 
 
 def _full(error: Exception, first: str, origin: str) -> ResourceError:
@@ -576,6 +592,8 @@ def first_cause(error: BaseException) -> str:
 def _of_engine(error: Exception) -> bool:
     if isinstance(error, duckdb.Error | IbisError | pa.ArrowException | ConnectionError):
         return True
+    if isinstance(error, OSError):  # of a stream of rows, which has no exception of its own
+        return _TEXTS in str(error) or is_of_memory(error)
     return type(error).__module__.split(".")[0] in _LIBRARIES
 
 

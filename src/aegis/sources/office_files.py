@@ -7,9 +7,11 @@ finds them.
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,19 @@ _VALUE = re.compile(rb"<(?:\w+:)?v>([^<]*)<")
 _TAG = {
     name: re.compile(rf"<(?:\w+:)?{name}\s[^>]*>".encode()) for name in ("sheet", "Relationship")
 }
+_FILLED_CELL = re.compile(
+    rb"""<(?:\w+:)?c\s[^>]{0,500}?\br\s*=\s*["']([A-Za-z]{1,7})(\d{1,20})["'][^>]{0,500}(?<!/)>"""
+)
+"""A cell of a sheet that is not empty, with its column and row."""
+_CHUNK = 1 << 22
+"""Number of bytes of a sheet that are examined at once."""
+_LONGEST_TAG = 1 << 12
+_LARGE, _MOST_TIMES = 100 << 20, 100
+"""A part of a workbook may have so many bytes, or be so many times as large as in the file."""
+_MOST_CELLS = 100_000_000
+"""Largest number of cells between the first and the last one of a sheet; the library has this limit
+for .ods files.
+"""
 _NAMED = 3
 """Largest number of cells that a note lists."""
 
@@ -132,13 +147,79 @@ def _sheets(file: Path) -> dict[str, list[list[Any]]]:
     except ImportError as error:
         raise _missing(file, "excel", error) from error
     try:
+        _require_bounds(file)
         book = calamine.load_workbook(str(file))
         return {name: book.get_sheet_by_name(name).to_python() for name in book.sheet_names}
-    except calamine.CalamineError as error:
+    except BaseException as error:
+        # The library stops at some values, such as a date in the year 1e300, with a `PanicException`.
+        expected = isinstance(error, (calamine.CalamineError, *_OF_ZIP))
+        if not expected and type(error).__name__ != "PanicException":
+            raise
         raise DataError(
-            f"Cannot read {file}: {error}.",
+            f"Cannot read {file}: {str(error).rstrip('.')}.",
             hint="Check that it is a workbook, complete and without a password.",
         ) from error
+
+
+_OF_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+"""Exceptions of `zipfile` for an archive that is damaged or encrypted."""
+
+
+def _require_bounds(file: Path) -> None:
+    """Raise `DataError` if a workbook would fill the memory: if a part of it is much larger than it
+    is in the file, or if the cells of a sheet lie far apart.
+
+    The library stores all cells between the first and the last one of a sheet. If there is no
+    memory for them, the whole process ends.
+    """
+    if not zipfile.is_zipfile(file):
+        return
+    with zipfile.ZipFile(file) as archive:
+        for part in archive.infolist():
+            if part.file_size > max(_LARGE, _MOST_TIMES * part.compress_size):
+                raise DataError(
+                    f"{file} cannot be a usual workbook: {part.filename} has {part.file_size:,} bytes, "
+                    f"{part.file_size // max(part.compress_size, 1):,} times as many as are stored.",
+                    hint="Save the sheet as CSV, and give that file.",
+                )
+            if not part.filename.startswith("xl/worksheets/"):
+                continue
+            with archive.open(part) as stream:
+                rows, columns = _extent(iter(lambda: stream.read(_CHUNK), b""))
+            if rows * columns > _MOST_CELLS:
+                raise DataError(
+                    f"A sheet of {file} ({part.filename}) has cells that lie {rows:,} rows and "
+                    f"{columns:,} columns apart.",
+                    hint=f"At most {_MOST_CELLS:,} cells can be read. Delete the cells far from the "
+                    "table, or save the table as CSV.",
+                )
+
+
+def _extent(chunks: Iterable[bytes]) -> tuple[int, int]:
+    """Return how many rows and columns lie between the first and the last filled cell of the XML of
+    a sheet, which comes in `chunks`.
+    """
+    rows: list[int] = []
+    columns: list[int] = []
+    rest = b""
+    for chunk in itertools.chain(chunks, [b"<"]):
+        text = rest + chunk
+        end = text.rfind(b"<")
+        places = _FILLED_CELL.findall(text, 0, max(end, 0))
+        rest = text[end : end + _LONGEST_TAG] if end >= 0 else b""
+        numbers = [*rows, *{int(row) for _, row in places}]
+        rows = [min(numbers), max(numbers)] if numbers else []
+        numbers = [*columns, *map(_number, {letters for letters, _ in places})]
+        columns = [min(numbers), max(numbers)] if numbers else []
+    return (rows[-1] - rows[0] + 1, columns[-1] - columns[0] + 1) if rows else (0, 0)
+
+
+def _number(letters: bytes) -> int:
+    """Return the number of the column that has these letters: 1 for A, 27 for AA."""
+    number = 0
+    for letter in letters.upper():
+        number = 26 * number + letter - ord("A") + 1
+    return number
 
 
 def read_statistics(file: Path, reading: Reading) -> pa.Table:
@@ -161,7 +242,8 @@ def read_statistics(file: Path, reading: Reading) -> pa.Table:
     try:
         columns, _ = read(str(file), output_format="dict", **options)
     except Exception as error:
-        if not isinstance(error, OSError | ValueError) and "readstat" not in type(error).__module__:
+        of_file = isinstance(error, OSError | ValueError | OverflowError)  # the last: of a day
+        if not of_file and "readstat" not in type(error).__module__:
             raise
         raise DataError(
             f"Cannot read {file}: {str(error).rstrip('.')}.",

@@ -19,6 +19,11 @@ from aegis.sources.embedded import quoted
 SQLITE = frozenset({".sqlite", ".sqlite3", ".db"})
 _ROWS = 50_000
 """Number of rows that are in memory as Python objects at once."""
+_LONGEST = 64 << 20
+"""Largest number of bytes of a text."""
+_STEPS = 100_000
+"""Number of steps of SQLite after which Python runs."""
+_NOT_UTF8 = "Could not decode to UTF-8"
 _EXACT = 1 << 53
 """Whole numbers below this are exact as doubles."""
 _TIMES = {"DATE": pa.date32(), "DATETIME": pa.timestamp("us"), "TIMESTAMP": pa.timestamp("us")}
@@ -62,13 +67,32 @@ def sqlite_tables(file: Path) -> list[str]:
 
 @contextmanager
 def _reading(file: Path) -> Iterator[sqlite3.Connection]:
-    """Open a database for reading only; raise `DataError` if SQLite cannot read it."""
+    """Open a database for reading only; raise `DataError` if SQLite cannot read it.
+
+    Somebody else may have made the database. Its views cannot load code, and the user can interrupt
+    one that never ends.
+    """
     try:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            database.execute("PRAGMA trusted_schema = OFF")
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+            # Python notices an interrupt only while it runs.
+            database.set_progress_handler(lambda: 0, _STEPS)
+            database.execute("PRAGMA schema_version").fetchone()  # fails if it is no database
+            size = database.execute("PRAGMA page_size").fetchone()[0]
+            if file.stat().st_size % size:  # SQLite takes the rest of a page for zeros
+                raise DataError(
+                    f"Cannot read {file}: it was cut.", hint="Copy it again, or ask for it again."
+                )
             yield database
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        if str(error) == "interrupted":
+            raise KeyboardInterrupt from error
+        # What SQLite says of such a text ends in the text.
+        undecoded = isinstance(error, UnicodeDecodeError) or _NOT_UTF8 in str(error)
+        reason = "a text in it is not UTF-8" if undecoded else str(error).rstrip(".")
         raise DataError(
-            f"Cannot read {file}: {str(error).rstrip('.')}.",
+            f"Cannot read {file}: {reason}.",
             hint="Check that it is a SQLite database, complete and not locked by a program.",
         ) from error
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.arrays import Floats, Integers, Ints
-from aegis.errors import DataError, InternalError
+from aegis.errors import DataError
 from aegis.masks import Kind, Mask, Quantiles, ValueCounts, evaluate
 from aegis.masks.base import usable
 from aegis.policy import Attribute, Label, Policy, Role
@@ -96,25 +96,44 @@ def code_values(column: pa.Array, values: pa.Array) -> Ints:
 
     Raises
     ------
-    InternalError
+    DataError
         An entry is not among the values, because the table changed while it was read.
     """
     positions = pc.index_in(settle(column), value_set=values)
     if positions.null_count:
-        raise InternalError(
-            "The table has a value that it did not have when Aegis counted its values."
-        )
+        raise table_changed()
     codes: Ints = positions.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
 
 
+def table_changed() -> DataError:
+    """Return the error for a table that changed while it was read."""
+    return DataError(
+        "The table has a value that it did not have when Aegis counted its values.",
+        hint="Is a program writing to the table, or does a view draw values at random? Copy the rows "
+        "into a table that nobody changes. If nothing changes it, this is a bug: please report it.",
+    )
+
+
 def numbers_of(values: pa.Array) -> Floats:
     """Convert numbers, dates or times to floats that have the same order; null becomes NaN."""
-    if pa.types.is_temporal(values.type):
-        values = values.cast(pa.timestamp("us")).cast(pa.int64())
+    scale = 1.0
+    if pa.types.is_temporal(values.type):  # converted as floats, because integers may overflow
+        scale = _MICROSECONDS[_unit(values.type)]
+        values = values.view(pa.int64() if values.type.bit_width == 64 else pa.int32())
     floats: Floats
     floats = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return floats
+    return floats if scale == 1.0 else floats * scale
+
+
+_MICROSECONDS = {"day": 86_400e6, "s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
+"""Number of microseconds in each unit of dates and times."""
+
+
+def _unit(kind: pa.DataType) -> str:
+    if pa.types.is_date(kind):
+        return "day" if pa.types.is_date32(kind) else "ms"
+    return str(kind.unit)
 
 
 def show(value: Any) -> str:

@@ -23,7 +23,7 @@ from aegis.arrays import Array, Ints
 from aegis.files import Step
 from aegis.masks.categories import mapped, text_of
 from aegis.sources import Source
-from aegis.summary.codes import Dealer, narrow
+from aegis.summary.codes import Dealer, narrow, table_changed
 from aegis.summary.cooccurrence import Chunk, PairCounts, counts_by_key, with_folds
 from aegis.summary.model import AttributeSummary
 from aegis.summary.responses import ResponseSums
@@ -389,6 +389,8 @@ class _JointCounts:
         The flat index is the index of the pair of atoms (sets of values) times `width`, plus class
         times folds, plus fold.
         """
+        if self.index.min(initial=0) < 0:  # a value without a code
+            raise table_changed()
         cell, last = np.divmod(self.index, self.width)
         digits = np.unravel_index(cell, self.sizes)
         a, b = (self.members.index(attribute) for attribute in pair)

@@ -26,6 +26,7 @@ from aegis.safe.protect import (
 from aegis.safe.protect.cells import cells_of, join_similar, without_small
 from aegis.safe.protect.derive.cells import Range, derivable_cells, ranges
 from aegis.safe.protect.mechanisms import (
+    _key_table,
     apply_key,
     key_table,
     keyed_range,
@@ -314,3 +315,12 @@ def test_verdicts_are_those_of_the_exact_counts(policy):
 def test_bad_requests_are_refused(policy, options, message):
     with pytest.raises(PolicyError, match=message):
         protect(make_table(200), policy, level="counts", **options)
+
+
+@pytest.mark.parametrize("least", [0, 1, 10])
+def test_large_counts_share_one_table_of_changes(least):
+    """Each count had its own, which took a third of the work of level counts."""
+    for count in (8 + least + 1, 1000):
+        own = _key_table.__wrapped__(count, 8, 5.0, least)
+        assert all(map(np.array_equal, own, key_table(count, 8, 5.0, least)))
+    assert key_table(1000, 8, 5.0, least) is key_table(2000, 8, 5.0, least)

@@ -18,7 +18,7 @@ from aegis.safe.protect import CellMethod, Moments, audit_leak, protect
 from aegis.safe.protect.counts import _rounded, _without_pairs
 from aegis.safe.protect.derive import pairs as derive_pairs
 from aegis.safe.protect.derive.cells import known_bounds
-from aegis.safe.protect.derive.pairs import _Program, audit_pairs, first_pinned
+from aegis.safe.protect.derive.pairs import _Program, audit_pairs, count_pairs, first_pinned
 from aegis.safe.protect.model import GRID
 
 STEP = 3
@@ -232,3 +232,22 @@ def test_moments_are_as_coarse_as_whole_audits_of_every_step_make_them(told):
             coarsened += quick.moments.error > protected.moments.error
             assert first_pinned(quick) is None
     assert coarsened
+
+
+def test_the_audit_of_pairs_says_how_many_it_has_done(told):
+    """It said nothing until all were done, which takes minutes if there are many attributes."""
+
+    class Counting:
+        done = 0
+
+        def advance(self, amount: float = 1) -> None:
+            self.done += int(amount)
+
+        def note(self, text: str) -> None:
+            raise AssertionError(text)
+
+    quick = _without_pairs(drawn(told, 9, 1e-3, attributes=3))
+    step = Counting()
+    assert quick.moments is not None
+    assert first_pinned(quick, step=step) is None
+    assert step.done == count_pairs(quick) == 3

@@ -190,3 +190,23 @@ def test_a_refusal_that_noise_decided_costs_what_the_file_would(book):
         told(book, table(12), **asked, step=3)
     assert book.entries("people")[1].state is EntryState.CANCELLED
     assert book.balance("people").spent == entry.rho
+
+
+def test_a_cost_without_an_output_is_never_silent(book, tmp_path, monkeypatch):
+    """The disk was full after the noise was drawn, and nothing said that the budget had paid."""
+
+    def full(*_, **__):
+        raise DataError("Cannot write the file.", hint="Check space.")
+
+    monkeypatch.setattr("aegis.safe.protect.release.save_protected", full)
+    with pytest.raises(DataError, match="Cannot write") as refused:
+        told(book, table(400), **NOISE)
+    [entry] = book.entries("people")
+    assert refused.value.hint == (
+        f"Check space. The cost stays in the ledger as entry {entry.number}: output had begun."
+    )
+    monkeypatch.undo()
+    made = told(book, table(400), **NOISE)
+    [note] = [note for note in made.notes if "has no output for" in note]
+    assert f"1 cost of 'people' (entry {entry.number})" in note
+    assert "charged again" in note

@@ -167,7 +167,14 @@ class ColumnFacts:
         with repeated measurements.
         """
         form = self.integral or self.shape("code") > NEARLY_ALL
-        return form and 0 < (1 - self.separation) * self.distinct <= EVEN
+        return form and 0 < self.evenness <= EVEN
+
+    @property
+    def evenness(self) -> float:
+        """The probability that two rows have the same value, divided by this probability if all values
+        had equally many rows; see `EVEN`.
+        """
+        return (1 - self.separation) * self.distinct
 
     @property
     def fractional(self) -> bool:
@@ -176,11 +183,10 @@ class ColumnFacts:
 
     @property
     def integral(self) -> bool:
-        """Whether the column has integers, or floats that are whole numbers and nulls: many programs
-        can store a null only beside floats. Only a column whose name speaks of an identifier is
-        one by this: without such a name, whole floats mostly are measured.
+        """Whether the column has integers, or floats that are all whole numbers: many programs can store
+        a null only beside floats, and keep the floats if the rows with null are gone.
         """
-        return self.kind is Kind.INTEGER or (self.whole_numbers and self.nulls > 0)
+        return self.kind is Kind.INTEGER or self.whole_numbers
 
     def shape(self, name: str) -> float:
         """Return the share of the column's texts that have the form `name`, which is one of
@@ -348,6 +354,8 @@ SHAPES: Mapping[str, str] = {
     # Two letters, two check digits, then groups of four (ISO 13616).
     "iban": r"^[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){2,7} ?[A-Z0-9]{0,4}$",
     "card": r"^[0-9]{4}[ -][0-9]{4}[ -][0-9]{4}[ -][0-9]{2,4}$",
+    # SHA-1, and SHA-2 of 224 to 512 bits, in hexadecimal digits; MD5 has the form of a UUID.
+    "hash": r"^([0-9A-Fa-f]{40}|[0-9A-Fa-f]{56}|[0-9A-Fa-f]{64}|[0-9A-Fa-f]{96}|[0-9A-Fa-f]{128})$",
     "url": r"^([a-z][a-z0-9+.-]*://|www\.)[^\s]+$",
     "mac": r"^[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}$",
     # Two to four words, the first and the last with a capital (or from a script without them), or
@@ -355,6 +363,8 @@ SHAPES: Mapping[str, str] = {
     "person": r"^([^a-z0-9\s!-/:-@\[-`{-~][^\s!-&(),/:-@\[-`{-~]*,?( [^\s!-&(),/:-@\[-`{-~]+){0,2}"
     r" [^a-z0-9\s!-/:-@\[-`{-~][^\s!-&(),/:-@\[-`{-~]*|[一-鿿]{2,4})$",
     "record": r"^[A-Za-z]{1,6}[-_ /]?[0-9]{4,}$",
+    # Digits in groups, as telephone numbers and numbers of persons have them: 2 85 05 78 006 084 36.
+    "grouped": r"^[+(]*[0-9][0-9 ()./+-]*[0-9]$",
     # Letters and digits mixed, without a space: 13011352CF10A, 7590-VHVEG, M000112.
     "code": r"^[A-Za-z0-9_/.-]*([A-Za-z][A-Za-z_/.-]*[0-9]|[0-9][0-9_/.-]*[A-Za-z])[A-Za-z0-9_/.-]*$",
     # ICD-10 with its point; ICD-9 with its point, or a supplementary code (V27, E950).

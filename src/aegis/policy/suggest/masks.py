@@ -19,6 +19,7 @@ from aegis.policy.suggest.names import AGE, POSTCODE
 from aegis.policy.suggest.roles import (
     FEWEST_FOR_UNIQUE,
     MOSTLY_ALIKE,
+    doubt_of,
     is_amount,
     is_code,
     is_numbered_date,
@@ -98,6 +99,13 @@ def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
     if role is not Role.QUASI_IDENTIFIER:
         return _outside_the_rule(facts, masks)
     identity, suppress = parse_mask("identity"), parse_mask("suppress")
+    if doubt_of(facts) is not None:
+        shown_anyway = "shows frequent values, which may be those of a person with many rows"
+        return Candidates(
+            (suppress,),
+            "not shown unless you say so",
+            tuple((mask, shown_anyway) for mask in masks[:1]),
+        )
     unused: list[tuple[Mask, str]] = []
     if facts.distinct * ROWS_PER_VALUE > facts.values and masks:
         unused.append((identity, "so many values leave classes of single rows"))

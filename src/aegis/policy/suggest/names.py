@@ -176,11 +176,13 @@ def read_words(name: str) -> Words:
 
 @cache
 def _concepts_by_phrase() -> dict[str, list[Concept]]:
-    """Return the concepts of every phrase; the phrase is written without spaces, as `dateofbirth`."""
+    """Return the concepts of every phrase; the phrase is written without spaces, as `dateofbirth`, and
+    split into words as names are.
+    """
     by_phrase: dict[str, list[Concept]] = {}
     for concept in CONCEPTS:
         for phrase in concept.phrases:
-            by_phrase.setdefault(phrase.replace(" ", ""), []).append(concept)
+            by_phrase.setdefault("".join(read_words(phrase).plain), []).append(concept)
     return by_phrase
 
 

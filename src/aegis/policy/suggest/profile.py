@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from itertools import takewhile
 from typing import Any
 
@@ -112,8 +113,19 @@ def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str,
 
 
 def finite(column: ir.Column) -> ir.Value:
-    """Return the column after replacing NaN and the infinities by null."""
-    if not column.type().is_floating():
+    """Return the column after replacing by null NaN, the infinities, and the dates and times that
+    Python cannot represent: those outside the years 1 to 9999.
+    """
+    kind = column.type()
+    if kind.is_date():
+        return ibis.ifelse(column.between(date.min, date.max), column, ibis.null(kind))
+    if kind.is_timestamp():
+        first, last = datetime.min, datetime.max
+        if kind.timezone is not None:  # in each time zone, these moments are within the years
+            first, last = (datetime(*day, 9, tzinfo=UTC) for day in ((1, 1, 2), (9999, 12, 31)))
+        micro = column.cast(kind.copy(scale=6)) if (kind.scale or 0) > 6 else column
+        return ibis.ifelse(micro.between(first, last), micro, ibis.null(micro.type()))
+    if not kind.is_floating():
         return column
     return ibis.ifelse(column.isnan() | column.isinf(), ibis.null(column.type()), column)
 
@@ -226,9 +238,9 @@ def _describe(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) ->
             aggregations[f"seen{i}"] = column.nunique()
         if column_facts.kind.numeric:
             aggregations[f"quantiles{i}"] = finite(column.cast("float64")).quantile(list(SHARES))
-            if column_facts.kind is Kind.INTEGER:
+            if column_facts.integral:
                 aggregations[f"round{i}"] = (column % 10 == 0).ifelse(1, 0).cast("float64").mean()
-                if _in_years(column_facts):
+                if column_facts.kind is Kind.INTEGER and _in_years(column_facts):
                     aggregations[f"dated{i}"] = _dated(column).ifelse(1, 0).cast("float64").mean()
     row = _row(source, sample, aggregations)
     return [_described(column, i, row) for i, column in enumerate(facts)]

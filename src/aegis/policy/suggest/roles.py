@@ -10,7 +10,7 @@ from enum import IntEnum
 from aegis.masks import Kind
 from aegis.masks.base import SECONDS, TIMES
 from aegis.policy.model import Role
-from aegis.policy.suggest.facts import FEWEST_KEYS, NEARLY_ALL, ColumnFacts
+from aegis.policy.suggest.facts import EVEN, FEWEST_KEYS, NEARLY_ALL, ColumnFacts
 from aegis.policy.suggest.names import (
     NUMBER,
     PERSON_NAME,
@@ -71,6 +71,10 @@ KEY_ROUND = 0.2
 """Largest share of multiples of ten among record numbers. It is about 0.1 for serial numbers, and
 much larger for amounts that people state.
 """
+DENSE, AS_DRAWN = 0.9, 1.15
+"""Of small numbers, which counts and measurements have, too: at least this share of the numbers from the
+first to the last occurs, and the evenness (`EVEN`) is at most that of numbers drawn at random.
+"""
 REPEATED = 0.02
 """Smallest share of rows with a number of another row from which the proposed rule counts persons."""
 GIVEN_NAMES = 0.3
@@ -79,9 +83,13 @@ GIVEN_IF_NAMED = 0.1
 """This share suffices if the column's name allows names of persons (`loser_name`, `athlete`) and nearly
 all values look like them.
 """
+MOST_DEGREES = {"x": 180, "y": 90}
+"""Largest longitude and latitude. Columns that are called so may have degrees."""
+DEGREES_APART = 30
+"""Largest range of coordinates in degrees of an area: measurements mostly have larger ranges, or both signs."""
 MOSTLY_ALIKE = 0.9
 """A column counts as dates, amounts or codes of a system if more than this share of values have
-this form.
+ this form.
 """
 MOSTLY = 0.5
 """A column counts as an identifier if at least this share of values have a form that identifies
@@ -107,9 +115,10 @@ _IDENTIFYING_SHAPES = {
     "card": "card numbers",
     "url": "addresses on the web",
     "mac": "addresses of devices",
+    "hash": "hash values",
 }
-_DOUBTFUL_SHAPES = {"person": "names of persons", "record": "record numbers"}
-"""Forms that texts on things have, too: such a column becomes a quasi-identifier, with a question."""
+LONGEST_WORD = 4
+"""Largest number of characters of a Chinese name. Words of other meanings are as short."""
 _CHECK = "make it an identifier if they point at persons, a feature if they do not"
 
 
@@ -187,20 +196,27 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
     if facts.once_each is not None and role is Role.FEATURE:
         often = f"each of its {facts.distinct:,} values comes once with one {facts.once_each}"
         return f"{often}, as those do who are followed: {_CHECK}"
-    if role is not Role.QUASI_IDENTIFIER or not (facts.kind is Kind.TEXT or _has_many_keys(facts)):
+    if role is not Role.QUASI_IDENTIFIER:
         return ""
-    concept = facts.concept
-    if (
-        is_code(facts)
-        or (concept is not None and concept.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE))
-        or _is_written_date(facts)
-    ):
-        return ""
-    if (doubt := _doubt(facts)) is not None:
+    if (doubt := doubt_of(facts)) is not None:
         return f"{doubt}: {_CHECK}"
-    if _tells_apart(facts):
+    if _may_be_doubted(facts) and _tells_apart(facts):
         return f"{facts.distinct:,} different texts in {facts.values:,} rows: {_CHECK}"
     return ""
+
+
+def doubt_of(facts: ColumnFacts) -> str | None:
+    """Return the reason why the values of a proposed quasi-identifier may identify persons; None if there
+    is none. Until you answer, a release does not show such values, however many rows have them.
+    """
+    return _doubt(facts) if _may_be_doubted(facts) else None
+
+
+def _may_be_doubted(facts: ColumnFacts) -> bool:
+    """Return whether neither name nor form of a column's values says that they are no identifiers."""
+    concept = facts.concept
+    named = concept is not None and concept.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE)
+    return not (named or is_code(facts) or _is_written_date(facts))
 
 
 def _missing_code(facts: ColumnFacts) -> int | None:
@@ -249,24 +265,59 @@ def _doubt(facts: ColumnFacts) -> str | None:
     concept = facts.concept
     if concept is not None and _has_many_keys(facts):
         return f"the name speaks of {concept.name}, and {facts.distinct:,} values occur"
+    if _numbers_few_rows(facts):
+        return f"the numbers from {facts.low} to {facts.high} have about equally many rows, as persons have"
     if facts.kind is not Kind.TEXT or is_amount(facts):
         return None
     named = concept is not None and concept.role is Role.IDENTIFIER and not concept.weak
     if concept is not None and named and (facts.distinct > FEW_VALUES or _bears_names(facts)):
         return f"the name speaks of {concept.name}, but only {facts.distinct:,} values occur"
+    return _doubt_of_texts(facts)
+
+
+def _doubt_of_texts(facts: ColumnFacts) -> str | None:
+    """Return the reason why texts may identify persons by their forms, or by how often they repeat; None if
+    there is no such reason.
+    """
+    if _look_like_names(facts):
+        return f"{facts.distinct:,} different values that look like names of persons"
     if facts.distinct < MANY_VALUES:
         return None
     share, forms = _identifying_forms(facts)
     if share >= PARTLY:
         return f"{_how_many(share)} of the values look like {forms}"
-    for shape, name in _DOUBTFUL_SHAPES.items():
-        if facts.shape(shape) > NEARLY_ALL and not (
-            shape == "person" and names_thing(facts.spoken)
-        ):
-            return f"{facts.distinct:,} different values that look like {name}"
+    if facts.shape("record") > NEARLY_ALL:
+        return f"{facts.distinct:,} different values that look like record numbers"
     if facts.unique_share > 0.5:
         return f"most values are rare: {facts.distinct:,} different ones in {facts.values:,} rows"
+    if facts.evenness <= EVEN and facts.distinct * ROWS_PER_VALUE > facts.values:
+        return f"{facts.distinct:,} different texts have about equally many rows, as persons have"
     return None
+
+
+def _look_like_names(facts: ColumnFacts) -> bool:
+    """Return whether nearly all texts of a column have the form of a person's name, which names of things
+    have, too; of short texts, only if there are many.
+    """
+    short = facts.lengths is None or facts.lengths[1] <= LONGEST_WORD
+    enough = facts.distinct >= (MANY_VALUES if short else FEWEST_KEYS)
+    return enough and facts.shape("person") > NEARLY_ALL and not names_thing(facts.spoken)
+
+
+def _numbers_few_rows(facts: ColumnFacts) -> bool:
+    """Return whether a column has all whole numbers from 0 or 1 to some number, each in a few rows and in
+    about equally many, and its name has no other meaning.
+    """
+    return (
+        facts.integral
+        and facts.low in (0, 1)
+        and facts.distinct >= max(MANY_VALUES, DENSE * (facts.high - facts.low + 1))
+        and facts.distinct * ROWS_PER_VALUE > facts.values
+        and 0 < facts.evenness <= AS_DRAWN
+        and facts.concept is None
+        and not names_measure(facts.spoken)
+        and not names_thing_or_time(facts.spoken)
+    )
 
 
 def _has_many_keys(facts: ColumnFacts) -> bool:
@@ -312,9 +363,19 @@ def is_amount(facts: ColumnFacts) -> bool:
 
 
 def _is_on_a_grid(facts: ColumnFacts) -> bool:
-    """Return whether a column called `x` or `y` has values as large as metres on a national grid."""
-    large = abs((facts.quantiles or {}).get(0.5, 0.0)) >= LEAST_ON_GRID
-    return large and facts.spoken.strip().lower() in ("x", "y")
+    """Return whether a column called `x` or `y` has values as large as metres on a national grid, or
+    degrees of an area: fractions of which most occur in few rows.
+    """
+    most = MOST_DEGREES.get(facts.spoken.strip().lower())
+    if most is None:
+        return False
+    if abs((facts.quantiles or {}).get(0.5, 0.0)) >= LEAST_ON_GRID:
+        return True
+    few_rows = facts.distinct * ROWS_PER_VALUE > facts.values and facts.distinct >= MANY_VALUES
+    if not (facts.fractional and few_rows):
+        return False
+    low, high = float(facts.low), float(facts.high)
+    return max(abs(low), abs(high)) <= most and low * high > 0 and high - low <= DEGREES_APART
 
 
 def _is_written_date(facts: ColumnFacts) -> bool:
@@ -563,9 +624,12 @@ def _reason_by_keys(facts: ColumnFacts, concept: Concept | None) -> str | None:
     reason = (
         f"{facts.distinct:,} different {{}} in {facts.values:,} rows, as numbers of persons repeat"
     )
-    if facts.kind is Kind.INTEGER:
+    if facts.integral:
         return reason.format("numbers") if _repeats_like_a_key(facts) else None
-    are_codes = facts.shape("code") > NEARLY_ALL and (facts.lengths or (0, 0))[0] >= SHORTEST_KEY
+    shortest = (facts.lengths or (0, 0))[0]
+    are_codes = (facts.shape("code") > NEARLY_ALL and shortest >= SHORTEST_KEY) or (
+        facts.shape("grouped") > NEARLY_ALL and shortest >= SHORTEST_GROUPED
+    )
     # Codes of things, such as medical terms, repeat in the same way, but persons keep their sex.
     if are_codes and not facts.varies and code_system(facts) is None and not is_amount(facts):
         return reason.format("codes")
@@ -582,10 +646,15 @@ def _repeats_like_a_key(facts: ColumnFacts) -> bool:
     return (
         not names_measure(facts.spoken)
         and (facts.quantiles or {}).get(0.5, 0.0) >= LEAST_KEY
-        and facts.unique_share >= KEY_UNIQUE
-        and (facts.peak <= KEY_PEAK or _hardly_repeats(facts))
+        and (_spreads_like_a_key(facts) or (facts.even and not names_moment(facts.spoken)))
         and facts.round_share <= KEY_ROUND
     )
+
+
+def _spreads_like_a_key(facts: ColumnFacts) -> bool:
+    """Return whether the numbers of a column are mostly different and none is common."""
+    rare = facts.peak <= KEY_PEAK or _hardly_repeats(facts)
+    return facts.unique_share >= KEY_UNIQUE and rare
 
 
 def _hardly_repeats(facts: ColumnFacts) -> bool:
@@ -603,6 +672,15 @@ def _reason_by_prose(facts: ColumnFacts, concept: Concept | None) -> str | None:
     if facts.unique_share > 0.5 and facts.distinct >= MANY_VALUES and facts.shape("prose") > 0.5:
         return f"free text, {facts.distinct:,} different ones in {facts.values:,} rows: it may name anyone"
     return None
+
+
+def _numbers_every_row(facts: ColumnFacts) -> bool:
+    """Return whether a column's name says that it has numbers of persons or records, and each row has
+    its own.
+    """
+    concept = facts.concept
+    number = concept is not None and (concept.name == NUMBER or concept.weak)
+    return number and _numbers_rows(facts) and facts.distinct == facts.rows
 
 
 class PersonEvidence(IntEnum):
@@ -627,7 +705,8 @@ def person_evidence(facts: ColumnFacts) -> PersonEvidence:
     rule can count persons by this identifier.
     """
     repeats = 2 <= facts.distinct <= (1 - REPEATED) * facts.values
-    if not repeats or facts.nulls or names_moment(facts.spoken):
+    # A class counts all its rows without a key as one person: it never has fewer persons than that.
+    if not repeats or facts.nulls > PARTLY * facts.rows or names_moment(facts.spoken):
         return PersonEvidence.NONE
     concept = facts.concept
     number = concept is not None and concept.name == NUMBER
@@ -646,8 +725,10 @@ def person_evidence(facts: ColumnFacts) -> PersonEvidence:
     if number:
         return PersonEvidence.RECORD
     # In a small table, hardly any number repeats: that says nothing of persons with several rows.
-    small = facts.kind is Kind.INTEGER and facts.peak > KEY_PEAK
-    keyed = concept is None and not small and _reason_by_keys(facts, None) is not None
+    small = facts.integral and facts.peak > KEY_PEAK and _hardly_repeats(facts)
+    # A household shares a telephone.
+    keyed = concept is None and not small and facts.shape("phone") <= PARTLY
+    keyed = keyed and _reason_by_keys(facts, None) is not None
     if keyed and not names_survey_weight(facts.spoken):
         return PersonEvidence.REPEATS
     return PersonEvidence.NONE
@@ -661,6 +742,13 @@ def likely_persons(identifiers: Iterable[ColumnFacts]) -> list[ColumnFacts]:
     example, a column of patients has more distinct values than a column of their doctors, because a
     doctor has several patients.
     """
-    keys = [(person_evidence(facts), facts.distinct, facts) for facts in identifiers]
+    columns = list(identifiers)
+    # Beside numbers of all rows, a number that some rows lack is mostly somebody else's: a manager's.
+    numbered = any(_numbers_every_row(facts) for facts in columns)
+    keys = [
+        (person_evidence(facts), facts.distinct, facts)
+        for facts in columns
+        if not (numbered and facts.nulls)
+    ]
     likely = [key for key in keys if key[0] is not PersonEvidence.NONE]
     return [facts for *_, facts in sorted(likely, key=lambda key: key[:2], reverse=True)]

@@ -425,6 +425,9 @@ class Ledger:
         except BaseException as error:
             if not spent.begun:
                 self.refused(entry, error)
+            elif isinstance(error, AegisError):
+                note = f"The cost stays in the ledger as entry {entry}: output had begun."
+                error.hint = f"{error.hint} {note}".strip()
             raise
 
     @property

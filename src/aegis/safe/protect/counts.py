@@ -17,7 +17,7 @@ import numpy as np
 
 from aegis.arrays import Floats, Ints
 from aegis.errors import PolicyError
-from aegis.files import SILENT, Progress
+from aegis.files import SILENT, SILENT_STEP, Progress, Step
 from aegis.policy import Label, Policy, Unseen
 from aegis.safe.protect.budget import is_number
 from aegis.safe.protect.cells import (
@@ -32,7 +32,7 @@ from aegis.safe.protect.cells import (
     without_small,
 )
 from aegis.safe.protect.derive.cells import derivable_cells
-from aegis.safe.protect.derive.pairs import first_pinned
+from aegis.safe.protect.derive.pairs import count_pairs, first_pinned
 from aegis.safe.protect.mechanisms import (
     apply_key,
     check_key,
@@ -212,8 +212,8 @@ def protect_counts(
     sums = table.sums(cells, codes, [_NO_LIMIT] * len(cells), _NO_LIMIT).sums
     moments = _rounded(sums / (bare.rows * GRID**2), STEP_OF_MOMENTS / math.sqrt(bare.rows))
     protected = replace(with_codes(bare, codes, moments), verdicts=tuple(verdicts))
-    with progress.step("Auditing what moments say of pairs"):
-        return _without_pairs(protected)
+    with progress.step("Auditing what moments say of pairs", count_pairs(protected)) as step:
+        return _without_pairs(protected, step)
 
 
 def _classes(summary: Summary, perturbation: Perturbation, policy: Policy) -> NamedClasses:
@@ -309,21 +309,22 @@ def _rounded(moments: Floats, step: float) -> Moments:
     return Moments(np.rint(moments / step) * step, step / math.sqrt(12))
 
 
-def _without_pairs(protected: ProtectedSummary) -> ProtectedSummary:
+def _without_pairs(protected: ProtectedSummary, progress: Step = SILENT_STEP) -> ProtectedSummary:
     """Round moments (statistics of two attributes together) until no small combination of two cells
     can be derived from them.
 
     The step is trebled until linear programming derives none. Coarser figures never reveal more, so
     a pair of attributes that passed is not checked again. If the figures become too coarse to be
-    useful before all pairs pass, moments are left out.
+    useful before all pairs pass, moments are left out. `progress` receives one unit per pair.
     """
     pair = 0
     while protected.moments is not None:
-        pinned = first_pinned(protected, pair)
+        pinned = first_pinned(protected, pair, progress)
         if pinned is None:
             return protected
         pair = pinned
         step = 3 * protected.moments.error * math.sqrt(12)
+        progress.note("again, with coarser moments")
         coarser = None if step > COARSEST else _rounded(protected.moments.matrix, step)
         protected = replace(protected, moments=coarser)
     note = (

@@ -102,7 +102,6 @@ def rounded_range(published: int, base: int) -> tuple[int, int]:
     return max(published - base + 1, 0), published + base - 1
 
 
-@cache
 def key_table(count: int, deviation: int, variance: float, least: int) -> tuple[Ints, Floats]:
     """Return the changes that the cell key method can make to a count, and their probabilities.
 
@@ -119,6 +118,14 @@ def key_table(count: int, deviation: int, variance: float, least: int) -> tuple[
     -------
     changes, probabilities
         The S possible changes, ascending, and their probabilities, shape (S,) each.
+    """
+    return _key_table(min(count, deviation + max(least, 0)), deviation, variance, least)
+
+
+@cache
+def _key_table(count: int, deviation: int, variance: float, least: int) -> tuple[Ints, Floats]:
+    """Return what `key_table` returns. Each larger `count` has the same changes as `deviation` +
+    `least`, so the table of those is computed once.
     """
     if count == 0:
         return np.zeros(1, dtype=np.int64), np.ones(1)

@@ -31,7 +31,7 @@ from aegis.policy import (
     policy_digest,
     policy_mapping,
 )
-from aegis.safe.ledger import Ledger, Spend, TableVersion
+from aegis.safe.ledger import EntryState, Ledger, Spend, TableVersion
 from aegis.safe.ledger.book import Spending
 from aegis.safe.protect.budget import Unit, budget_of
 from aegis.safe.protect.cells import check_summary, public_names
@@ -52,7 +52,7 @@ from aegis.safe.protect.plan import refuse_read_by_context
 from aegis.safe.requests import NoiseRequest, ProtectOptions, ProtectRequest
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
-from aegis.words import amount
+from aegis.words import amount, counted
 
 MOST_VERDICTS = 100_000
 """Largest number of combinations for which verdicts are stated."""
@@ -371,8 +371,8 @@ def _entered(
     protected: ProtectedSummary, spending: Spending | None, digest: str
 ) -> ProtectedSummary:
     """Record the written file of the summary `protected`, whose hash is `digest`, in the ledger.
-    Return the summary with notes: on earlier versions of the table in the ledger or, without a
-    ledger (`spending` is None), that no ledger records the file.
+    Return the summary with notes: on earlier versions of the table in the ledger and on costs
+    without an output or, without a ledger (`spending` is None), that no ledger records the file.
     """
     if spending is None:
         if protected.protection.level is ProtectionLevel.COUNTS:
@@ -384,7 +384,8 @@ def _entered(
         sensitivity="; ".join(f"{r.name} {r.sensitivity:.6g}" for r in rounds),
         sigma="; ".join(f"{r.name} {r.sigma:.6g}" for r in rounds),
     )
-    return replace(protected, notes=(*protected.notes, *_notes_on_versions(spending)))
+    notes = (*protected.notes, *_notes_on_versions(spending), *_notes_on_unfinished(spending))
+    return replace(protected, notes=notes)
 
 
 @contextmanager
@@ -454,6 +455,28 @@ def _notes_on_versions(spending: Spending) -> tuple[str, ...]:
     return (
         f"{len(versions)} versions of the table have left at level counts: a reader of all files comes "
         "closer to the exact counts with each; level noise accounts for that",
+    )
+
+
+def _notes_on_unfinished(spending: Spending) -> tuple[str, ...]:
+    """Return a note on costs that the population was charged for outputs that were never finished,
+    because a command was stopped.
+    """
+    entries = spending.ledger.entries()
+    population = next(e.population for e in entries if e.number == spending.entry)
+    unfinished = (EntryState.RESERVED, EntryState.BEGUN)
+    numbers = [
+        str(entry.number)
+        for entry in entries
+        if entry.population == population and entry.spend and entry.state in unfinished
+    ]
+    if not numbers:
+        return ()
+    return (
+        f"the ledger has no output for {counted(len(numbers), 'cost', 'costs')} of {population!r} "
+        f"(entry {', '.join(numbers)}): a command was stopped, or still runs; a stopped command that "
+        "you repeat is charged again, and aegis ledger FILE cancel NUMBER refunds a cost that is only "
+        "reserved",
     )
 
 

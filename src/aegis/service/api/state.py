@@ -26,7 +26,9 @@ async def live() -> dict[str, Any]:
 
 @routes.get("/health", PUBLIC)
 def ready(visit: VisitOf) -> dict[str, Any]:
-    """Report that the database and the file store work, so that the service can answer calls."""
+    """Report that the database and the file store work and can be written, so that the service can
+    answer calls; the status is 503 otherwise.
+    """
     with visit.reading() as session:
         logbook.ping(session)
     visit.catalog.objects.ping()

@@ -4,14 +4,17 @@ entries.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import eq, ge, le
+from pathlib import Path
 
 from sqlalchemy import ColumnElement, func, or_, select, text, true
 from sqlalchemy.orm import Session
 
+from aegis.errors import EngineError
 from aegis.service.catalog import data_sets
 from aegis.service.catalog.access import AccountRole, Action, Actor
 from aegis.service.catalog.log import LogCheck, check
@@ -82,8 +85,27 @@ def verify(session: Session, by: Actor, noted: str | None = None) -> LogCheck:
 
 
 def ping(session: Session) -> None:
-    """Check that the database answers."""
-    session.execute(text("SELECT 1"))
+    """Check that the database answers and can be written, as far as one can see without writing.
+
+    Raises
+    ------
+    EngineError
+        The file of the database is on a read-only disk or has no rights to write, or the server
+        takes no changes.
+    """
+    if session.get_bind().dialect.name == "sqlite":
+        session.execute(text("SELECT 1"))
+        file = session.get_bind().engine.url.database
+        paths = () if not file or file == ":memory:" else (Path(file), Path(file).parent)
+        writable = all(os.access(path, os.W_OK) for path in paths)
+    else:
+        read_only = text("SELECT current_setting('transaction_read_only')")
+        writable = session.execute(read_only).scalar_one() == "off"
+    if not writable:
+        raise EngineError(
+            "The service cannot write to its database, which is read-only.",
+            hint="Check the rights of the database, and whether its disk became read-only.",
+        )
 
 
 def _readable(by: Actor) -> ColumnElement[bool]:

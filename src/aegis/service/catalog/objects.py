@@ -95,9 +95,16 @@ class Objects:
                     yield matched["path"], matched["last_modified"]
 
     def ping(self) -> None:
-        """Check that the store answers; raise `EngineError` otherwise."""
+        """Check that the store answers and can be written, as far as one can see without writing;
+        raise `EngineError` otherwise.
+        """
         if self._folder is not None and not self._folder.is_dir():
             raise EngineError("The folder of files is gone.", hint="Check its place and rights.")
+        if self._folder is not None and not os.access(self._folder, os.W_OK):
+            raise EngineError(
+                "The service cannot write files: their folder is read-only.",
+                hint="Check the rights of the folder, and whether the disk became read-only.",
+            )
         with _reading():
             next(iter(obstore.list(self._store, chunk_size=1)), None)
 

@@ -25,6 +25,7 @@ import numpy as np
 from scipy import sparse
 
 from aegis.arrays import Floats, Ints
+from aegis.files import SILENT_STEP, Step
 from aegis.safe.protect.derive.cells import Range, known_bounds
 from aegis.safe.protect.model import GRID, ProtectedAttribute, ProtectedSummary, ProtectionLevel
 from aegis.safe.protect.pair_programs import (
@@ -122,7 +123,9 @@ def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> Pai
     return PairAudit(tuple(derivable), looked_at, cells)
 
 
-def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
+def first_pinned(
+    protected: ProtectedSummary, start: int = 0, step: Step = SILENT_STEP
+) -> int | None:
     """Return the number of the first pair of attributes for which a reader can derive the number of
     rows of a combination of two cells (sets of values). Return None if there is no such pair.
 
@@ -132,12 +135,24 @@ def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
         The published summary of level `counts`.
     start
         Number of the first pair to examine.
+    step
+        Receives one unit per pair that passes.
     """
     threshold = protected.protection.threshold or 2
     for number, program in enumerate(_programs(protected, threshold)):
-        if number >= start and any(program.narrower_than(threshold, program.candidates())):
+        if number < start:
+            continue
+        if any(True for _ in program.narrower_than(threshold, program.candidates())):
             return number
+        step.advance()
     return None
+
+
+def count_pairs(protected: ProtectedSummary) -> int:
+    """Return the number of pairs of attributes on which moments say something."""
+    return math.comb(
+        sum(bool(a.codes is not None and a.codes.size) for a in protected.attributes.values()), 2
+    )
 
 
 def _programs(protected: ProtectedSummary, threshold: int) -> Iterator[_Program]:
