@@ -228,6 +228,6 @@ def test_a_sample_of_several_files_is_drawn_at_places(tmp_path: Path) -> None:
     rows = table_of(0).append_column("place", pa.array(range(ROWS)))
     source = open_table(written(tmp_path, rows, 3))
     drawn = source.collect(source.sample(200, seed=3))["place"].to_pylist()
-    places = source.sample_places(200, seed=3)
+    places = source.sample_positions(200, seed=3)
     assert places is not None
     assert places.tolist() == sorted(drawn)

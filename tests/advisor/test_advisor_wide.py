@@ -18,7 +18,7 @@ import aegis
 from aegis.advisor import as_it_is, confidence
 from aegis.advisor.scoring import Scorer
 from aegis.policy import Configuration
-from aegis.summary.attributes import judged_levels, set_aside
+from aegis.summary.attributes import exclude_attributes, judged_levels
 
 
 def advice(columns: int = 4) -> aegis.Advice:
@@ -117,7 +117,8 @@ def test_attributes_that_tell_least_are_set_aside_and_that_is_said(
     whole = aegis.advise(table, policy, generate_count=6, measure=measure)
     assert not any("by themselves" in warning for warning in whole.warnings)
     monkeypatch.setattr(
-        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=14)
+        "aegis.summary.builder.exclude_attributes",
+        functools.partial(exclude_attributes, together=14),
     )
     fewer = aegis.advise(table, policy, generate_count=6, measure=measure)
     [warning] = [w for w in fewer.warnings if "by themselves" in w]
@@ -152,7 +153,8 @@ def test_some_are_counted_beside_noise_and_where_most_is_empty_too(
         monkeypatch.setattr("aegis.summary.cooccurrence._DENSE_CELLS", 0)
         monkeypatch.setattr("aegis.summary.cooccurrence._SPARSE_FACTOR", 0)
     monkeypatch.setattr(
-        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=14)
+        "aegis.summary.builder.exclude_attributes",
+        functools.partial(exclude_attributes, together=14),
     )
     table, policy = wide(6, noise=noise)
     summary = aegis.summarize(table, policy)
@@ -170,7 +172,8 @@ def test_some_are_counted_beside_noise_and_where_most_is_empty_too(
 
 def test_a_search_counts_those_alone_that_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=14)
+        "aegis.summary.builder.exclude_attributes",
+        functools.partial(exclude_attributes, together=14),
     )
     table, policy = wide(5)
     found = aegis.search(table, policy)
@@ -183,7 +186,8 @@ def test_a_bundle_remembers_what_was_set_aside(
 ) -> None:
     monkeypatch.setattr("aegis.summary.builder.WIDE", 2)
     monkeypatch.setattr(
-        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=14)
+        "aegis.summary.builder.exclude_attributes",
+        functools.partial(exclude_attributes, together=14),
     )
     table, policy = wide(5)
     direct = aegis.advise(table, policy, generate_count=4)
@@ -200,7 +204,8 @@ def test_without_a_label_those_of_the_fewest_values_take_part(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=14)
+        "aegis.summary.builder.exclude_attributes",
+        functools.partial(exclude_attributes, together=14),
     )
     draw = np.random.default_rng(4)
     table = pa.table({f"c{j}": draw.integers(0, 4 + j, 300) for j in range(5)})
@@ -224,7 +229,8 @@ def test_advice_and_certificate_compare_with_one_reference(
 ) -> None:
     """Of a table that sets attributes aside with its masks, and counts all of them as it stands."""
     monkeypatch.setattr(
-        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=430)
+        "aegis.summary.builder.exclude_attributes",
+        functools.partial(exclude_attributes, together=430),
     )
     draw = np.random.default_rng(2)
     told = draw.random(600)
@@ -262,7 +268,8 @@ def test_columns_that_explain_a_number_best_stay(
         **({} if weight is None else {"weight": weight}),
     }
     monkeypatch.setattr(
-        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=10)
+        "aegis.summary.builder.exclude_attributes",
+        functools.partial(exclude_attributes, together=10),
     )
     advice = aegis.advise(data, rules, generate_count=8)
     assert [n for n, a in aegis.summarize(data, rules).attributes.items() if not a.excluded] == [
@@ -292,7 +299,8 @@ def test_several_labels_in_a_wide_table_have_a_share_each(
         "attributes": {n: {"role": "feature", "masks": ["identity", "suppress"]} for n in columns},
     }
     monkeypatch.setattr(
-        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=10)
+        "aegis.summary.builder.exclude_attributes",
+        functools.partial(exclude_attributes, together=10),
     )
     advice = aegis.advise(data, rules, generate_count=8)
     best = advice.best
@@ -308,7 +316,8 @@ def test_columns_of_noise_do_not_predict_when_some_are_left_out(
 ) -> None:
     """The columns that come first by chance would predict held-out rows of the same table."""
     monkeypatch.setattr(
-        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=120)
+        "aegis.summary.builder.exclude_attributes",
+        functools.partial(exclude_attributes, together=120),
     )
     stated = []
     for seed in range(8):
@@ -343,7 +352,8 @@ def test_a_column_that_predicts_stays_although_it_has_many_values(
         "attributes": {n: {"role": "feature", "masks": ["identity"]} for n in table},
     }
     monkeypatch.setattr(
-        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=60)
+        "aegis.summary.builder.exclude_attributes",
+        functools.partial(exclude_attributes, together=60),
     )
     summary = aegis.summarize(pa.table({**table, "y": told}), aegis.load_policy(rules))
     assert not summary.attributes["known"].excluded
@@ -373,7 +383,8 @@ def test_a_column_that_determines_the_label_stays(
     }
     weights = np.where(table["known"] == 400, weight, 1.0)
     monkeypatch.setattr(
-        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=110)
+        "aegis.summary.builder.exclude_attributes",
+        functools.partial(exclude_attributes, together=110),
     )
     opened = pa.table({**table, "y": told, "w": weights})
     summary = aegis.summarize(opened, aegis.load_policy(rules))
@@ -410,7 +421,8 @@ def test_a_number_without_equal_values_is_judged_as_scores_see_it(
         "attributes": {n: {"role": "feature", "masks": ["identity"]} for n in table},
     }
     monkeypatch.setattr(
-        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=400)
+        "aegis.summary.builder.exclude_attributes",
+        functools.partial(exclude_attributes, together=400),
     )
     summary = aegis.summarize(pa.table({**table, "y": told}), aegis.load_policy(rules))
     assert any(attribute.excluded for attribute in summary.attributes.values())

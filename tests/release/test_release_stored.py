@@ -194,7 +194,7 @@ def test_two_threads_release_one_table(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_places_of_a_sample_are_those_of_its_rows(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(table_of(0), tmp_path / "in.parquet")
     source = open_table(tmp_path / "in.parquet")
-    places = source.sample_places(100, seed=3)
+    places = source.sample_positions(100, seed=3)
     drawn = source.collect(source.sample(100, seed=3))["unused"].to_pylist()
     assert places is not None
     assert places.tolist() == sorted(drawn)

@@ -301,7 +301,7 @@ def test_many_streams_keep_no_other_call_waiting(place, job):
         f"GET /api/v1/jobs/{job}/events HTTP/1.1\r\nHost: {where.hostname}\r\n"
         f"Authorization: Bearer {place.tokens['paula']}\r\n\r\n"
     )
-    with ExitStack() as streams, mock.patch.multiple(work, _seen_still=look, _PAUSE=0.01):
+    with ExitStack() as streams, mock.patch.multiple(work, _identified_job=look, _PAUSE=0.01):
         streams.callback(over.set)
         for _ in range(60):  # threads that answer calls: 40
             stream = socket.create_connection((where.hostname, where.port), timeout=20)

@@ -531,7 +531,7 @@ RARE = 0.1
 """Share of the labelled rows below which a class counts as rare."""
 COMPARED = 10
 """Number of configurations to compare, starting with the best."""
-DISAGREEING = 0.01
+LEAST_AUC_GAIN = 0.01
 """Smallest difference in AUC from which two metrics count as disagreeing."""
 ALIKE = 0.005
 """Largest difference in accuracy up to which two releases count as equal."""
@@ -671,22 +671,24 @@ def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) ->
         return ()
     if min(label_rows) / sum(label_rows) >= RARE:
         return ()
-    able = [ranked for ranked in ranking if ranked.admissible and ranked.method is None][:COMPARED]
-    if len(able) < 2:
+    admissible = [ranked for ranked in ranking if ranked.admissible and ranked.method is None][
+        :COMPARED
+    ]
+    if len(admissible) < 2:
         return ()
-    choices = [scorer.choose(ranked.configuration) for ranked in able]
+    choices = [scorer.choose(ranked.configuration) for ranked in admissible]
     _, _, models = measure.name.partition("(")
     suffix = f"({models}" if models else ""
     auc, accuracy = (
         MEASURES.get(merit.measure + suffix) for merit in (ModelMetric.AUC, ModelMetric.ACCURACY)
     )
     aucs = [scorer.value(choice, auc) for choice in choices]
-    best = max(range(len(able)), key=aucs.__getitem__)
-    if aucs[best] - aucs[0] < DISAGREEING:
+    best = max(range(len(admissible)), key=aucs.__getitem__)
+    if aucs[best] - aucs[0] < LEAST_AUC_GAIN:
         return ()
     right = [scorer.value(choices[index], accuracy) for index in (0, best)]
     alike = "equal" if abs(right[0] - right[1]) <= ALIKE else "close"
-    first, other = able[0].name, able[best].name
+    first, other = admissible[0].name, admissible[best].name
     return (
         f"the model metrics disagree, because a class is rare ({min(label_rows) / sum(label_rows):.1%}): "
         f"by accuracy {first} and {other} are {alike} ({right[0]:.3f} and {right[1]:.3f}), by AUC they "

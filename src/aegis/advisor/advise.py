@@ -22,7 +22,7 @@ import numpy as np
 from aegis.advisor.advice import Advice, disagreement, with_caveats, with_first
 from aegis.advisor.best_release import best_release
 from aegis.advisor.confidence import Prefer, confidence_note, preferred_first, with_confidence
-from aegis.advisor.encodings import aside_note
+from aegis.advisor.encodings import exclusion_note
 from aegis.advisor.figures import FirstByMasking, FirstByRelease
 from aegis.advisor.label_leaks import MissingLeak, ResidualRisks, label_leaks, leak_sentences
 from aegis.advisor.plan import PrivacyPlan, lost_alone, rank_choice
@@ -261,7 +261,7 @@ def rank_configurations(
         named = request.measure or policy.measure
         scored = _by_estimate(scored, summary, case, named, progress)
     scoring = time.perf_counter()
-    exclusions, warnings = aside_note(summary, chosen), warnings_of(summary, plan)
+    exclusions, warnings = exclusion_note(summary, chosen), warnings_of(summary, plan)
     if case is None:
         ranking, certain, preferred = _settled(
             scored, scorer, chosen, preference, progress, released
@@ -518,7 +518,7 @@ def _rows_known(best: Ranked, released: ReleasedRows) -> bool:
     if best.method is not None or released.source is None or policy is None:
         return True
     choice = Scorer(plan.summary).choose(best.configuration)
-    return codes_known(released.codes, plan, policy, choice)
+    return codes_known(released.coded_rows, plan, policy, choice)
 
 
 def _risks(advice: Advice, released: ReleasedRows) -> tuple[ResidualRisks, tuple[str, ...]]:
@@ -574,7 +574,7 @@ def _of_others(
     label: str | None, leaks: Mapping[str | None, Mapping[str, float]]
 ) -> tuple[str, ...]:
     """Return warnings about columns that alone explain one of several labels. `leaks` has these
-    columns by label; those of `label` are left out, because `Uncovered` describes them.
+    columns by label; those of `label` are left out, because `ResidualRisks` describes them.
     """
     others = {column: shares for column, shares in leaks.items() if column != label}
     return tuple(
@@ -591,7 +591,7 @@ def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None
     source, policy = released.source, released.policy
     if policy is None:
         return None
-    codes = kept_codes(released.codes, released.plan, policy, choice)
+    codes = kept_codes(released.coded_rows, released.plan, policy, choice)
     if codes is not None:
         return _outside_of_codes(codes, released.plan.summary, policy, choice)
     noisy = any(candidate.noise is not None for candidate in choice.values())

@@ -548,21 +548,19 @@ class _Joint:
         verdicts = []
         earlier = made_after(releases)
         for index in range(1, len(releases)):
-            until = releases[: index + 1]
+            released = releases[: index + 1]
             if len(earlier[index]) == index:
                 trace = self.trace(releases[:index], leave_out=leave_out)
                 ids = joined(trace, self.codes(releases[index], leave_out))
-                table = self._count(ids, until, trace)
+                table = self._count(ids, released, trace)
                 verdicts.append(self.rule.check(table))
             else:
-                table = self._released_classes(until, leave_out)
+                table = self._classes(released, leave_out)
                 verdicts.append(PrivacyRule(self.rule.criteria).check(table))
         broken = (verdict for verdict in verdicts if not verdict.admissible)
         return next(broken, verdicts[-1]), table.sizes
 
-    def _released_classes(
-        self, releases: Sequence[Configuration], leave_out: str | None
-    ) -> ClassTable:
+    def _classes(self, releases: Sequence[Configuration], leave_out: str | None) -> ClassTable:
         """Return the joint classes of all rows that are in at least one release. These rows are
         already released, so none of them can be suppressed any more.
 

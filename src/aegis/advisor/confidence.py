@@ -21,7 +21,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from aegis.advisor.encodings import group_rows, masked_classes, sets_aside
+from aegis.advisor.encodings import group_rows, has_excluded, masked_classes
 from aegis.advisor.figures import FirstByMasking
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
@@ -98,8 +98,8 @@ def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int
         return 0  # each label's rows are dealt to other folds; its own error is stated
     most = min(len(choices), COMPARED)
     folds = scorer.summary.pairs.folds
-    if measure.scope is Scope.ATTRIBUTE and sets_aside(scorer.summary):
-        return 0  # attributes that are set aside are not counted by fold
+    if measure.scope is Scope.ATTRIBUTE and has_excluded(scorer.summary):
+        return 0  # excluded attributes are not counted by fold
     if measure.without_folds is not None or measure.scope is not Scope.CONFIGURATION or not folds:
         return most
     spent = 0.0

@@ -19,7 +19,7 @@ from aegis.measures import UNPOOLED, LabelKind, Measure, Scope, pooled_losses
 from aegis.measures.by_fold import ShownLevels, later
 from aegis.measures.cooccurrence import Counted
 from aegis.summary import AttributeSummary, Candidate, PairCounts, Summary
-from aegis.summary.attributes import pooled_groups, told_alone
+from aegis.summary.attributes import pooled_groups, trace_alone
 from aegis.summary.cooccurrence import FoldCounts, Matrix, is_sparse
 
 if TYPE_CHECKING:
@@ -168,9 +168,9 @@ class CodedAttribute:
     chance
         For a noise mask with k noisy values, a matrix B, shape (d, k). Counts of rows with drawn
         noise have the covariance of the expected counts in `joint` plus B B'. Else None.
-    there
+    occurring
         Indices of the L levels of the mask that occur in the rows, shape (L,).
-    places
+    level_of_column
         Index of the mask's level for each column of the encoding, shape (d,).
     counted_by
         Number of different levels by which rows are counted; for a noise mask, the number of atoms.
@@ -187,8 +187,8 @@ class CodedAttribute:
     level: Array
     joint: Floats
     chance: Floats | None
-    there: npt.NDArray[np.intp]
-    places: npt.NDArray[np.intp]
+    occurring: npt.NDArray[np.intp]
+    level_of_column: npt.NDArray[np.intp]
     counted_by: int
     ordered: bool
     by_level: ShownLevels
@@ -202,17 +202,22 @@ class CodedAttribute:
         levels (masked values), shape (L,), with NaN for missing numbers.
         """
         by_level = of.by_level
-        steps = steps_of(numbers[of.there], by_level.joint.sum(axis=(0, 1)))
-        steps = steps[np.searchsorted(of.there, of.places)]
+        steps = steps_of(numbers[of.occurring], by_level.joint.sum(axis=(0, 1)))
+        steps = steps[np.searchsorted(of.occurring, of.level_of_column)]
         return replace(
             of,
             key=(of.key[0], (of.key[1], "number")),
             joint=of.joint @ steps,
             chance=None if of.chance is None else steps.T @ of.chance,
-            places=np.arange(steps.shape[1]),
+            level_of_column=np.arange(steps.shape[1]),
             by_level=ShownLevels(by_level.joint, by_level.matrix @ steps),
             steps=(steps, of),
         )
+
+    @property
+    def width(self) -> int:
+        """The number d of columns of the encoding."""
+        return len(self.level_of_column)
 
     @property
     def thresholds(self) -> CodedAttribute:
@@ -254,8 +259,8 @@ class CodedAttribute:
         """
         if self.ordered:
             block = later(block, axis)
-        complete = len(self.places) == block.shape[axis]
-        return block if complete else block.take(self.places, axis)
+        complete = self.width == block.shape[axis]
+        return block if complete else block.take(self.level_of_column, axis)
 
 
 def _in_classes(joint: Floats, some: slice | None) -> Floats:
@@ -575,14 +580,14 @@ def known_alone(attribute: AttributeSummary, measure: Measure) -> bool:
     return not (attribute.excluded and measure.label is LabelKind.NUMBER)
 
 
-def sets_aside(summary: Summary) -> bool:
+def has_excluded(summary: Summary) -> bool:
     """Return whether scores of whole configurations leave out some attributes of this summary,
     because all attributes together have too many values.
     """
     return any(attribute.excluded for attribute in summary.attributes.values())
 
 
-def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
+def exclusion_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
     """Return a sentence about the attributes that scores of whole configurations leave out: how
     many they are, and how much they could add to the score. If none are left out, the result is
     empty.
@@ -607,7 +612,7 @@ def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
             f"scores use the {total - out:,} of {total:,} attributes that explain the number best {cause} "
             "Aegis does not know what the others add",
         )
-    traces = np.array([told_alone(a, summary.max_levels) for a in excluded])
+    traces = np.array([trace_alone(a, summary.max_levels) for a in excluded])
     label_classes = int(np.count_nonzero(summary.label.counts))
     return (
         f"scores of whole configurations use the {total - out:,} of {total:,} attributes that predict the label "

@@ -76,7 +76,7 @@ class FoldBlocks:
         self._folds = pairs.folds
         self.folds = min(folds, pairs.folds.size)
         self._blocks = BoundedArrayCache()
-        self._placed = BoundedArrayCache()
+        self._levels = BoundedArrayCache()
         self._attributes: dict[Hashable, CodedAttribute] = {}
         # The factors of common levels under all penalties.
         self._common: BoundedCache[Hashable, CommonLevels] = BoundedCache(
@@ -141,12 +141,12 @@ class FoldBlocks:
             by_attribute=[attribute.by_level for attribute in attributes],
             response=self._response_of(attributes),
             common=common,
-            blocks=[(attribute.key, len(attribute.places)) for attribute in others or ()],
+            blocks=[(attribute.key, attribute.width) for attribute in others or ()],
         )
 
     def _response_of(self, attributes: Sequence[CodedAttribute]) -> Response | None:
-        """Return the sums of a numeric label for each column of the encoded attributes
-        (`attributes`), by fold; None if the label has classes.
+        """Return the sums of a numeric label for each column of the encoded
+        `attributes`, by fold; None if the label has classes.
         """
         sums = self._pairs.responses
         if sums is None:
@@ -162,7 +162,7 @@ class FoldBlocks:
             index = attribute.key[0]
             by_atom = sums.sums[index] - centre * self._folds.atom_counts[index][:, :, 0]
             by_level = self._in_folds(by_atom) @ indicators(attribute.level)
-            by_column.append(by_level[:, attribute.there] @ attribute.by_level.matrix)
+            by_column.append(by_level[:, attribute.occurring] @ attribute.by_level.matrix)
         return Response(
             np.concatenate(by_column, axis=1),
             self._in_folds(total),
@@ -188,8 +188,8 @@ class FoldBlocks:
         """
         if self._pairs.responses is not None or any(a.chance is not None for a in attributes):
             return False
-        levels = sum(len(attribute.places) for attribute in attributes)
-        shared = sum(len(attributes[position].places) for position in common)
+        levels = sum(attribute.width for attribute in attributes)
+        shared = sum(attributes[position].width for position in common)
         factors = self._rows_of(label)[1].factors
         return (
             max(FEWEST_LEVELS, 2 * (levels - shared)) <= shared < levels
@@ -209,7 +209,7 @@ class FoldBlocks:
         `others` must be the last attributes of `attributes`.
         """
         folds, classes = self._rows_of(label)[0].shape
-        height, width = (sum(len(a.places) for a in of) for of in (others, attributes))
+        height, width = (sum(a.width for a in of) for of in (others, attributes))
         cells = max(folds * height * width, 1)
         # Powers of two, so that configurations of other sizes count the same classes at once.
         at_once = 1 << max((_AT_ONCE // cells).bit_length() - 1, 0)
@@ -233,7 +233,7 @@ class FoldBlocks:
         """
         folds, classes = self._rows_of(label)[0].shape
         some = None if some is None else slice(some.start, min(some.stop, classes))
-        ends = np.cumsum([0, *(len(attribute.places) for attribute in attributes)]).tolist()
+        ends = np.cumsum([0, *(attribute.width for attribute in attributes)]).tolist()
         first = len(attributes) - len(others)
         skipped = ends[first]
         # What is of one class is in one piece.
@@ -242,7 +242,7 @@ class FoldBlocks:
         stacked = stacked.swapaxes(0, 1)
         for i, attribute in enumerate(attributes):
             for j in range(max(i, first), len(attributes)):
-                if attribute.places.size and attributes[j].places.size:
+                if attribute.width and attributes[j].width:
                     rows = slice(ends[j] - skipped, ends[j + 1] - skipped)
                     stacked[:, :, rows, ends[i] : ends[i + 1]] = self._block(
                         attribute, attributes[j], label, some
@@ -385,13 +385,13 @@ class FoldBlocks:
         if (key, label) not in self._attributes:
             rows, _ = self._rows_of(label)
             joint = self._rows_by_atom(key[0], label) @ indicators(level)
-            there = np.flatnonzero(joint.sum(axis=(0, 1)) > 0)
-            by_level, chance = joint[..., there], None
-            joint, codes = by_level, np.eye(len(there))
+            occurring = np.flatnonzero(joint.sum(axis=(0, 1)) > 0)
+            by_level, chance = joint[..., occurring], None
+            joint, codes = by_level, np.eye(len(occurring))
             if level.ndim == 2:
-                chance = drawn_chance(level, self.atoms(key[0]))[there]
+                chance = drawn_chance(level, self.atoms(key[0]))[occurring]
             if ordered := numbers is not None:
-                joint, codes = later(joint, 2), np.tri(len(there))
+                joint, codes = later(joint, 2), np.tri(len(occurring))
                 chance = None if chance is None else later(chance, 0)
             varying = np.flatnonzero(joint.sum(axis=(0, 1)) < rows.sum())
             self._attributes[key, label] = CodedAttribute(
@@ -399,8 +399,8 @@ class FoldBlocks:
                 level,
                 joint[..., varying],
                 None if chance is None else chance[varying],
-                there,
-                there[varying],
+                occurring,
+                occurring[varying],
                 _counted_by(level),
                 ordered,
                 ShownLevels(by_level, codes[:, varying]),
@@ -505,7 +505,7 @@ class FoldBlocks:
         atoms = self._entries(pair)[side]
         if of.level.ndim == 2:
             return atoms
-        return self._placed.get((pair, side, of.key[1]), lambda: of.level[atoms].astype(np.int32))
+        return self._levels.get((pair, side, of.key[1]), lambda: of.level[atoms].astype(np.int32))
 
     @cached_method
     def _entries(self, pair: tuple[int, int]) -> tuple[Array, ...]:
@@ -547,7 +547,7 @@ def _chance(attributes: Sequence[CodedAttribute]) -> Floats | None:
     if all(chance is None for chance in chances):
         return None
     blocks = [
-        np.zeros((len(attribute.places), 0)) if chance is None else chance
+        np.zeros((attribute.width, 0)) if chance is None else chance
         for attribute, chance in zip(attributes, chances, strict=True)
     ]
     from scipy.linalg import block_diag
@@ -702,32 +702,38 @@ class Interactions:
         cached = self._gains.cached(keyed.values())
         by_pair = {pair: cached[key] for pair, key in keyed.items() if key in cached}
         lacking = [pair for pair in pairs if pair not in by_pair]
-        binned: dict[int, Array] = {}
+        bins = {
+            i: binned_levels(levels[i], self._blocks.atoms(which[i]), numbers[i] is not None)
+            for i in {index for pair in lacking for index in pair}
+        }
         size = max(1, _PAIR_CELLS_AT_ONCE // cells)
         for start in range(0, len(lacking), size):
             chunk = lacking[start : start + size]
-            for i in {index for pair in chunk for index in pair} - set(binned):
-                binned[i] = binned_levels(
-                    levels[i], self._blocks.atoms(which[i]), numbers[i] is not None
-                )
-            tables = np.zeros((len(chunk), folds, label_classes, BINS, BINS))
-            deviations = np.zeros((len(chunk), folds, BINS, BINS))
-            for index, (i, j) in enumerate(chunk):
-                pair, bins = (which[i], which[j]), (binned[i], binned[j])
-                table = self._blocks.table(pair, bins, label)
-                height, width = table.shape[2:]
-                tables[index, :, :, :height, :width] = table
-                if self._blocks.of_number:
-                    deviations[index, :, :height, :width] = self._blocks.deviations(pair, bins)
-            if self._blocks.of_number:
-                squares = self._blocks.squared_deviations
-                gains = pair_gains_of_number(tables[:, :, 0], deviations, squares)
-            else:
-                gains = pair_gains(tables)
-            by_pair |= zip(chunk, gains, strict=True)
+            binned = [((which[i], bins[i]), (which[j], bins[j])) for i, j in chunk]
+            by_pair |= zip(chunk, self._gains_of(binned, label), strict=True)
         for pair in lacking:
             self._gains.get(keyed[pair], partial(by_pair.__getitem__, pair))
         return np.stack([by_pair[pair] for pair in pairs]) if pairs else np.zeros((0, 0, 1 + folds))
+
+    def _gains_of(
+        self, binned: Sequence[tuple[tuple[int, Array], ...]], label: Candidate | None
+    ) -> Floats:
+        """Return the gains of some pairs of attributes, as `gains`. `binned` has, for both
+        attributes of each pair, the index in the summary and the bin of each atom.
+        """
+        blocks = self._blocks
+        tables = np.zeros((len(binned), blocks.folds, blocks.label_classes(label), BINS, BINS))
+        deviations = np.zeros((len(binned), blocks.folds, BINS, BINS))
+        for number, ((i, first), (j, second)) in enumerate(binned):
+            table = blocks.table((i, j), (first, second), label)
+            height, width = table.shape[2:]
+            tables[number, :, :, :height, :width] = table
+            if blocks.of_number:
+                sums = blocks.deviations((i, j), (first, second))
+                deviations[number, :, :height, :width] = sums
+        if blocks.of_number:
+            return pair_gains_of_number(tables[:, :, 0], deviations, blocks.squared_deviations)
+        return pair_gains(tables)
 
 
 def binned_levels(level: Array, rows: Floats, ordered: bool) -> Array:

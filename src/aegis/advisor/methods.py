@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.advisor.advice import Advice, caveats_of, with_caveats
-from aegis.advisor.encodings import sets_aside
+from aegis.advisor.encodings import has_excluded
 from aegis.advisor.plan import as_it_is, as_released, plan_of
 from aegis.advisor.ranked import Ranked, RecordLevel
 from aegis.advisor.scoring import AttributeScore, ConfigurationScore, Scorer, utility_kept
@@ -250,7 +250,7 @@ class RecordRanker:
         original = Scorer(summary)
         self._roles = lambda scorer=original: scorer.column_roles
         self._unmasked = original.score(original.unmasked, measure)
-        if sets_aside(summary):  # releases are counted as they are
+        if has_excluded(summary):  # releases are counted as they are
             original = Scorer(summarize(source, as_it_is(policy), seed=seed), self._roles)
         self._reference = original.value(original.unmasked, measure)
         self._label_rows = original.label_rows

@@ -170,9 +170,8 @@ class PrivacyPlan:
         record-level release shows more values.
         """
         candidates = {a.name: a.candidates for a in self.summary.all_attributes if a.candidates}
-        return self._distinct_values() | {
-            n: max(c.size for c in many) for n, many in candidates.items()
-        }
+        masked = {n: max(c.size for c in many) for n, many in candidates.items()}
+        return self._distinct_values() | masked
 
     def _distinct_values(self) -> dict[str, int]:
         """Return how many different values each attribute and the label have in the table,

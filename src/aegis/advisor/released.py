@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from aegis.advisor.advice import Advice, caveats_of, with_caveats
 from aegis.advisor.confidence import compared, jackknife, sampling_error, shrink_of, standard_errors
-from aegis.advisor.encodings import sets_aside
+from aegis.advisor.encodings import has_excluded
 from aegis.advisor.label_leaks import label_leaks
 from aegis.advisor.plan import PrivacyPlan, as_it_is, as_released, tells_classes_apart
 from aegis.advisor.ranked import Ranked, best_masked
@@ -96,11 +96,9 @@ def kept_codes(
         rows = rows.with_copy(policy.weight, WEIGHT)
     groups: dict[str, tuple[Codes, pa.Array]] = {}
     for name, values in rows.values.items():
-        candidate = choice.get(name)
-        unmasked = np.arange(len(values)), values
-        groups[name] = (
-            unmasked if candidate is None else (candidate.groups, candidate.masked_values)
-        )
+        groups[name] = np.arange(len(values)), values
+        if (candidate := choice.get(name)) is not None:
+            groups[name] = candidate.groups, candidate.masked_values
     return KeptCodes(rows, keep, rows.masked(groups, keep))
 
 
@@ -287,7 +285,7 @@ class ReleasedRows:
         The table and its policy, if they are available; then the rows are masked and counted.
     seed
         Seed of the sample from which a large table is scored, as in the certificate.
-    codes
+    coded_rows
         The rows, with an integer code for each value, if they have already been read, so that they
         are not read again.
     stored
@@ -302,7 +300,7 @@ class ReleasedRows:
         source: Source | None = None,
         policy: Policy | None = None,
         seed: int = 0,
-        codes: CodedRows | None = None,
+        coded_rows: CodedRows | None = None,
         stored: tuple[tuple[Choice, ir.Table], ...] = (),
         reading: AbstractContextManager[Any] | None = None,
     ) -> None:
@@ -310,7 +308,7 @@ class ReleasedRows:
         self.source = source
         self.policy = policy
         self.seed = seed
-        self.codes = codes
+        self.coded_rows = coded_rows
         self._stored = stored
         self.reading = nullcontext() if reading is None else reading
         self._tables: ExitStack | None = None
@@ -320,7 +318,7 @@ class ReleasedRows:
         `plan`.
         """
         return ReleasedRows(
-            plan, self.source, self.policy, self.seed, self.codes, reading=self.reading
+            plan, self.source, self.policy, self.seed, self.coded_rows, reading=self.reading
         )
 
     @contextmanager
@@ -353,7 +351,9 @@ class ReleasedRows:
         else:
             with source.keep(self.table(choice)) as table:
                 pair = choice, table
-                yield ReleasedRows(self.plan, source, self.policy, self.seed, self.codes, (pair,))
+                yield ReleasedRows(
+                    self.plan, source, self.policy, self.seed, self.coded_rows, (pair,)
+                )
 
     def stored(self, choice: Choice) -> ir.Table | None:
         """Return the rows that the release of a configuration keeps, if a server has stored them;
@@ -380,7 +380,9 @@ class ReleasedRows:
         if several is None:
             return self._counted(rest, self.plan.summary, choice)
         alone = [
-            ReleasedRows(self.plan, self.source, self.policy.of_task(task), self.seed, self.codes)
+            ReleasedRows(
+                self.plan, self.source, self.policy.of_task(task), self.seed, self.coded_rows
+            )
             for task in self.policy.tasks
         ]
         counted = [
@@ -415,8 +417,8 @@ class ReleasedRows:
     @property
     def _rows(self) -> CodedRows | None:
         """All rows of the table as codes, as long as they are in memory; None if they are not."""
-        if self.codes is not None or self.source is None or self.policy is None:
-            return self.codes
+        if self.coded_rows is not None or self.source is None or self.policy is None:
+            return self.coded_rows
         return coded_rows(self.source, self.policy, self.plan.summary)
 
     @property
@@ -435,7 +437,7 @@ class ReleasedRows:
         counts as one level; then rows are assigned to other folds.
         """
         summary = self.plan.summary
-        return sets_aside(summary) or any(map(_cut_by_masks, summary.attributes.values()))
+        return has_excluded(summary) or any(map(_cut_by_masks, summary.attributes.values()))
 
     def reference(self, measure: Measure, on_all_rows: float) -> float:
         """Return the score of the unmasked table with which a release is compared. If a release
@@ -563,29 +565,18 @@ class ReleasedRows:
         weighted = summary.weights is not None  # cells count rows
         if constant or weighted or not set(summary.attributes) <= set(frequency.codes):
             return KeptRows(None, None, lost, constant=constant)
-        values = {
-            name: frequency.representatives[name][frequency.codes[name][keep]]
-            for name in summary.attributes
-        }
-        width = len(summary.label.classes)
-        atoms = [a.atoms[values[a.name]].astype(np.int64) for a in summary.attributes.values()]
+        classes, attributes, atoms = len(summary.label.classes), {}, []
+        for name, attribute in summary.attributes.items():
+            values = frequency.representatives[name][frequency.codes[name][keep]]
+            atoms.append(attribute.atoms[values].astype(np.int64))
+            key, size = values * classes + y, len(attribute.values) * classes
+            joint = np.bincount(key, weights=weights, minlength=size).astype(np.int64)
+            attributes[name] = replace(attribute, joint=joint.reshape(-1, classes))
         chunk = Chunk(atoms, y, weights)
-        attributes = {
-            a.name: replace(
-                a,
-                joint=np.bincount(
-                    values[a.name] * width + y, weights=weights, minlength=len(a.values) * width
-                )
-                .astype(np.int64)
-                .reshape(-1, width),
-            )
-            for a in summary.attributes.values()
-        }
-        pairs = count_pairs(tuple(summary.attributes), summary.pairs.sizes, width, [chunk])
         rest = replace(
             summary,
             attributes=attributes,
-            pairs=pairs,
+            pairs=count_pairs(tuple(attributes), summary.pairs.sizes, classes, [chunk]),
             label=replace(summary.label, counts=rows.astype(np.int64)),
         )
         return KeptRows(Scorer(rest, self._roles), choice, lost)

@@ -125,12 +125,10 @@ class PairValues:
 
     def _side(self, masked: Sequence[Masked]) -> PairSide:
         """Return attributes with their masks as a measure of pairs takes them."""
-        rows = [
-            self._of_levels(self._pairs.atom_counts[index].sum(axis=1)[:, None], index, candidate)[
-                :, 0
-            ]
-            for index, candidate in masked
-        ]
+        rows = []
+        for index, candidate in masked:
+            by_atom = self._pairs.atom_counts[index].sum(axis=1)[:, None]
+            rows.append(self._of_levels(by_atom, index, candidate)[:, 0])
         bounds = np.cumsum([0, *map(len, rows)]).astype(np.int64)
         side = PairSide.of(np.concatenate(rows), bounds)
         noisy = [i for i, (_, candidate) in enumerate(masked) if candidate.noise is not None]
@@ -301,16 +299,17 @@ class Scorer:
         """
         label = self._label(choice)
         attributes = self.summary.attributes.items()
-        names = [name for name, column in attributes if known_alone(column, measure)]
+        names = [name for name, attribute in attributes if known_alone(attribute, measure)]
 
         @one_blas_thread
         def score(name: str) -> AttributeScore:
-            column = self.summary.attributes[name]
+            attribute = self.summary.attributes[name]
             if Need.COLUMNS in measure.needs:
                 of = self.columns(choice), self.columns(self.unmasked)
                 return AttributeScore(*(each.get(name, _NOTHING)[0] for each in of))
-            masked = self.attribute(column, choice[name], measure, label)
-            return AttributeScore(masked, self.attribute(column, column.unmasked, measure, None))
+            masked = self.attribute(attribute, choice[name], measure, label)
+            unmasked = self.attribute(attribute, attribute.unmasked, measure, None)
+            return AttributeScore(masked, unmasked)
 
         return AttributeScores(names, score)
 
@@ -346,7 +345,7 @@ class Scorer:
         return self._pairs.values(masked, masked, measure)
 
     def levels_of(self, index: int, candidate: Candidate) -> Array:
-        """Return the level (masked value) of each of A atoms of the attribute with index `index`,
+        """Return the level (masked value) of each of A atoms of the attribute at `index`,
         shape (A,); for a noise mask, the probability of each of L levels, shape (A, L). An atom is
         a set of original values.
         """

@@ -90,13 +90,13 @@ class TaskScorer:
         in the table with only this label.
         """
         if candidate not in self._label_candidates:
-            table, task = self.table_summary.attribute(name), self.task.summary.attribute(name)
-            pairs = zip(
-                (*table.candidates, table.unmasked),
-                (*task.candidates, task.unmasked),
-                strict=True,
+            in_table, with_label = (
+                (*attribute.candidates, attribute.unmasked)
+                for attribute in (
+                    s.attribute(name) for s in (self.table_summary, self.task.summary)
+                )
             )
-            self._label_candidates.update(pairs)
+            self._label_candidates.update(zip(in_table, with_label, strict=True))
         return self._label_candidates[candidate]
 
     def value(self, choice: Choice) -> float:

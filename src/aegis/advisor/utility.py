@@ -412,10 +412,10 @@ class UtilityFigure:
             rows=Rows(entries["rows"]),
             lost_classes=_lost(entries["lost_classes"]),
             number=NumberErrors.from_dict(entries, table_rows),
-            labels={name: cls.from_dict(figure, each) for name, figure in labels.items()},
+            labels={name: cls.from_dict(entry, each) for name, entry in labels.items()},
             columns={
-                name: ColumnFigure.from_dict(figure)
-                for name, figure in entries.get("columns", {}).items()
+                name: ColumnFigure.from_dict(entry)
+                for name, entry in entries.get("columns", {}).items()
             },
             leaks={name: float(share) for name, share in entries.get("leaks", {}).items()},
         )

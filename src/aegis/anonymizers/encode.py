@@ -421,7 +421,7 @@ ROW = "__aegis_row__"
 """Column with the number of each row, to restore the order of masked rows."""
 
 
-def shown_by_masks(
+def with_masks(
     read: RecordTable, masks_given: Mapping[str, Any] | None, *, learning: bool = True
 ) -> RecordTable:
     """Mask the quasi-identifiers of the table, and encode the masked values.

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from aegis.anonymizers.base import Grouped, Style
-from aegis.anonymizers.encode import encode_declared, least_mask, roles_of, shown_by_masks
+from aegis.anonymizers.encode import encode_declared, least_mask, roles_of, with_masks
 from aegis.anonymizers.groups import RecordGroups, information_loss
 from aegis.anonymizers.recipe import Recipe
 from aegis.anonymizers.records import Codes, Records, RecordTable
@@ -168,7 +168,7 @@ def anonymize_records(
         )
     if by_cell:
         masks_given = _masks_given(read, recipe, draw_seed, progress)
-        read = shown_by_masks(read, masks_given, learning=not method.sampled)
+        read = with_masks(read, masks_given, learning=not method.sampled)
         records = read.records
     elif read.persons is not None:
         records = middle_of_each(records, read.persons)

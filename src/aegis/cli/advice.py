@@ -283,7 +283,7 @@ _EACH_COLUMN = (
 
 
 def _rank(advice: Advice, index: int) -> str:
-    """Return the rank of the entry with the index `index` as text.
+    """Return the rank of the entry at `index` as text.
 
     A search lists only the N best configurations. If a record-level release comes after all of
     them, only ">N" is known of its rank.

@@ -225,9 +225,7 @@ def _report(options: ApplyCommand, release: Release, policy: Policy, file: Path)
         # A release shows no weights, so only the original table counts the people of a class.
         weighed = {"certificate": certificate, "original": options.table} if by_weight else {}
         # The account of noise needs the masks that drew it.
-        noised = (
-            {"configuration": file, "name": options.name} if release.differential_privacy else {}
-        )
+        masks = {"configuration": file, "name": options.name}
         shell.suggest(
             *next_step(
                 "see every privacy figure of the output",
@@ -237,7 +235,7 @@ def _report(options: ApplyCommand, release: Release, policy: Policy, file: Path)
                 master=opening.master,
                 policy=options.policy_file,
                 **weighed,
-                **noised,
+                **(masks if release.differential_privacy else {}),
             )
         )
 

@@ -345,7 +345,7 @@ class RoleOptions:
     )
 
     @property
-    def role_options(self) -> dict[str, object]:
+    def by_option(self) -> dict[str, object]:
         """The options that cannot be combined with a certificate: their values, by the name of the
         option.
         """
@@ -436,19 +436,19 @@ def command(options: AuditCommand) -> None:
     from aegis.policy import load_policy
     from aegis.signing import load_public_key
 
-    roles, certificate = options.roles, options.certificate_options
+    roles, certified = options.roles, options.certificate_options
     policy = None if roles.policy_file is None else load_policy(roles.policy_file)
-    key = None if certificate.verify_key is None else load_public_key(certificate.verify_key)
-    certificate.require()
-    if certificate.certificate is None:
+    key = None if certified.verify_key is None else load_public_key(certified.verify_key)
+    certified.require()
+    if certified.certificate is None:
         passed = _audit(options, policy)
     else:
         refuse(
-            roles.role_options | {"--population": options.population},
+            roles.by_option | {"--population": options.population},
             "cannot be used with a certificate, which states roles, rule and masks itself",
             "Leave out {} or --certificate.",
         )
-        passed = _check(options, certificate.certificate, policy, key)
+        passed = _check(options, certified.certificate, policy, key)
     if passed is False:
         raise typer.Exit(NoAdmissibleConfiguration.exit_code)
 

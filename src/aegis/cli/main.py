@@ -417,7 +417,7 @@ def run(arguments: Sequence[str]) -> int:
         The words after `aegis` on the command line.
     """
     output.start()
-    with output.until_the_end(), watching(), _warnings_told(), recording() as outputs:
+    with output.until_the_end(), watching(), _warnings_printed_once(), recording() as outputs:
         code = _run(arguments, outputs)
         output.LOG.info("exit code %d", code)
         output.flush()
@@ -429,7 +429,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 @contextmanager
-def _warnings_told() -> Iterator[None]:
+def _warnings_printed_once() -> Iterator[None]:
     """Within this context, print each warning about former names and unusable packages only once."""
     printed: set[str] = set()
     with warnings.catch_warnings():

@@ -73,9 +73,8 @@ def _everywhere(
         if {"--verbose", "--log-file", "--version"} & set(param.opts):
             yield _parameter(param)
     yield from (SHARED, *_head("option"))
-    yield from dict.fromkeys(
-        row for table in rows.values() for row in table.values() if row in shared
-    )
+    every = (row for table in rows.values() for row in table.values())
+    yield from dict.fromkeys(row for row in every if row in shared)
 
 
 def _rows(group: Any, name: str) -> dict[str, str]:

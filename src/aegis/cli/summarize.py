@@ -241,11 +241,10 @@ def _dialect(dialect: dict[str, Any]) -> str:
     """Return a text that describes how a text file is written: encoding, separator, quotes, and
     names in its first line. `dialect` has these facts.
     """
-    quote = f"quote {dialect['quote']}" if dialect["quote"] else "no quotes"
-    escape = (
-        f", escape {dialect['escape']}" if dialect["escape"] not in ("", dialect["quote"]) else ""
-    )
+    quote, escape = dialect["quote"], dialect["escape"]
+    quoting = f"quote {quote}" if quote else "no quotes"
+    quoting += f", escape {escape}" if escape not in ("", quote) else ""
     return (
-        f"{dialect['encoding']}, delimiter {clean(dialect['delimiter'])}, {quote}{escape}, "
+        f"{dialect['encoding']}, delimiter {clean(dialect['delimiter'])}, {quoting}, "
         f"{'names' if dialect['header'] else 'no names'} in the first line"
     )

@@ -355,9 +355,8 @@ def masked_population(
     people = people_of(policy, source)
     if people is None:
         return None
-    people_masks: dict[str, Mask | None] = {
-        a.name: masks.get(a.name) for a in policy.quasi_identifiers
-    }
+    quasi = [attribute.name for attribute in policy.quasi_identifiers]
+    people_masks: dict[str, Mask | None] = {name: masks.get(name) for name in quasi}
     for name in people_masks:
         people.require(name, where="in the population")
     for counts in (ROWS, WEIGHT):  # say how many persons a row represents, where they are there

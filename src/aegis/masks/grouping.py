@@ -128,7 +128,7 @@ def evaluate_columns(
             rest.append((number, indices))
     together = [part for part in rest if len(columns[part[0]][1]) <= _FEW_VALUES]
     alone = [part for part in rest if len(columns[part[0]][1]) > _FEW_VALUES]
-    for query in [together, *([part] for part in alone)] if together else [[a] for a in alone]:
+    for query in filter(None, [together, *([part] for part in alone)]):
         parts = [([columns[n][0][i] for i in indices], columns[n][1]) for n, indices in query]
         arrays = iter(_masked(parts, connection or embedded()))
         for number, indices in query:

@@ -17,8 +17,8 @@ from aegis.measures.by_fold import (
     CountsByFold,
     Side,
     against_the_rest,
+    compared_classes,
     side,
-    told_apart,
 )
 from aegis.measures.numerics import cumulative
 from aegis.measures.pillai import whitened
@@ -47,11 +47,11 @@ def reachable_auc(counts: CountsByFold) -> float:
     if no class can be scored. If there are more than `OWN_COVARIANCES` classes, it is the bound of
     `reachable_alike`.
     """
-    classes, scored = told_apart(counts.rows)
-    if len(classes) > OWN_COVARIANCES:
-        return reachable_alike(counts, side(counts, None), classes, scored)
+    compared, scored = compared_classes(counts.rows)
+    if len(compared) > OWN_COVARIANCES:
+        return reachable_alike(counts, side(counts, None), compared, scored)
     aucs = []
-    for position, sides in enumerate(against_the_rest(counts, classes)):
+    for position, sides in enumerate(against_the_rest(counts, compared)):
         folds = np.flatnonzero(scored[:, position])
         n = [float(side.rows[folds].sum()) for side in sides]
         if min(n) <= 0:

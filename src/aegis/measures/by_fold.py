@@ -350,7 +350,7 @@ class OtherFolds:
         """Return the counts of rows outside each fold, from `rows`, the number of rows in each of K
         folds and C classes, shape (K, C).
         """
-        compared, scored = told_apart(rows)
+        compared, scored = compared_classes(rows)
         sides = sides_of(compared, rows.shape[1])
         outside = np.einsum("kc,tsc->kts", rows.sum(axis=0) - rows, sides)
         share = np.divide(scored[..., None], outside, out=np.zeros_like(outside), where=outside > 0)
@@ -617,7 +617,7 @@ def sides_of(compared: Ints, classes: int) -> Floats:
     return sides
 
 
-def told_apart(rows: Floats) -> tuple[Ints, Flags]:
+def compared_classes(rows: Floats) -> tuple[Ints, Flags]:
     """Return the indices of the T classes to compare with the rest (all other rows), shape (T,),
     and whether the rows outside each of K folds can score them, shape (K, T).
 
@@ -626,7 +626,7 @@ def told_apart(rows: Floats) -> tuple[Ints, Flags]:
     rows outside the fold.
 
     >>> import numpy as np
-    >>> compared, scored = told_apart(np.array([[3.0, 1.0], [4.0, 0.0]]))
+    >>> compared, scored = compared_classes(np.array([[3.0, 1.0], [4.0, 0.0]]))
     >>> compared.tolist(), scored.tolist()
     ([1], [[False], [True]])
     """

@@ -475,14 +475,14 @@ class _Others:
         `slopes` and `offsets` have the shapes (K, T, P, d) and (K, T, P), for K folds, P directions
         per class and d levels (masked values).
         """
-        counts, (folds, targets, width, levels) = self.counts, slopes.shape
+        counts, (folds, compared, width, levels) = self.counts, slopes.shape
         classes = counts.rows.shape[1]
-        first = np.zeros((folds, classes, targets, width))
-        second = np.zeros((folds, classes, targets, targets, width))
+        first = np.zeros((folds, classes, compared, width))
+        second = np.zeros((folds, classes, compared, compared, width))
         scored = self.outside.scored[:, :, None]
         for target in range(classes):
             of = side(counts, target)
-            across = slopes.reshape(folds, targets * width, levels)
+            across = slopes.reshape(folds, compared * width, levels)
             along = (across @ of.joint[:, :, None]).reshape(offsets.shape)
             products = of.products(across, below=counts.below).reshape(slopes.shape)
             both = products.swapaxes(1, 2) @ slopes.transpose(0, 2, 3, 1)  # (K, P, T, T)
@@ -517,7 +517,7 @@ class _Others:
         if not scored_levels:
             return None
         joint, by_level = (np.concatenate(of, axis=-1) for of in zip(*scored_levels, strict=True))
-        bounds = np.cumsum([0, *(joint_of.shape[2] for joint_of, _ in scored_levels)])
+        bounds = np.cumsum([0, *(len(levels.T) for levels, _ in scored_levels)])
         return shape_factors(by_level, joint, counts.rows[:, classes], bounds)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from aegis.arrays import Flags, Floats
-from aegis.measures.by_fold import told_apart, with_and_without
+from aegis.measures.by_fold import compared_classes, with_and_without
 from aegis.measures.numerics import quantile
 
 BELIEVED = 100.0
@@ -55,8 +55,8 @@ def pair_gains(tables: Floats) -> Floats:
     """
     if not len(tables):
         return np.zeros((0, 0, 1 + tables.shape[1]))
-    classes, scored = told_apart(tables[0].sum(axis=(2, 3)))
-    gains = [_gains_of_class(tables, int(t), scored[:, i]) for i, t in enumerate(classes)]
+    compared, scored = compared_classes(tables[0].sum(axis=(2, 3)))
+    gains = [_gains_of_class(tables, int(t), scored[:, i]) for i, t in enumerate(compared)]
     return np.stack(gains, axis=1) if gains else np.zeros((len(tables), 0, 1 + tables.shape[1]))
 
 

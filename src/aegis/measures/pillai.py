@@ -123,8 +123,8 @@ def pillai_trace(
     rank, white = whitened(correlation, label)
     solved, noise = white[:, : len(free)], white[:, len(free) :]
     trace = explained(solved, class_counts[free], float(class_counts[last].sum()))
-    seen_rank = max(rank - float((noise**2).sum()), 0.0)
-    return PillaiFit(trace, adjusted_trace(trace, seen_rank, classes, n), rank)
+    effective_rank = max(rank - float((noise**2).sum()), 0.0)
+    return PillaiFit(trace, adjusted_trace(trace, effective_rank, classes, n), rank)
 
 
 def explained(solved: Floats, free: Floats, last: float) -> float:

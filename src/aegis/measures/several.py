@@ -141,9 +141,9 @@ def sums_alike(
     class_rows = counts.rows[:, compared]
     rows = np.stack([every.rows[:, None] - class_rows, class_rows], axis=2)
     per_row = 1.0 / np.maximum(rows, 1.0)[..., None]
-    own_along = (slopes @ counts.joint[:, compared][..., None])[..., 0]
+    class_along = (slopes @ counts.joint[:, compared][..., None])[..., 0]
     all_along = (slopes @ every.joint[:, None, :, None])[..., 0]
-    along = np.stack([all_along - own_along, own_along], axis=2)  # (K, T, 2, P)
+    along = np.stack([all_along - class_along, class_along], axis=2)  # (K, T, 2, P)
     folds, classes, penalties, levels = slopes.shape
     flat = slopes.reshape(folds, classes * penalties, levels)  # there may be no level
     squares = (every.products(flat, below=counts.below) * flat).sum(axis=2)
@@ -170,11 +170,12 @@ def _by_attribute(counts: CountsByFold, slopes: Floats) -> Iterator[tuple[Floats
     and L levels. A direction (in `slopes`) has the coefficients of a linear score for all d levels,
     shape (K, T, P, d).
     """
-    levels = counts.by_attribute
-    if levels is None:  # levels stand for themselves
-        levels = [ShownLevels(counts.joint[..., j : j + 1]) for j in range(counts.joint.shape[-1])]
+    attributes = counts.by_attribute
+    if attributes is None:  # levels stand for themselves
+        columns = range(counts.joint.shape[-1])
+        attributes = [ShownLevels(counts.joint[..., j : j + 1]) for j in columns]
     start = 0
-    for attribute in levels:
+    for attribute in attributes:
         matrix = attribute.matrix
         stop = start + matrix.shape[1]
         if stop > start:
@@ -210,11 +211,11 @@ def reachable_alike(counts: CountsByFold, every: Side, compared: Ints, scored: F
     scorable = (class_rows > 0) & (rest > 0)
     if not scorable.any():
         return 0.5
-    per_own, per_rest = (1.0 / np.maximum(rows, 1.0) for rows in (class_rows, rest))
+    per_class, per_rest = (1.0 / np.maximum(rows, 1.0) for rows in (class_rows, rest))
     reached = np.zeros(len(compared))
     for fold in np.flatnonzero(scored.any(axis=1)).tolist():
         joint = counts.joint[fold, compared].T  # (d, T)
-        gap = joint * per_own - (every.joint[fold][:, None] - joint) * per_rest
+        gap = joint * per_class - (every.joint[fold][:, None] - joint) * per_rest
         count = every.joint[fold]
         scale = np.divide(1.0, np.sqrt(count), out=np.zeros_like(count), where=count > 0)
         matrix = every.square.of_fold(fold, below=False)

@@ -498,7 +498,8 @@ class Policy:
         for column in () if self.label else self.label.columns:
             masks.setdefault(column, None)
         if self.label:
-            masks.setdefault(self.label.column, self.label_mask and (fitted or self.label_mask))
+            chosen = self.label_mask if fitted is None or self.label_mask is None else fitted
+            masks.setdefault(self.label.column, chosen)
         return masks
 
     def _check_person(self) -> None:

@@ -306,18 +306,18 @@ def require_as_certified(
         A release suppressed another number of rows.
     """
     for release, rows in zip(releases, suppressed, strict=True):
-        certified_rows = release.certified.get("suppressed_rows")
+        suppressed_rows = release.certified.get("suppressed_rows")
         certified_rule = release.certified.get("rule")
-        if certified_rows is None or certified_rows == rows:
+        if suppressed_rows in (None, rows):
             continue
         stronger = isinstance(certified_rule, PrivacyRule) and (
             strength(replace(certified_rule, suppression=0.0), replace(rule, suppression=0.0))
             is Strength.STRONGER
         )
-        if stronger and certified_rows > rows:
+        if stronger and suppressed_rows > rows:
             continue
         raise PolicyError(
-            f"Release {release.name!r} suppressed {counted(certified_rows, 'row')}, but under this policy its masks would "
+            f"Release {release.name!r} suppressed {counted(suppressed_rows, 'row')}, but under this policy its masks would "
             f"suppress {counted(rows, 'row')} of this table. So it was made under another rule or other "
             "quasi-identifiers, or from another table, and Aegis cannot tell which rows it shows.",
             hint="Give the table of that release, and a policy with the quasi-identifiers and the rule of that "
@@ -351,13 +351,10 @@ def _index_of(
     `earlier`; raise `PolicyError` if it is not there.
     """
     digest = earlier.get("certificate")
-    for index, candidate in enumerate(before):
-        masks = earlier.get("masks")
-        same = masks in (
-            candidate.spec(),
-            {n: mask.unlisted().spec() for n, mask in candidate.masks.items()},
-        )
-        if candidate.certificate == digest if candidate.certificate and digest else same:
+    for index, other in enumerate(before):
+        unlisted = {name: mask.unlisted().spec() for name, mask in other.masks.items()}
+        same = earlier.get("masks") in (other.spec(), unlisted)
+        if other.certificate == digest if other.certificate and digest else same:
             return index
     named = "a release without a certificate" if digest is None else f"that of certificate {digest}"
     raise PolicyError(

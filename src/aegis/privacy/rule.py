@@ -536,9 +536,7 @@ def _meanings() -> dict[str, str]:
     for model in MODELS:
         for parameter in model.parameters:
             by_parameter.setdefault(parameter.name, set()).add(model.key)
-    return keys | {
-        name: min(model_keys) for name, model_keys in by_parameter.items() if len(model_keys) == 1
-    }
+    return keys | {name: key for name, (key, *others) in by_parameter.items() if not others}
 
 
 def _criteria(key: str, value: object) -> list[Criterion]:

@@ -176,7 +176,7 @@ def _chances(scores: Floats, codes: Ints, match: float) -> Floats:
     Records with the score 0 get the probability 0.
 
     `codes` has the values of the records, shape (N, m). `match` is the probability that a match
-    with a unique record is right, see `_match`.
+    with a unique record is right.
     """
     chances = np.zeros(len(scores))
     scored = scores > 0

@@ -13,6 +13,7 @@ import pyarrow as pa
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import SILENT, Progress, record
 from aegis.masking import (
+    CheckedClasses,
     check_classes,
     count_unseen,
     draw,
@@ -358,28 +359,26 @@ class _MaskedPlan(ReleasePlan[Release]):
                 weight=self.policy.weight,
             )
 
-    def _judge(self, widened: WithEarlier) -> None:
-        """Suppress the rows that fail the rule, alone or together with earlier releases. `widened`
+    def _check(self, widened: WithEarlier) -> CheckedClasses:
+        """Check the rule on the masked table, alone or together with earlier releases. `widened`
         is the table with the columns of these releases.
         """
-        policy, noised = self.policy, self.noised
-        masked = (
-            masked_table(
+        policy, noised, narrow = self.policy, self.noised, None
+        if noised is None:
+            masked = masked_table(
                 self.originals.source,
                 {**widened.masks, **self.originals.masks},
                 numbered=True,
                 person=policy.person,
                 weight=policy.weight,
             )
-            if noised is None
-            else self.engine.table
-        )
-        rule_columns = {*self.quasi, *policy.privacy.sensitive}
-        needed = {name: self.masks[name] for name in self.masks if name in rule_columns}
-        narrow = None
-        if noised is None and needed:
-            narrow = masked_table(self.source, needed, person=policy.person)
-        self.checked = check_classes(
+            rule_columns = {*self.quasi, *policy.privacy.sensitive}
+            needed = {name: mask for name, mask in self.masks.items() if name in rule_columns}
+            if needed:
+                narrow = masked_table(self.source, needed, person=policy.person)
+        else:
+            masked = self.engine.table
+        return check_classes(
             self.engine,
             masked,
             self.quasi if noised is None else noised.quasi,
@@ -391,6 +390,13 @@ class _MaskedPlan(ReleasePlan[Release]):
             widened.releases,
             narrow=narrow,
         )
+
+    def _judge(self, widened: WithEarlier) -> None:
+        """Suppress the rows that fail the rule, alone or together with earlier releases. `widened`
+        is the table with the columns of these releases.
+        """
+        policy, noised = self.policy, self.noised
+        self.checked = self._check(widened)
         self.verdict = self.checked.verdict
         judged = self.checked.kept_rows()
         earlier_columns = {*widened.columns, *widened.protected}

@@ -168,9 +168,11 @@ def _utilities_differ(
     labels = utility.get("labels")
     measured = {} if figure is None else figure.to_dict()
     for name, measured_label in measured.get("labels", {}).items():
-        said_of = labels.get(name) if isinstance(labels, Mapping) else None
-        if isinstance(said_of, Mapping):  # where it is missing, `check_certificate` says so
-            yield from _utility_differs(f"utility.labels.{name}", said_of, measured_label, rows)
+        certified_label = labels.get(name) if isinstance(labels, Mapping) else None
+        if isinstance(certified_label, Mapping):  # where it is missing, `check_certificate` says so
+            yield from _utility_differs(
+                f"utility.labels.{name}", certified_label, measured_label, rows
+            )
     yield from _utility_differs("utility", utility, measured, rows)
 
 

@@ -86,10 +86,10 @@ def _summary(source: Source, policy: Policy) -> Summary:
     complete = with_hidden(source, policy)
     names = [*(a.name for a in policy.features), *policy.label.columns]
     if policy.weight is None and policy.person is None:
-        rows_held = stored_rows(source, [n for n in names if n in source.columns])
-        if rows_held is not None:
+        coded_rows = stored_rows(source, [n for n in names if n in source.columns])
+        if coded_rows is not None:
             hidden = [n for n in names if n not in source.columns]
-            rows = rows_held.with_constants(hidden, SUPPRESSED)
+            rows = coded_rows.with_constants(hidden, SUPPRESSED)
             return summarize_held(rows, policy, replace(source, table=complete.table))
     return summarize(complete, policy)
 
@@ -352,7 +352,7 @@ def certify(
         A file of the input or of the output was changed after it was opened.
     """
     source.require_unchanged()
-    digest, policy_shown = output.digest(), shown_policy(policy)
+    digest, released_policy = output.digest(), shown_policy(policy)
     return {
         "certificate": CERTIFICATE_VERSION,
         "aegis": __version__,
@@ -372,7 +372,7 @@ def certify(
             **_digest_of(output),
             **({} if output.dialect is None else {"text": texts_of(output)}),
         },
-        "policy": {"sha256": policy_digest(policy_shown), **policy_mapping(policy_shown)},
+        "policy": {"sha256": policy_digest(released_policy), **policy_mapping(released_policy)},
         **how,
         **_figures_of(release),
         "utility": None if release.utility is None else certified_utility(release.utility),

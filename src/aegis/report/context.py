@@ -374,36 +374,33 @@ def _unfitted(mask: Any) -> Any:
 def _ranking(advice: Advice, measure: Measure, *, values: bool) -> dict[str, Any]:
     """Return the first entries of the ranking as a table, and the points of the ranking's charts."""
     total = advice.summary["rows"]
-    best_entries = advice.ranking[:TOP]
+    entries = advice.ranking[:TOP]
     relative = is_relative(advice)
-    attributes = best_entries[0].attributes if best_entries else {}
+    attributes = entries[0].attributes if entries else {}
     names = strongest(attributes, measure)
     return {
         "total": ranked_words(advice),
-        "shown": len(best_entries),
+        "shown": len(entries),
         "small": SMALL_COLUMNS,
-        "cut": len(advice.ranking) > len(best_entries),
+        "cut": len(advice.ranking) > len(entries),
         "relative": relative,
         "objective": _objective(advice),
         "axis": score_axis(advice),
         "rows": [
             {
                 **_ranked_row(rank, r, total, first=r is advice.best),
-                "differs": _differences(r, best_entries[0], values=values),
+                "differs": _differences(r, entries[0], values=values),
             }
-            for rank, r in enumerate(best_entries, 1)
+            for rank, r in enumerate(entries, 1)
         ],
-        "differing": any(_changed(r, best_entries[0]) for r in best_entries),
+        "differing": any(_changed(r, entries[0]) for r in entries),
         "baseline": advice.baseline,
         "pud": "PUD (finest)" if advice.against_finest else "PUD",
         "unmasked": advice.baseline_word.capitalize(),
-        "compared": any(r.stderr is not None for r in best_entries),
+        "compared": any(r.stderr is not None for r in entries),
         "points": [
-            {
-                **_point(r, relative, total, first=r is advice.best),
-                "label": _label(r, best_entries[0]),
-            }
-            for r in best_entries
+            {**_point(r, relative, total, first=r is advice.best), "label": _label(r, entries[0])}
+            for r in entries
         ],
         "scatter": [
             _point(r, relative, total, first=r is advice.best)
@@ -418,9 +415,7 @@ def _ranking(advice: Advice, measure: Measure, *, values: bool) -> dict[str, Any
         "scatter_shown": min(len(advice.ranking), SCATTER_LIMIT),
         "heat_more": len(attributes) - len(names),
         "heat_names": [clean(name, limit=NAME_LIMIT) for name in names],
-        "heat": [
-            [_cell(r, name, measure, advice.label_rows) for name in names] for r in best_entries
-        ],
+        "heat": [[_cell(r, name, measure, advice.label_rows) for name in names] for r in entries],
     }
 
 
@@ -577,12 +572,8 @@ def _yaml(data: Mapping[str, Any]) -> dict[str, Any]:
     text = yaml.safe_dump(jsonable(data), sort_keys=False, allow_unicode=True, width=96)
     cut = len(text) > YAML_LIMIT
     encoded = b64encode(text.encode("utf-8", "surrogatepass")).decode()
-    return {
-        "text": lines(text[:YAML_LIMIT]),
-        "cut": cut,
-        "characters": count(len(text)),
-        "encoded": encoded,
-    }
+    start = lines(text[:YAML_LIMIT])
+    return {"text": start, "cut": cut, "characters": count(len(text)), "encoded": encoded}
 
 
 def _provenance(advice: Advice, *, values: bool) -> list[tuple[str, str, bool]]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import jinja2
 
     from aegis.advisor.advice import Advice
+    from aegis.advisor.figures import Front
     from aegis.advisor.owner_preview import ReleaseValues
 
 DEFAULT_TITLE = "Masking advice"
@@ -147,9 +148,8 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
     without data are left out.
     """
     drawings: dict[str, Drawing] = {}
-    ranking = context["ranking"]
+    ranking, front = context["ranking"], context["front"]
     if ranking["points"]:
-        limit = None if ranking["by_class"] else context["rule"]["limit"]
         drawings["ranking"] = draw_twice(
             "ranking",
             "Ranking of configurations",
@@ -158,20 +158,8 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
             charts.HALF,
         )
         if ranking["scattered"]:
-            drawings["scatter"] = draw_twice(
-                "scatter",
-                "Privacy against utility",
-                "One point per configuration: utility kept against "
-                + (
-                    "the size of its smallest class."
-                    if limit is None
-                    else "the rows it suppresses."
-                ),
-                lambda width: charts.scatter_chart(
-                    ranking["scatter"], ranking["axis"], width, limit=limit
-                ),
-                charts.HALF,
-            )
+            limit = None if ranking["by_class"] else context["rule"]["limit"]
+            drawings["scatter"] = _scatter_drawing(ranking, limit)
         drawings["heat"] = draw_twice(
             "heat",
             "Utility kept per attribute and configuration",
@@ -184,21 +172,39 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
         )
     if context["privacy"] is not None:
         drawings["histogram"] = histogram_drawing(context["privacy"])
-    front = context["front"]
-    points = [p for p in front.visible_points if p.utility_kept is not None] if front else []
-    if points:
-        parameter = clean(front.parameter, limit=80)
-        front_points = [
-            {"value": p.value, "kept": p.utility_kept, "knee": p.value == front.knee}
-            for p in points
-        ]
-        drawings["front"] = draw_twice(
-            "front",
-            "Pareto front of privacy against utility",
-            f"Utility kept by {parameter}; the table below it holds the same figures.",
-            lambda width: charts.front_chart(front_points, parameter, width),
-        )
+    if front and any(point.utility_kept is not None for point in front.visible_points):
+        drawings["front"] = _front_drawing(front)
     return drawings
+
+
+def _scatter_drawing(ranking: Mapping[str, Any], limit: Any) -> Drawing:
+    """Return the chart of utility against suppressed rows, of which the rule allows `limit`, or
+    against the smallest class if `limit` is None.
+    """
+    against = "the size of its smallest class" if limit is None else "the rows it suppresses"
+    return draw_twice(
+        "scatter",
+        "Privacy against utility",
+        f"One point per configuration: utility kept against {against}.",
+        lambda width: charts.scatter_chart(ranking["scatter"], ranking["axis"], width, limit=limit),
+        charts.HALF,
+    )
+
+
+def _front_drawing(front: Front) -> Drawing:
+    """Return the chart of a front: the utility kept at each point that has a utility."""
+    parameter = clean(front.parameter, limit=80)
+    points = [
+        {"value": point.value, "kept": point.utility_kept, "knee": point.value == front.knee}
+        for point in front.visible_points
+        if point.utility_kept is not None
+    ]
+    return draw_twice(
+        "front",
+        "Pareto front of privacy against utility",
+        f"Utility kept by {parameter}; the table below it holds the same figures.",
+        lambda width: charts.front_chart(points, parameter, width),
+    )
 
 
 def histogram_drawing(privacy: Mapping[str, Any]) -> Drawing:

@@ -66,35 +66,35 @@ class CallMetrics:
 
 def _programs(session: Session) -> Iterator[GaugeMetricFamily]:
     """Yield the number of agents and workers, and the seconds since each kind was last seen."""
-    moment, programs = now(), signs.programs(session)
+    moment, seen_programs = now(), signs.programs(session)
     count = GaugeMetricFamily(
         "aegis_programs", "Agents and workers that were seen.", labels=("place", "state")
     )
     last = GaugeMetricFamily(
         "aegis_last_seen_seconds", "Time since an agent or a worker was seen.", labels=("place",)
     )
-    for kind in (jobs.AGENT, jobs.WORKER):
-        there = [program for program in programs if program.place == kind]
-        silent = sum(program.silent for program in there)
-        count.add_metric((kind, "running"), len(there) - silent)
-        count.add_metric((kind, "silent"), silent)
+    for program in (jobs.AGENT, jobs.WORKER):
+        there = [sign for sign in seen_programs if sign.place == program]
+        silent = sum(sign.silent for sign in there)
+        count.add_metric((program, "running"), len(there) - silent)
+        count.add_metric((program, "silent"), silent)
         if there:
-            last.add_metric((kind,), (moment - there[0].seen).total_seconds())
+            last.add_metric((program,), (moment - there[0].seen).total_seconds())
     yield from (count, last)
 
 
 def _gauges(session: Session) -> Iterator[GaugeMetricFamily]:
     jobs = GaugeMetricFamily("aegis_jobs", "Jobs by place and state.", labels=("place", "state"))
     counted = select(Job.place, Job.state, func.count()).group_by(Job.place, Job.state)
-    for kind, state, count in session.execute(counted):
-        jobs.add_metric((kind, state), count)
+    for program, state, count in session.execute(counted):
+        jobs.add_metric((program, state), count)
     yield jobs
     waits = GaugeMetricFamily(
         "aegis_oldest_job_seconds", "Age of the oldest job that waits.", labels=("place",)
     )
     oldest = select(Job.place, func.min(Job.created)).where(Job.state == "queued")
-    for kind, since in session.execute(oldest.group_by(Job.place)):
-        waits.add_metric((kind,), (now() - since).total_seconds())
+    for program, since in session.execute(oldest.group_by(Job.place)):
+        waits.add_metric((program,), (now() - since).total_seconds())
     yield waits
     yield from _programs(session)
     requests = GaugeMetricFamily("aegis_requests", "Requests by state.", labels=("state",))

@@ -469,7 +469,7 @@ _FULL = (
     "disk full",
     "disk quota exceeded",
 )
-_NOT_HELD = ("valid decimal128", "date too ", "timestamp too ", "year is out of range")
+_UNREPRESENTABLE = ("valid decimal128", "date too ", "timestamp too ", "year is out of range")
 """What drivers say of values that Python or Arrow cannot represent, such as infinite dates."""
 _TEXTS = "maximum total string size"
 """What DuckDB says if the texts of a batch of rows are too long for Arrow."""
@@ -539,7 +539,7 @@ def translate(error: Exception, origin: str, files: Sequence[Path] = ()) -> Engi
             f"The connection to {origin} was lost: {first}",
             hint="Nothing was left half-written: run the command again.",
         )
-    unreadable = any(sign in text for sign in _NOT_HELD)
+    unreadable = any(sign in text for sign in _UNREPRESENTABLE)
     hint = (
         "Give a view in which such values are null, or one without their column."
         if unreadable

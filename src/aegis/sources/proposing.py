@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence, Set
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aegis.sources.delimited.column_types import batched
 from aegis.sources.delimited.files import answers
@@ -108,34 +108,22 @@ def _more(source: Source, reading: Reading) -> tuple[dict[str, Any], list[str]]:
     texts = _texts(source, reading)
     if not texts or source.dialect is None:
         return {}, []
-    answers = _counts(source, texts, reading.units)
+    columns = dict(zip(texts, _counts(source, texts, reading.units), strict=True))
+    delimiter = source.dialect.delimiter
     more: dict[str, Any] = {}
-    mixed, pointed = [], []
-    null = list(reading.null)
-    comma = False
-    split: set[tuple[str | None, str]] = set()
-    for name, (filled, point, with_comma, either, commas, points, grouped, signs, missing) in zip(
-        texts, answers, strict=True
-    ):
-        is_comma = filled == with_comma and commas > 0
-        if filled == either and commas and points and not is_comma:
-            mixed.append(name)
-        if is_comma and reading.decimal is None and source.dialect.delimiter != ",":
-            comma = True
-            if points and reading.thousands is None:
-                more["thousands"] = "."
-        marks = _marks(signs or ()) if filled == grouped and not is_comma else None
-        split |= set() if marks is None else {marks}
-        numeric = filled > 0 and (filled == point or is_comma or marks is not None)
-        null += [text for text in missing or () if numeric or text == "?"]
+    with_comma = [column for column in columns.values() if column.has_decimal_comma]
+    comma = bool(with_comma) and reading.decimal is None and delimiter != ","
+    if comma and reading.thousands is None and any(column.points for column in with_comma):
+        more["thousands"] = "."
     if comma:
         more["decimal"] = ","
-    decimal = more.get("decimal", reading.decimal)
-    more = _thousands(split, decimal, source.dialect.delimiter, reading) | more
-    if set(null) != set(reading.null):
-        more["null"] = tuple(dict.fromkeys(null))
-    if comma and reading.decimal is None:
-        pointed = _pointed(source, more.get("thousands", reading.thousands))
+    split = {column.marks for column in columns.values() if column.marks is not None}
+    more = _thousands(split, more.get("decimal", reading.decimal), delimiter, reading) | more
+    null = dict.fromkeys((*reading.null, *(n for c in columns.values() for n in c.nulls)))
+    if null.keys() != set(reading.null):
+        more["null"] = tuple(null)
+    mixed = [name for name, column in columns.items() if column.is_mixed]
+    pointed = _pointed(source, more.get("thousands", reading.thousands)) if comma else ()
     return more, [*map(_two_marks, mixed), *map(_other_mark, pointed)]
 
 
@@ -227,16 +215,65 @@ def _answers(source: Source, aggregates: Sequence[str]) -> list[Any]:
     return answers(aggregates, f"({source.backend.compile(source.table)})", _AT_ONCE)
 
 
-def _counts(source: Source, texts: Sequence[str], units: Sequence[str] = ()) -> list[Sequence[Any]]:
-    """Count the forms of the values in columns of text.
+class _TextCounts(NamedTuple):
+    """The forms of the values in a column of texts.
 
-    Return a list for each column. It has the numbers of values that are not null, that are numbers
-    with a point, with a comma, and with either, and that contain a comma, a point, and groups of
-    three digits. Then come the signs other than digits, and the texts that mean null.
+    Attributes
+    ----------
+    filled
+        Number of values that are not null.
+    with_point, with_comma, with_either
+        Number of values that are numbers with a decimal point, with a decimal comma, and with
+        either.
+    commas, points, grouped
+        Number of values that contain a comma, a point, and groups of three digits.
+    signs, missing
+        The signs other than digits, and the texts that mean null; None if there are none.
     """
+
+    filled: int
+    with_point: int
+    with_comma: int
+    with_either: int
+    commas: int
+    points: int
+    grouped: int
+    signs: Sequence[str] | None
+    missing: Sequence[str] | None
+
+    @property
+    def has_decimal_comma(self) -> bool:
+        """Whether all values are numbers, some of them with a decimal comma."""
+        return self.filled == self.with_comma and self.commas > 0
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether some numbers have a decimal comma, and others a decimal point."""
+        both = self.commas > 0 and self.points > 0
+        return self.filled == self.with_either and both and not self.has_decimal_comma
+
+    @property
+    def marks(self) -> tuple[str | None, str] | None:
+        """The decimal mark and the thousands separator of numbers with groups of three digits; None
+        if the values are no such numbers, or if the marks are ambiguous.
+        """
+        if self.filled != self.grouped or self.has_decimal_comma:
+            return None
+        return _marks(self.signs or ())
+
+    @property
+    def nulls(self) -> list[str]:
+        """The texts that mean null; if the other values are no numbers, only the question mark."""
+        numeric = self.filled == self.with_point or self.has_decimal_comma or self.marks is not None
+        return [n for n in self.missing or () if n == "?" or (numeric and self.filled > 0)]
+
+
+def _counts(source: Source, texts: Sequence[str], units: Sequence[str] = ()) -> list[_TextCounts]:
+    """Count the forms of the values in columns of text, without `units` next to numbers."""
     listed = ", ".join(map(literal, _NULLS))
     aggregates = [sql for name in texts for sql in _aggregates(_without_units(name, units), listed)]
-    return list(batched(_answers(source, aggregates), len(aggregates) // len(texts)))
+    answers = _answers(source, aggregates)
+    return [_TextCounts(*counts) for counts in batched(answers, len(_TextCounts._fields))]
 
 
 def _without_units(name: str, units: Sequence[str]) -> str:

@@ -291,7 +291,7 @@ class Source:
         in_sample = marked[_ROW_HASH] < int(BUCKETS * rows / self.rows)
         return marked.filter(in_sample).select(*self.columns)
 
-    def sample_places(self, rows: int, *, seed: int) -> npt.NDArray[np.int64] | None:
+    def sample_positions(self, rows: int, *, seed: int) -> npt.NDArray[np.int64] | None:
         """Return the positions of the rows that `sample` draws, in ascending order; None unless the
         rows come from Parquet files.
         """
@@ -300,7 +300,7 @@ class Source:
         sizes = [self.rows]
         if len(self.files) > 1:
             sizes = [pyarrow.parquet.read_metadata(file).num_rows for file in self.files]
-        return drawn_places(sizes, rows, seed)
+        return sampled_positions(sizes, rows, seed)
 
     def _samples_itself(self) -> bool:
         """Return whether the engine's own TABLESAMPLE can sample the table."""
@@ -365,7 +365,7 @@ class Source:
         return digest or content_digest(list(self.table.columns), self.batches(self.table))
 
 
-def drawn_places(files: Sequence[int], rows: int, seed: int) -> npt.NDArray[np.int64]:
+def sampled_positions(files: Sequence[int], rows: int, seed: int) -> npt.NDArray[np.int64]:
     """Return the positions of the about `rows` rows that `Source.sample` draws from files with
     `files` rows each, in ascending order.
     """

@@ -35,6 +35,7 @@ decide about attributes whose association is larger than that of all attributes 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -241,9 +242,8 @@ def ranges_like(
     of_value = candidate.ranges[model.atoms]
     model_ranges = np.empty(candidate.size, dtype=np.int32)
     model_ranges[candidate.groups] = of_value
-    positions = pc.index_in(
-        settle(grouping.masked_values), value_set=settle(candidate.masked_values)
-    )
+    known_values = settle(candidate.masked_values)
+    positions = pc.index_in(settle(grouping.masked_values), value_set=known_values)
     first = np.unique(grouping.codes, return_index=True)[1]
     before = np.searchsorted(numbers_of(model.values), numbers_of(values.take(pa.array(first))))
     ranges = of_value[np.maximum(before - 1, 0)]
@@ -392,9 +392,8 @@ def levels_of(grouping: Grouping, counts: Ints, max_levels: int, model: pa.Array
     """
     if model is None:
         return pool(grouping.codes, counts, max_levels)
-    separate = pc.is_in(settle(grouping.masked_values), value_set=model).to_numpy(
-        zero_copy_only=False
-    )
+    in_model = pc.is_in(settle(grouping.masked_values), value_set=model)
+    separate = in_model.to_numpy(zero_copy_only=False)
     level = np.where(separate, np.cumsum(separate) - 1, separate.sum()).astype(np.int32)
     return level[grouping.codes]
 
@@ -509,10 +508,8 @@ def narrow(summary: Summary, policy: Policy) -> Summary | None:
     larger classes than `shared_rows` of the summary. If nothing differs, the same summary is
     returned.
     """
-    chosen_label = policy.chosen_label
-    declared = {
-        a.name: a for a in (*policy.features, *([] if chosen_label is None else [chosen_label]))
-    }
+    labels = () if policy.chosen_label is None else (policy.chosen_label,)
+    declared = {a.name: a for a in (*policy.features, *labels)}
     counted = None if summary.frequency is None else set(summary.frequency.sensitive)
     label = summary.label.mask is None and policy.label_mask is None and not policy.label.cut
     if (
@@ -549,21 +546,16 @@ def _several(summary: Summary, policy: Policy) -> SeveralSummaries | None:
     if declared.columns != tuple(task.column for task in several.tasks):
         return None
     tasks = []
-    for counted, task in zip(several.tasks, policy.tasks, strict=True):
-        narrowed = narrow(counted.summary, policy.of_task(task))
+    for old, task in zip(several.tasks, policy.tasks, strict=True):
+        narrowed = narrow(old.summary, policy.of_task(task))
         if narrowed is None:
             return None
         measure = task.named_measure(policy.measure)
-        same = (narrowed, task.weight, measure) == (
-            counted.summary,
-            counted.weight,
-            counted.measure,
-        )
-        tasks.append(counted if same else TaskSummary(narrowed, task.weight, measure))
-    alike = declared.serve is several.serve and all(
-        a is b for a, b in zip(tasks, several.tasks, strict=True)
-    )
-    return several if alike else SeveralSummaries(tuple(tasks), declared.serve)
+        same = (narrowed, task.weight, measure) == (old.summary, old.weight, old.measure)
+        tasks.append(old if same else TaskSummary(narrowed, task.weight, measure))
+    if declared.serve is several.serve and all(map(operator.is_, tasks, several.tasks)):
+        return several
+    return SeveralSummaries(tuple(tasks), declared.serve)
 
 
 def _learns_bounds(attribute: AttributeSummary) -> bool:
@@ -608,21 +600,21 @@ RARE_ROWS = 25
 """Expected number of rows of the rarest class in these levels, if the label is independent."""
 
 
-def told_alone(attribute: AttributeSummary, max_levels: int) -> float:
+def trace_alone(attribute: AttributeSummary, max_levels: int) -> float:
     """Return how well a single unmasked attribute, with at most `max_levels` levels, predicts the
-    label, as Pillai's trace corrected for chance (see `told_and_chance`).
+    label, as Pillai's trace corrected for chance (see `trace_and_chance`).
 
     Examples
     --------
     >>> import aegis
     >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
-    >>> round(told_alone(study.summary.attributes["education"], 128), 4)
+    >>> round(trace_alone(study.summary.attributes["education"], 128), 4)
     0.1356
     """
-    return told_and_chance(attribute, max_levels)[0]
+    return trace_and_chance(attribute, max_levels)[0]
 
 
-def told_and_chance(
+def trace_and_chance(
     attribute: AttributeSummary, max_levels: int, weights: WeightSums | None = None
 ) -> tuple[float, float]:
     """Return how well a single unmasked attribute, with at most `max_levels` levels, predicts the
@@ -680,7 +672,7 @@ def _share(joint: Floats) -> float:
     return float((joint**2 / expected).sum()) - 1
 
 
-def set_aside(
+def exclude_attributes(
     attributes: Mapping[str, AttributeSummary],
     max_levels: int,
     together: int = TOGETHER,
@@ -696,14 +688,14 @@ def set_aside(
     fill a quarter of `together` at most, so that scores stay quick. An
     attribute with too many atoms is skipped, unless it is the first. Attributes with noise masks
     are never reduced, because the levels of their noisy values are not known here. For a numeric
-    label, the function `explained` replaces `told_and_chance`. `max_levels` is the largest number
+    label, the function `explained` replaces `trace_and_chance`. `max_levels` is the largest number
     of levels of an attribute.
 
     Examples
     --------
     >>> import aegis
     >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
-    >>> fewer = set_aside(study.summary.attributes, 128, together=60)
+    >>> fewer = exclude_attributes(study.summary.attributes, 128, together=60)
     >>> [name for name, attribute in fewer.items() if attribute.excluded][:3]
     ['age', 'native-country', 'capital-gain']
     """
@@ -713,7 +705,7 @@ def set_aside(
         n for n, a in attributes.items() if any(isinstance(c.mask, NoiseMask) for c in a.candidates)
     }
     remaining = together - sum(attributes[name].n_atoms for name in noisy)
-    alone = explained or partial(told_and_chance, max_levels=max_levels, weights=weights)
+    alone = explained or partial(trace_and_chance, max_levels=max_levels, weights=weights)
     shares = {}
     for name, attribute in attributes.items():
         if name not in noisy:
@@ -744,7 +736,7 @@ def _with_one_atom(attribute: AttributeSummary) -> AttributeSummary:
 
 
 def in_full(attribute: AttributeSummary, max_levels: int) -> AttributeSummary:
-    """Restore the levels (at most `max_levels`) and ranges of an attribute that `set_aside` has
+    """Restore the levels (at most `max_levels`) and ranges of an attribute that `exclude_attributes` has
     reduced to a single level.
 
     Examples
@@ -753,7 +745,7 @@ def in_full(attribute: AttributeSummary, max_levels: int) -> AttributeSummary:
     >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
     >>> race = study.summary.attributes["race"]
     >>> both = {"education": study.summary.attributes["education"], "race": race}
-    >>> excluded = set_aside(both, 128, together=17)["race"]
+    >>> excluded = exclude_attributes(both, 128, together=17)["race"]
     >>> excluded.unmasked.n_levels, in_full(excluded, 128).unmasked.n_levels, race.unmasked.n_levels
     (1, 5, 5)
     """

@@ -36,7 +36,7 @@ from aegis.policy import (
 )
 from aegis.privacy import PrivacyRule
 from aegis.sources import Source, open_table
-from aegis.sources.source import drawn_places
+from aegis.sources.source import sampled_positions
 from aegis.summary.builder import MAX_LEVELS, SAMPLE_ROWS, Builder
 from aegis.summary.coded_rows import MOST_ROWS, CodedRows, grouping, holding, is_held
 from aegis.summary.codes import PRIME, Dealer
@@ -59,7 +59,7 @@ class HeldBuilder(Builder):
     Parameters
     ----------
     source
-        A table with the columns and types of the rows. It is read only if `held` is None.
+        A table with the columns and types of the rows. It is read only if `rows_in_memory` is None.
     policy, max_levels, seed, like, progress
         The policy, the largest number of levels of an attribute, the seed of samples and folds, the
         summary of another part of the data (None: there is none), and the receiver of progress.
@@ -127,7 +127,9 @@ class _RowsBuilder(HeldBuilder):
 
     def _sampled_positions(self, sample_rows: int) -> Ints:
         positions = super()._sampled_positions(sample_rows)
-        return drawn_places([self.rows], sample_rows, self.seed) if positions is None else positions
+        if positions is None:
+            positions = sampled_positions([self.rows], sample_rows, self.seed)
+        return positions
 
 
 class TaskBuilder(HeldBuilder):
@@ -148,7 +150,7 @@ class TaskBuilder(HeldBuilder):
         super().__init__(
             table_builder.source,
             table_builder.policy.of_task(task),
-            table_builder.row_codes,
+            table_builder.coded_rows,
             max_levels=table_builder.max_levels,
             seed=table_builder.seed,
             like=like,
@@ -166,8 +168,8 @@ class TaskBuilder(HeldBuilder):
 
     def _labelled(self, of_rows: Array) -> Array:
         """Return the entries of `of_rows` (one per row) for those rows that have the label."""
-        assert self.row_codes is not None
-        labelled = self.row_codes.labelled
+        assert self.coded_rows is not None
+        labelled = self.coded_rows.labelled
         return of_rows if labelled.all() else of_rows[labelled]
 
     def _atoms(self, attribute: AttributeSummary) -> Integers:
@@ -205,7 +207,7 @@ class TaskBuilder(HeldBuilder):
             a.name: replace(self.table_builder.described[a.name], joint=self._counts(a, classes)[1])
             for a in self.policy.features
         }
-        return self._set_aside(described)
+        return self._exclude(described)
 
     def _label_attribute(
         self, attribute: Attribute, label: LabelSummary, classes: pa.Array
@@ -304,7 +306,7 @@ def summarize_rows(
         summary = builder.build(sample_rows)
     if policy.tasks:
         summary = _with_tasks(builder, summary, sample_rows)
-    return summary, builder.row_codes if builder.rows <= MOST_ROWS else None
+    return summary, builder.coded_rows if builder.rows <= MOST_ROWS else None
 
 
 def coded_rows(source: Source, policy: Policy, like: Summary) -> CodedRows | None:
@@ -315,7 +317,7 @@ def coded_rows(source: Source, policy: Policy, like: Summary) -> CodedRows | Non
         return None
     builder = Builder(source, policy, like.max_levels, 0, like, SILENT)
     builder.read()
-    return builder.row_codes
+    return builder.coded_rows
 
 
 def _with_tasks(builder: Builder, summary: Summary, sample_rows: int | None) -> Summary:

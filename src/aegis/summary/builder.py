@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,8 +24,8 @@ from aegis.summary.attributes import (
     Masks,
     check_noise,
     describe,
+    exclude_attributes,
     judged_levels,
-    set_aside,
     with_identity,
 )
 from aegis.summary.coded_rows import (
@@ -165,7 +165,7 @@ class Builder:
         self.label_mask: Mask | None = None
         self.response: NumberColumn | None = None
         self.weights: RowWeights | None = None
-        self.row_codes: CodedRows | None = None
+        self.coded_rows: CodedRows | None = None
         self.described: dict[str, AttributeSummary] = {}
         self.several = bool(policy.tasks)  # pairs are then counted when they are asked for
         self.dealt: tuple[dict[str, tuple[Array, Integers]], tuple[Ints, Ints]] | None = None
@@ -215,7 +215,7 @@ class Builder:
         """Read the rows as codes if they fit in memory. Return the label's summary, and its classes."""
         self.weights = self._row_weights()
         label, classes = self._label()
-        self.row_codes = self._coded_rows(classes)
+        self.coded_rows = self._coded_rows(classes)
         return label, classes
 
     def _row_weights(self) -> RowWeights | None:
@@ -236,8 +236,8 @@ class Builder:
         if weights is None:
             return None
         labelled = weights.sums
-        if label.unlabelled and self.row_codes is not None:
-            labelled_weights = self._held_weights(self.row_codes.labelled)
+        if label.unlabelled and self.coded_rows is not None:
+            labelled_weights = self._held_weights(self.coded_rows.labelled)
             labelled = weights.sums if labelled_weights is None else WeightSums.of(labelled_weights)
         elif label.unlabelled:
             table = self.source.table
@@ -415,24 +415,24 @@ class Builder:
                 features, counted, fitted, grouped, strict=True
             )
         }
-        return self._set_aside(self.described)
+        return self._exclude(self.described)
 
-    def _set_aside(self, described: dict[str, AttributeSummary]) -> dict[str, AttributeSummary]:
-        # A model has set aside what is set aside here.
+    def _exclude(self, described: dict[str, AttributeSummary]) -> dict[str, AttributeSummary]:
+        # A model has excluded what is excluded here.
         if self.like is not None:
             return described
         sums = None if self.weights is None else self.weights.sums
         explained = None if self._deviations is None else self._explained
-        return set_aside(described, self.max_levels, weights=sums, explained=explained)
+        return exclude_attributes(described, self.max_levels, weights=sums, explained=explained)
 
     def _explained(self, attribute: AttributeSummary) -> tuple[float, float]:
         """Return how well an attribute's unmasked values predict a numeric label: the adjusted R2,
         at least 0, and how probable so large an R2 is by chance.
         """
-        assert self.row_codes is not None
+        assert self.coded_rows is not None
         assert self._deviations is not None
         number, weight = self._deviations
-        atom = attribute.atoms[self.row_codes.codes[attribute.name][self.row_codes.labelled]]
+        atom = attribute.atoms[self.coded_rows.codes[attribute.name][self.coded_rows.labelled]]
         level = attribute.unmasked.scored[atom]
         rows, sums = np.bincount(level, weight), np.bincount(level, weight * number)
         between = float((sums[rows > 0] ** 2 / rows[rows > 0]).sum())
@@ -456,9 +456,9 @@ class Builder:
         """For each labelled row, the deviation of the numeric label from its mean, and the weight;
         None if rows were not read, there are too many of them or the label is not a number.
         """
-        if self.response is None or self.row_codes is None or self.rows > MOST_ROWS:
+        if self.response is None or self.coded_rows is None or self.rows > MOST_ROWS:
             return None
-        labelled = self.row_codes.labelled
+        labelled = self.coded_rows.labelled
         number, weight = self._held_response(labelled), self._held_weights(labelled)
         assert number is not None
         of_row = np.ones(len(number)) if weight is None else weight.astype(np.float64)
@@ -472,13 +472,13 @@ class Builder:
         table = self.source.table
         column = table[attribute.name]
         kind = kind_of(column, attribute)
-        if self.row_codes is not None:
-            values = self.row_codes.values[attribute.name]
-            joint = self.row_codes.joint(attribute.name)
+        if self.coded_rows is not None:
+            values = self.coded_rows.values[attribute.name]
+            joint = self.coded_rows.joint(attribute.name)
             check_values(attribute.name, len(values), MAX_VALUES)
             data = ValueCounts(kind, values, joint.sum(axis=1), self.policy.shared_rows)
             if self.weights is not None:
-                joint = self.row_codes.joint(attribute.name, self._held_weights())
+                joint = self.coded_rows.joint(attribute.name, self._held_weights())
             return data, np.ascontiguousarray(joint[:, :-1])
         keys = {"v": column, "y": self._class(table)}
         if self.weights is None:
@@ -552,7 +552,7 @@ class Builder:
         sample_rows: int | None,
     ) -> PairCounts:
         with self.progress.step("Counting co-occurrences", self.rows) as step:
-            rows_elsewhere = self.row_codes is None and not self.source.engine.in_process
+            rows_elsewhere = self.coded_rows is None and not self.source.engine.in_process
             if rows_elsewhere and not self._sends_combinations(sample_rows, len(attributes)):
                 rows = self._sample(sample_rows)
                 return count_pairs_in_engine(
@@ -597,7 +597,7 @@ class Builder:
         """Return whether pairs of attributes are counted from all rows in memory when they are
         used, not from a sample of `sample_rows` rows (None: no sample) or by the engine.
         """
-        by_row = self.row_codes is not None and self.policy.person is None
+        by_row = self.coded_rows is not None and self.policy.person is None
         return by_row and self._all_rows(sample_rows) and self.rows <= MOST_ROWS
 
     def _row_pairs(
@@ -606,8 +606,8 @@ class Builder:
         """Return the counts of pairs of attributes from rows in memory; each pair is counted when
         it is first used.
         """
-        assert self.row_codes is not None
-        labelled = self.row_codes.labelled
+        assert self.coded_rows is not None
+        labelled = self.coded_rows.labelled
         atoms = [self._atoms(attribute) for attribute in attributes.values()]
         step.advance(self.rows)
         dealer = Dealer(tuple(attributes), FOLDS, self.seed, self._divisor or 1)
@@ -616,7 +616,7 @@ class Builder:
             tuple(a.n_atoms for a in attributes.values()),
             classes,
             atoms,
-            self.row_codes.label[labelled],
+            self.coded_rows.label[labelled],
             dealer,
             response=self._held_response(labelled),
             weights=self._held_weights(labelled),
@@ -625,8 +625,8 @@ class Builder:
 
     def _atoms(self, attribute: AttributeSummary) -> Integers:
         """Return the atom (set of values) of each labelled row in memory."""
-        assert self.row_codes is not None
-        codes, labelled = self.row_codes.codes[attribute.name], self.row_codes.labelled
+        assert self.coded_rows is not None
+        codes, labelled = self.coded_rows.codes[attribute.name], self.coded_rows.labelled
         labelled_codes = codes if labelled.all() else codes[labelled]
         atoms: Integers = narrow(attribute.atoms, attribute.n_atoms)[labelled_codes]
         return atoms
@@ -653,15 +653,15 @@ class Builder:
 
     def _held_weights(self, rows: Array | slice = slice(None)) -> Ints | None:
         """Return the weights of these rows in memory; None if each row counts once."""
-        if self.weights is None or self.row_codes is None:
+        if self.weights is None or self.coded_rows is None:
             return None
-        return self.weights.of_codes(self.row_codes.codes[self.weights.column][rows])
+        return self.weights.of_codes(self.coded_rows.codes[self.weights.column][rows])
 
     def _held_response(self, rows: Array | slice) -> Ints | None:
         """Return the numeric label of these rows in memory; None if the label has classes."""
-        if self.response is None or self.row_codes is None:
+        if self.response is None or self.coded_rows is None:
             return None
-        name, coded_rows = self.response.name, self.row_codes
+        name, coded_rows = self.response.name, self.coded_rows
         return np.take(self.response.of(coded_rows.values[name]), coded_rows.codes[name][rows])
 
     def _chunks(
@@ -677,49 +677,57 @@ class Builder:
         All rows of one person are in one fold, so that no person is both held out and trained on.
         """
         blocks = self._held_blocks(sample_rows)
-        if self.row_codes is not None and blocks is not None:
+        if self.coded_rows is not None and blocks is not None:
             of_values = {n: a.atoms.astype(np.int32) for n, a in attributes.items()}
             for block in blocks:
                 yield Chunk(
-                    [atoms[self.row_codes.codes[n][block]] for n, atoms in of_values.items()],
-                    self.row_codes.label[block],
+                    [atoms[self.coded_rows.codes[n][block]] for n, atoms in of_values.items()],
+                    self.coded_rows.label[block],
                     self._held_weights(block),
                     response=self._held_response(block),
                 )
             step.advance(self.rows)
             return
         rows = self._sample(sample_rows)
-        if not self.source.engine.in_process:
-            yield read_combinations(self.source, rows.table, attributes, self._class, classes)
-            step.advance(self.rows)
+        if self.source.engine.in_process:
+            yield from self._chunks_of_batches(rows, attributes, classes, step)
             return
-        columns = [rows.table[name].name(f"a{i}") for i, name in enumerate(attributes)]
-        extra, persons = {}, None
-        if self.policy.person is not None:
-            extra["p"] = rows.table[self.policy.person]
-            persons, _ = self._distinct(self.source.table[self.policy.person])
+        yield read_combinations(self.source, rows.table, attributes, self._class, classes)
+        step.advance(self.rows)
+
+    def _chunks_of_batches(
+        self,
+        rows: Source,
+        attributes: Mapping[str, AttributeSummary],
+        classes: pa.Array,
+        step: Step,
+    ) -> Iterator[Chunk]:
+        """Yield a chunk for each batch of `rows` that the engine returns."""
+        extra: dict[str, tuple[str, Callable[[pa.Array], Array]]] = {}
+        if (person := self.policy.person) is not None:
+            persons, _ = self._distinct(self.source.table[person])
+            extra["p"] = person, lambda column: code_values(column, persons).astype(np.int64)
         if self.response is not None:
-            extra["r"] = rows.table[self.response.name]
+            extra["r"] = self.response.name, self.response.of
         if self.weights is not None:
-            extra["w"] = rows.table[self.weights.column]
-        selected = rows.table.select(*columns, y=self._class(rows.table), **extra)
-        for batch in rows.batches(selected, rows=SAMPLE_ROWS):
-            index = pc.index_in(settle(batch.column("y")), value_set=classes)
-            labelled = pc.is_valid(index).to_numpy(zero_copy_only=False)
-            y = index.drop_null().to_numpy().astype(np.int64)
+            extra["w"] = self.weights.column, self.weights.of
+        columns = {f"a{i}": rows.table[name] for i, name in enumerate(attributes)}
+        columns |= {"y": self._class(rows.table)}
+        columns |= {key: rows.table[name] for key, (name, _) in extra.items()}
+        for batch in rows.batches(rows.table.select(**columns), rows=SAMPLE_ROWS):
+            label = pc.index_in(settle(batch.column("y")), value_set=classes)
+            labelled = pc.is_valid(label).to_numpy(zero_copy_only=False)
+            atoms = [
+                a.atoms[code_values(batch.column(f"a{i}"), a.values)][labelled].astype(np.int64)
+                for i, a in enumerate(attributes.values())
+            ]
+            arrays = {key: of(batch.column(key))[labelled] for key, (_, of) in extra.items()}
             yield Chunk(
-                [
-                    a.atoms[code_values(batch.column(f"a{i}"), a.values)][labelled].astype(np.int64)
-                    for i, a in enumerate(attributes.values())
-                ],
-                y,
-                None if self.weights is None else self.weights.of(batch.column("w"))[labelled],
-                units=None
-                if persons is None
-                else code_values(batch.column("p"), persons)[labelled].astype(np.int64),
-                response=None
-                if self.response is None
-                else self.response.of(batch.column("r"))[labelled],
+                atoms,
+                label.drop_null().to_numpy().astype(np.int64),
+                arrays.get("w"),
+                units=arrays.get("p"),
+                response=arrays.get("r"),
             )
             step.advance(len(batch))
 
@@ -727,9 +735,9 @@ class Builder:
         """Return which rows in memory have a label and are in the sample, in blocks of rows; None
         if the engine must return the rows.
         """
-        if self.row_codes is None or self.policy.person is not None:
+        if self.coded_rows is None or self.policy.person is not None:
             return None
-        labelled = self.row_codes.labelled
+        labelled = self.coded_rows.labelled
         if sample_rows is not None and not self._all_rows(sample_rows):
             positions = self._sampled_positions(sample_rows)
             return None if positions is None else [positions[labelled[positions]]]
@@ -739,7 +747,7 @@ class Builder:
 
     def _sampled_positions(self, sample_rows: int) -> Ints | None:
         """Return the positions of the sampled rows; None if only the engine knows them."""
-        return self.source.sample_places(sample_rows, seed=self.seed)
+        return self.source.sample_positions(sample_rows, seed=self.seed)
 
     def _all_rows(self, sample_rows: int | None) -> bool:
         return sample_rows is None or self.rows <= sample_rows
@@ -779,5 +787,5 @@ class Builder:
                 self._class,
                 classes,
                 person=self.policy.person,
-                coded_rows=self.row_codes,
+                coded_rows=self.coded_rows,
             )

@@ -393,12 +393,12 @@ class CountedClasses:
         earlier = [codes(release) for release in releases[:-1]]
         considered = [release.after for release in releases]
         released = released_cells(rule, earlier, count, start, considered)
-        pairs = zip(releases, released, strict=False)
-        certified = [
-            (release.configuration, cells) for release, cells in pairs if release.configuration
-        ]
-        lost = [int(self._counts[~cells].sum()) for _, cells in certified]
-        require_as_certified([configuration for configuration, _ in certified], lost, rule)
+        certified, lost = [], []
+        for release, cells in zip(releases, released, strict=False):
+            if release.configuration is not None:
+                certified.append(release.configuration)
+                lost.append(int(self._counts[~cells].sum()))
+        require_as_certified(certified, lost, rule)
         trace = traces(earlier, released, start)
         ids = joined(trace, codes(releases[-1]))
         table = count(len(releases) - 1, ids, trace)

@@ -396,15 +396,14 @@ def with_folds(
     totals = tuple(joint.sum(axis=2) for joint in by_fold)
     if folds == 1:
         index = {pair: keys for pair, (keys, _) in cells.items()}
-        count = {pair: rows_of for pair, (_, rows_of) in cells.items()}
+        count = {pair: counts for pair, (_, counts) in cells.items()}
         return PairCounts(
             names, sizes, classes, int(rows.sum()), totals, index, count, None, responses
         )
     index, count, cell, fold, entries = {}, {}, {}, {}, {}
-    for pair, (keys, rows_of) in cells.items():
-        index[pair], count[pair], cell[pair], fold[pair], entries[pair] = split_folds(
-            keys, rows_of, folds
-        )
+    for pair, counts in cells.items():
+        arrays = split_folds(*counts, folds)
+        index[pair], count[pair], cell[pair], fold[pair], entries[pair] = arrays
     by_fold_counts = FoldCounts(
         folds, rows, tuple(np.moveaxis(j, 2, 0).copy() for j in by_fold), cell, fold, entries
     )

@@ -221,10 +221,8 @@ def without_hierarchy(policy: Policy, quasi: Sequence[str]) -> list[str]:
     """Return those quasi-identifiers that have no hierarchy, so that a masked table cannot show how
     many original values a masked value represents.
     """
-    attributes = policy.attributes
-    return [
-        n for n in quasi if n not in attributes or _first_hierarchy(attributes[n].masks) is None
-    ]
+    hierarchies = {name: _first_hierarchy(a.masks) for name, a in policy.attributes.items()}
+    return [name for name in quasi if hierarchies.get(name) is None]
 
 
 def _by_level(

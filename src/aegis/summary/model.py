@@ -215,7 +215,7 @@ class AttributeSummary:
     @property
     def excluded(self) -> bool:
         """Whether measures of whole configurations leave out this attribute, because the table has
-        too many levels (`set_aside` reduced it to one level).
+        too many levels (`exclude_attributes` reduced it to one level).
         """
         return self.n_atoms == 1 and self.unmasked.size > 1
 

@@ -304,8 +304,8 @@ def _responses(
     grouped = small_table.group_by(r=small_table["r"], f=small_table["f"])
     result = source.collect(grouped.aggregate(n=_counted(small_table)))
     squares = [0] * folds
-    for value, in_fold, count in zip(*(result[name].to_pylist() for name in "rfn"), strict=True):
-        squares[in_fold] += int(value) ** 2 * int(count)
+    for value, number, count in zip(*(result[name].to_pylist() for name in "rfn"), strict=True):
+        squares[number] += int(value) ** 2 * int(count)
     return ResponseSums(tuple(sums), sums[0].sum(axis=1), tuple(squares))
 
 

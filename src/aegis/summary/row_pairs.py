@@ -114,8 +114,7 @@ class AtomRows:
         """Count the rows by the atoms (sets of values) of the attributes i and j, by class and by
         fold; return the flat indices of the non-empty cells, and their numbers of rows.
         """
-        columns = self.classes * self.folds
-        space = self.sizes[i] * self.sizes[j] * columns
+        space = self.sizes[i] * self.sizes[j] * self._columns
         if self.is_dense(i, j):
             counts = self.of_parts(i, j).reshape(-1)
             cells = np.flatnonzero(counts > 0)
@@ -124,7 +123,7 @@ class AtomRows:
         key: Any = self.codes[i].astype(np.int32 if space < 2**31 else np.int64)
         key *= self.sizes[j]
         key += self.codes[j]
-        key *= columns
+        key *= self._columns
         key += self._column
         return split_folds(*counts_by_key(key, self.weights, space), self.folds)
 
@@ -133,7 +132,7 @@ class AtomRows:
         classes and folds, as there are rows.
         """
         p, q = self._part_of[i], self._part_of[j]
-        cells = self._parts[p].size * self._parts[q].size * self.classes * self.folds
+        cells = self._parts[p].size * self._parts[q].size * self._columns
         return p == q or cells <= _CELLS_PER_ROW * len(self.label)
 
     def of_parts(self, i: int, j: int) -> Array:
@@ -191,7 +190,7 @@ class AtomRows:
         """The attributes, of which those with few atoms are joined: so few that the counts of two
         such parts have at most a quarter of the cells that are allowed.
         """
-        cells = _CELLS_PER_ROW * len(self.label) / (self.classes * self.folds)
+        cells = _CELLS_PER_ROW * len(self.label) / self._columns
         most = isqrt(int(cells / 4))
         sets = _joined(self.sizes, min(most, _TOGETHER))
         return [_Part.of(self, members, None) for members in sets]
@@ -214,10 +213,9 @@ class AtomRows:
         """Count the rows by the A_i atoms (sets of values) of attribute i, and by C classes and F
         folds, shape (A_i, C F).
         """
-        columns = self.classes * self.folds
-        key = self.codes[i].astype(np.int64) * columns + self._column
-        counted = np.bincount(key, weights=self.weights, minlength=self.sizes[i] * columns)
-        return counted.astype(np.int64).reshape(-1, columns)
+        key = self.codes[i].astype(np.int64) * self._columns + self._column
+        counted = np.bincount(key, weights=self.weights, minlength=self.sizes[i] * self._columns)
+        return counted.astype(np.int64).reshape(-1, self._columns)
 
     def gram(self, rows: npt.NDArray[np.intp] | None = None) -> Floats:
         """Count, for each pair of the D atoms of all attributes, the rows that have both atoms,
@@ -245,8 +243,8 @@ class AtomRows:
         offsets = np.cumsum([0, *self.sizes])
         stacked = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in order])
         position = np.argsort(stacked)
-        as_given: Floats = total[position[:, None], position]
-        return as_given if self.in_rows is None else self.in_rows.in_rows(as_given)
+        in_order: Floats = total[position[:, None], position]
+        return in_order if self.in_rows is None else self.in_rows.in_rows(in_order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,7 +301,7 @@ class _Part:
         return counted if self.incidence is None else self.incidence.astype(counted.dtype) @ counted
 
     def rows(self, attribute: int) -> slice:
-        """Return which rows of `shown` are the atoms of an attribute."""
+        """Return which rows of `incidence` are the atoms of an attribute."""
         position = self.members.index(attribute)
         start = sum(self.sizes[:position])
         return slice(start, start + self.sizes[position])

@@ -25,7 +25,7 @@ class RuleCells:
     """The cells of the frequency table (combinations of values that occur), after merging cells
     between which the rule need not distinguish.
 
-    If `whole` is True, no cells are merged. If it is False, the rule depends only on class sizes,
+    If `all_cells` is True, no cells are merged. If it is False, the rule depends only on class sizes,
     so cells are merged that differ only in the label or in sensitive values.
     """
 

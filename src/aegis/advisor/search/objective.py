@@ -465,7 +465,7 @@ class Pillai(Objective):
         return bound if self._rows - fine.rank - noise - 1 > 0 else max(bound, 0.0)
 
 
-def _told_apart(variable: Variable) -> Integers:
+def _refined_levels(variable: Variable) -> Integers:
     """Return the level of each of A atoms under the common refinement of a variable's candidates,
     shape (A,). An atom is a set of values that all candidates treat in the same way.
 
@@ -502,7 +502,7 @@ class _CornerFits:
         first level of each, and the number of all levels.
         """
         attributes = problem.variables[: len(problem.summary.attributes)]
-        levels = [_told_apart(variable) for variable in attributes]
+        levels = [_refined_levels(variable) for variable in attributes]
         grouping, self._offsets = stacked_grouping(levels)
         pairs = problem.summary.pairs
         total = (grouping.T @ pairs.total) @ grouping
@@ -514,9 +514,8 @@ class _CornerFits:
         joint = grouping.T @ pairs.stacked_joint
         chosen = len(problem.variables) > len(attributes) or any(v.channels for v in attributes)
         stays = np.array([len(variable.candidates) == 1 for variable in attributes])
-        self._counts: RowGroups | PartialCovariances = RowGroups(
-            lambda: total, joint, self._offsets
-        )
+        self._counts: RowGroups | PartialCovariances
+        self._counts = RowGroups(lambda: total, joint, self._offsets)
         self._atoms, self._places = atoms, list(range(len(problem.variables)))
         if chosen or not isinstance(total, np.ndarray):
             return

@@ -522,7 +522,7 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
             outside = None
             if of_people is not None and candidate.noise is None:
                 outside = of_people(attribute.name, candidate)
-            key = (candidate.groups.tobytes(), _told_apart(candidate, outside), candidate.noise)
+            key = (candidate.groups.tobytes(), _grouping_key(candidate, outside), candidate.noise)
             first = distinct.setdefault(key, candidate)
             people.setdefault(id(first), outside)
             if first is not candidate:
@@ -544,7 +544,7 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
     return Problem(tuple(variables), summary, tuple(duplicates))
 
 
-def _told_apart(candidate: Candidate, outside: Integers | None) -> bytes:
+def _grouping_key(candidate: Candidate, outside: Integers | None) -> bytes:
     """Return a key of how a candidate groups the values of the table and of the population.
 
     Equal keys mean equal groups. `outside` has the group of each value of the population; without a

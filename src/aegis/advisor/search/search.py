@@ -16,7 +16,7 @@ from aegis.advisor.advice import Advice, disagreement, with_caveats
 from aegis.advisor.advise import combinations, warnings_of
 from aegis.advisor.best_release import best_release
 from aegis.advisor.confidence import Prefer
-from aegis.advisor.encodings import aside_note
+from aegis.advisor.encodings import exclusion_note
 from aegis.advisor.figures import FirstByMasking, FirstByRelease, SearchFigures
 from aegis.advisor.plan import PrivacyPlan, lost_alone
 from aegis.advisor.ranked import Ranked
@@ -242,7 +242,7 @@ class _Searched:
             warnings=(
                 *warnings_of(summary, plan),
                 *prepared.warnings,
-                *aside_note(summary, measure),
+                *exclusion_note(summary, measure),
                 *disagreement(self.ranking, scorer, measure),
             ),
             search=self.figures,

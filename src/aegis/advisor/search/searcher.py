@@ -229,7 +229,7 @@ class Searcher:
         ]
 
     def for_label(self, index: int) -> Searcher:
-        """Return a searcher that optimises only one of several labels, the one at index `index`."""
+        """Return a searcher that optimises only one of several labels, the one at `index`."""
         other = copy(self)
         other.objective = _of_label(self.objective, index)
         other._traces = [_of_label(trace, index) for trace in self._traces]
@@ -549,7 +549,7 @@ class Searcher:
 
 
 def _of_label(objective: Objective, index: int) -> Objective:
-    """Return the part of an objective of several labels that belongs to the label at index `index`.
+    """Return the part of an objective of several labels that belongs to the label at `index`.
     Any other objective is returned unchanged.
     """
     return objective.labels[index] if isinstance(objective, SharesKept) else objective

@@ -107,20 +107,20 @@ class Shortlist:
             The unsearched boxes of an earlier search; None to begin with all combinations.
         """
         for trace in self._traces:
-            wide = self._list(trace, start, most_splits)
-            blind = bool(wide.best) and wide.best[0][0] <= 0
-            if not blind or wide.interrupted:
+            by_trace = self._list(trace, start, most_splits)
+            blind = bool(by_trace.best) and by_trace.best[0][0] <= 0
+            if not blind or by_trace.interrupted:
                 break
-        every = wide.complete and len(wide.best) < self._listed
-        if wide.interrupted:
+        every = by_trace.complete and len(by_trace.best) < self._listed
+        if by_trace.interrupted:
             self._clock.stop()
-        outcome = Found(nodes=wide.nodes, interrupted=wide.interrupted)
+        outcome = Found(nodes=by_trace.nodes, interrupted=by_trace.interrupted)
         with until_stopped(outcome):
-            self._score_all(outcome, start, [box for _, box in wide.best], every=every)
+            self._score_all(outcome, start, [box for _, box in by_trace.best], every=every)
             if not every:
                 self._improve(blind=trace is not self._traces[0])
-            outcome.complete = wide.complete or wide.nodes >= most_splits
-        unscored = [value for value, box in wide.best if box not in self._scored]
+            outcome.complete = by_trace.complete or by_trace.nodes >= most_splits
+        unscored = [value for value, box in by_trace.best if box not in self._scored]
         if not every or unscored:
             root = (OpenBox(math.inf, self._problem.root, tight=False),)
             outcome.open = root if resumed is None else resumed
@@ -130,10 +130,10 @@ class Shortlist:
         outcome.best = sorted(scored, key=lambda e: (-e[0], e[1]))
         highest = outcome.best[0][0] if outcome.best else -math.inf
         outcome.bound = highest if every and not unscored else max(outcome.bound, highest)
-        least = max(unscored[:1] + [wide.beyond] * (not every), default=None)
-        above = [value for value, _ in wide.best if least is None or value > least]
-        if above and not (self._split and outcome.complete):
-            outcome.proven = ProvenList(trace.name, len(above), above[0], least)
+        least = max(unscored[:1] + [by_trace.beyond] * (not every), default=None)
+        proven = [value for value, _ in by_trace.best if least is None or value > least]
+        if proven and not (self._split and outcome.complete):
+            outcome.proven = ProvenList(trace.name, len(proven), proven[0], least)
             outcome.generous = not self._split and least is not None
         return outcome
 

@@ -66,11 +66,11 @@ class EvaluateCommand:
     running: RunOptions
 
     @property
-    def options(self) -> dict[str, Any]:
+    def keywords(self) -> dict[str, Any]:
         """The options of the command, in the form that `Study.evaluate` takes."""
         request = self.request
-        as_given = ("metric", "splits", "test_share", "store", "jobs")
-        return {name: getattr(request, name) for name in as_given} | {
+        unchanged = ("metric", "splits", "test_share", "store", "jobs")
+        return {name: getattr(request, name) for name in unchanged} | {
             "generate_count": self.generate,
             "models": None if request.models is None else split_names([str(request.models)]),
             "comparators": None if self.comparators else (),
@@ -79,7 +79,7 @@ class EvaluateCommand:
 
 
 @opens_table
-def command(arguments: EvaluateCommand) -> None:
+def command(options: EvaluateCommand) -> None:
     """Train models on masked tables, and compare the results with the advice.
 
     You give a table and its policy. Aegis trains each model on each configuration and
@@ -93,22 +93,22 @@ def command(arguments: EvaluateCommand) -> None:
     from aegis.policy import load_configurations, load_policy
     from aegis.study import Study
 
-    table, report, listed = arguments.table, arguments.report, arguments.configurations
-    inputs = (table, arguments.policy_file, listed)
-    check_outputs([(report, HTML)], force=arguments.running.force, inputs=inputs)
-    policy = load_policy(arguments.policy_file)
+    table, report, listed = options.table, options.report, options.configurations
+    inputs = (table, options.policy_file, listed)
+    check_outputs([(report, HTML)], force=options.running.force, inputs=inputs)
+    policy = load_policy(options.policy_file)
     if report is not None:
         policy.refuse_several("A report with trained models")
-    with reporting(quiet=arguments.running.quiet) as progress:
-        subject = arguments.opening.source(table, policy, quiet=arguments.running.quiet)
-        study = Study(subject, policy, seed=arguments.running.seed, progress=progress)
+    with reporting(quiet=options.running.quiet) as progress:
+        subject = options.opening.source(table, policy, quiet=options.running.quiet)
+        study = Study(subject, policy, seed=options.running.seed, progress=progress)
         evaluation = study.evaluate(
             None if listed is None else load_configurations(listed, policy),
-            **arguments.options,
+            **options.keywords,
         )
         if report is not None:
-            study.report(evaluation, report, force=arguments.running.force)
-    shell = arguments.running.shell
+            study.report(evaluation, report, force=options.running.force)
+    shell = options.running.shell
     if isinstance(evaluation, dict):
         _print_labels(shell, evaluation, table)
     else:
@@ -121,11 +121,7 @@ def _print_labels(shell: Output, evaluations: Mapping[str, Evaluation], origin: 
     from aegis.cli.output import heading
 
     data = {"labels": {name: evaluation.to_dict() for name, evaluation in evaluations.items()}}
-    rows = [
-        {"label": name, **row}
-        for name, evaluation in evaluations.items()
-        for row in evaluation.rows()
-    ]
+    rows = [{"label": name, **row} for name, e in evaluations.items() for row in e.rows()]
     if shell.as_data(data, tuple(rows[0]), (tuple(row.values()) for row in rows)):
         return
     for name, evaluation in evaluations.items():

@@ -66,7 +66,7 @@ class PublishCommand:
 
 
 @takes_records
-def command(arguments: PublishCommand) -> None:
+def command(options: PublishCommand) -> None:
     """Reduce masked tables to counts, in one file; with it, others can rank the tables.
 
     You give the tables that a publisher has masked, one for each configuration, and the
@@ -83,33 +83,33 @@ def command(arguments: PublishCommand) -> None:
     from aegis.papers.published.model import EXTENSION
     from aegis.policy import load_policy
 
-    tables = _named("--masked", arguments.masked or ())
-    counts = _named("--contingency", arguments.contingency or ())
+    tables = _named("--masked", options.masked or ())
+    counts = _named("--contingency", options.contingency or ())
     if not tables and not counts:
         raise PolicyError(
             "No masked table is given.", hint="Give at least one: --masked M1=one.parquet."
         )
-    output, histograms, mapping = arguments.output, arguments.histograms, arguments.mapping
+    output, histograms, mapping = options.output, options.histograms, options.mapping
     check_outputs(
         [(output, (EXTENSION,))],
-        force=arguments.running.force,
-        inputs=(*tables.values(), *counts.values(), arguments.policy_file, histograms, mapping),
+        force=options.running.force,
+        inputs=(*tables.values(), *counts.values(), options.policy_file, histograms, mapping),
     )
-    policy = load_policy(arguments.policy_file)
-    with reporting(quiet=arguments.running.quiet) as progress:
+    policy = load_policy(options.policy_file)
+    with reporting(quiet=options.running.quiet) as progress:
         published = publish(
             tables,
             policy,
             contingencies={name: read_contingencies(file) for name, file in counts.items()},
             histograms=None if histograms is None else read_histograms(histograms),
             mappings=None if mapping is None else read_mapping_of(mapping),
-            exact=arguments.exact,
-            locked=arguments.locked,
-            seed=arguments.running.seed,
+            exact=options.exact,
+            locked=options.locked,
+            seed=options.running.seed,
             progress=progress,
         )
-    save_published(published, output, force=arguments.running.force)
-    _print(arguments.running.shell, published, output, arguments.policy_file)
+    save_published(published, output, force=options.running.force)
+    _print(options.running.shell, published, output, options.policy_file)
 
 
 def _named(option: str, values: Sequence[str]) -> dict[str, str]:

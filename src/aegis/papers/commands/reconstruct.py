@@ -83,7 +83,7 @@ class ReconstructCommand:
 
 
 @opens_table
-def command(arguments: ReconstructCommand) -> None:
+def command(options: ReconstructCommand) -> None:
     """Estimate the joint distribution of an attribute and the label from its masked values.
 
     You give a table and its policy, or a summary. Aegis prints estimated and true
@@ -99,30 +99,30 @@ def command(arguments: ReconstructCommand) -> None:
     from aegis.study import Study
     from aegis.summary import Information, Summary
 
-    table, plot, evidence = arguments.table, arguments.plot, arguments.evidence
+    table, plot, evidence = options.table, options.plot, options.evidence
     check_outputs(
-        [(plot, (*HTML, ".svg"))], force=arguments.running.force, inputs=(table, arguments.policy)
+        [(plot, (*HTML, ".svg"))], force=options.running.force, inputs=(table, options.policy)
     )
     if evidence.know is not None:
         Information.of(evidence.know)
     measure_of_attributes(evidence.measure)
-    shell = arguments.running.shell
+    shell = options.running.shell
     summary_format: Any = format_of_summary(table)
     if not hasattr(summary_format, "reconstruct"):
         refuse_added(table)
     else:
-        exact = {"--plot": plot, "--verify-key": arguments.verify_key} | given_options(evidence)
-        summary_format.reconstruct(table, arguments.attribute, exact, shell)
+        exact = {"--plot": plot, "--verify-key": options.verify_key} | given_options(evidence)
+        summary_format.reconstruct(table, options.attribute, exact, shell)
         return
-    declared = None if arguments.policy is None else load_policy(arguments.policy)
-    subject = arguments.opening.subject(
-        table, declared, quiet=arguments.running.quiet, verify_key=arguments.verify_key
+    declared = None if options.policy is None else load_policy(options.policy)
+    subject = options.opening.subject(
+        table, declared, quiet=options.running.quiet, verify_key=options.verify_key
     )
-    with reporting(quiet=arguments.running.quiet) as progress:
+    with reporting(quiet=options.running.quiet) as progress:
         policy = None if isinstance(subject, Summary) else declared  # a summary has its masks
-        study = Study(subject, policy, seed=arguments.running.seed, progress=progress)
+        study = Study(subject, policy, seed=options.running.seed, progress=progress)
         estimate = study.reconstruct(
-            arguments.attribute,
+            options.attribute,
             know=evidence.know,
             method=evidence.method,
             masks=evidence.mask,

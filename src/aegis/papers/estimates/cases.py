@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 
 from aegis.advisor.ranked import AttributeEstimate, Estimate
 from aegis.advisor.scoring import Choice, Scorer
@@ -232,16 +233,7 @@ def _attempts(case: PaperEstimate, *, noise: bool) -> list[tuple[str, bool]]:
     The method of `case` comes first, and then methods that accept more kinds of masks. For a noise
     mask, a method of `case` that uses only one mask is left out.
     """
-    tried = [
-        *(
-            [(CHANNEL, case.own_mask)]
-            if noise and case.own_mask
-            else [(case.method, case.own_mask)]
-        ),
-        *(
-            (method, own_mask)
-            for own_mask in (case.own_mask, False)
-            for method in (DEFAULT_METHOD, CHANNEL)
-        ),
-    ]
+    first = CHANNEL if noise and case.own_mask else case.method
+    others = product((case.own_mask, False), (DEFAULT_METHOD, CHANNEL))
+    tried = [(first, case.own_mask), *((method, own_mask) for own_mask, method in others)]
     return list(dict.fromkeys(tried))

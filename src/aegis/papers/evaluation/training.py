@@ -435,9 +435,8 @@ def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...
     """Train the regression model of a task to predict `response`, the numeric label of each row.
     Return the predictions for the n test rows, shape (n,), and the warnings.
     """
-    features_of = (
-        task.design.linear if task.model.features is Features.NUMBERS else task.design.ordinal
-    )
+    design = task.design
+    features_of = design.linear if task.model.features is Features.NUMBERS else design.ordinal
     model = task.model.make(task.seed)
     with one_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -316,9 +316,9 @@ class _PublishedEstimator:
             )
         rows = self.published.histograms.get(attribute)
         uses_histogram = rows is not None and self.case.know is Information.HISTOGRAM
-        histogram = (
-            np.array([rows[v] for v in domain], dtype=float) if uses_histogram and rows else None
-        )
+        histogram = None
+        if uses_histogram and rows:
+            histogram = np.array([rows[v] for v in domain], dtype=float)
         used = [masked_joints[name]] if self.case.own_mask else list(masked_joints.values())
         labels = used[0].joint.shape[1]
         evidence = Evidence(len(domain), labels, masked=used, histogram=histogram)

@@ -1,5 +1,6 @@
-"""Reconstruct from the joint counts of all candidate masks of an attribute (method `all-evidence`);
-and ordered attributes by a smooth curve, if it predicts the known counts (method `smooth`).
+"""Reconstruct joint counts from those of all candidate masks of an attribute (method
+`all-evidence`); for ordered attributes, also by a smooth curve, if it predicts the known counts
+(method `smooth`).
 """
 
 from __future__ import annotations

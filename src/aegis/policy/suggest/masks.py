@@ -18,7 +18,7 @@ from aegis.policy.suggest.facts import ColumnFacts, merged
 from aegis.policy.suggest.names import AGE, POSTCODE
 from aegis.policy.suggest.roles import (
     FEWEST_FOR_UNIQUE,
-    MOSTLY_CODES,
+    MOSTLY_ALIKE,
     doubt_of,
     is_amount,
     is_code,
@@ -190,7 +190,7 @@ def _coarser(facts: ColumnFacts) -> tuple[list[Spec], str]:
         return [merged(facts.ranges, size) for size in sizes], "neighbouring ranges are merged"
     if is_code(facts) or (postcode and facts.kind in (Kind.TEXT, Kind.INTEGER)):
         return _codes(facts)
-    if facts.shape("year_first") > MOSTLY_CODES:
+    if facts.shape("year_first") > MOSTLY_ALIKE:
         return [{"blur": {"keep": 7}}, {"blur": {"keep": 4}}], "texts of dates show month or year"
     if is_numbered_date(facts):
         periods = (100, 10_000, 100_000)[: _spans(facts)]

@@ -312,8 +312,8 @@ def _find_values(
     Columns are stacked and grouped by value, so that the form of each different value is tested
     once.
     """
-    texts_of = {f"c{i}": sample[column.name].cast("string") for i, column in enumerate(facts)}
-    stacked = sample.select(**texts_of).pivot_longer(
+    columns = {f"c{i}": sample[column.name].cast("string") for i, column in enumerate(facts)}
+    stacked = sample.select(**columns).pivot_longer(
         ibis.selectors.all(), names_to="column", values_to="value"
     )
     grouped = (

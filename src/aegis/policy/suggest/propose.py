@@ -31,7 +31,7 @@ from aegis.policy.suggest.relations import (
 )
 from aegis.policy.suggest.roles import (
     FEWEST_FOR_UNIQUE,
-    MOSTLY_CODES,
+    MOSTLY_ALIKE,
     likely_persons,
     propose_role,
     warn_of,
@@ -265,7 +265,7 @@ def init_policy(
     source = _opened(table, named, weight)
     facts = measure_columns(source, progress=progress)
     labels = [_propose_label(facts[name]) for name in named]
-    target = several_labels(LabelTask(entry) for entry, _ in labels) if labels else ANY_LABEL
+    target = several_labels(LabelTask(label) for label, _ in labels) if labels else ANY_LABEL
     profiles = _profiles(facts, named, weight)
     _check_scored(list(profiles.values()), ", ".join(named) or None)
     with progress.step("Comparing columns"):
@@ -457,7 +457,7 @@ def _if_numbers(facts: ColumnFacts) -> str:
     """
     share = facts.shape("amount")
     if share <= 0.5:
-        return f" {SECONDS} if they are times." * (facts.shape("time") > MOSTLY_CODES)
+        return f" {SECONDS} if they are times." * (facts.shape("time") > MOSTLY_ALIKE)
     correct = "" if share == 1 else "correct the values that are none, such as `inf` or `?`, and "
     return f" If they should be numbers, {correct}give --numbers {shlex.quote(facts.name)}."
 

@@ -124,8 +124,8 @@ def find_twins(
         The engine failed.
     """
     # What is constant for a person gives away whatever else is, and is not a copy of it.
-    able = [f for f in others if not f.fixes and not names_survey_weight(f.spoken)]
-    compared = sorted(able, key=lambda facts: facts.distinct)[:MOST_COMPARED]
+    eligible = [f for f in others if not f.fixes and not names_survey_weight(f.spoken)]
+    compared = sorted(eligible, key=lambda facts: facts.distinct)[:MOST_COMPARED]
     copied = [facts for facts in quasi if facts.distinct > 1][:MOST_COPIED]
     if not copied or not compared:
         return {}
@@ -144,9 +144,8 @@ def find_twins(
             best = twins.get(other.name)
             if twin is not None and (best is None or twin.right > best.right):
                 twins[other.name] = twin
-        coarse = [_coarser(original.name, other.name, codes) for original in copied]
-        for twin in coarse:
-            if twin is not None:
+        for original in copied:
+            if (twin := _coarser(original.name, other.name, codes)) is not None:
                 twins.setdefault(other.name, twin)
     return twins
 

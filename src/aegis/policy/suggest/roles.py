@@ -87,9 +87,9 @@ MOST_DEGREES = {"x": 180, "y": 90}
 """Largest longitude and latitude. Columns that are called so may have degrees."""
 DEGREES_APART = 30
 """Largest range of coordinates in degrees of an area: measurements mostly have larger ranges, or both signs."""
-MOSTLY_CODES = 0.9
-"""A column counts as codes of a system if at least this share of values have the form of this
-system.
+MOSTLY_ALIKE = 0.9
+"""A column counts as dates, amounts or codes of a system if more than this share of values have
+ this form.
 """
 MOSTLY = 0.5
 """A column counts as an identifier if at least this share of values have a form that identifies
@@ -358,7 +358,7 @@ def is_amount(facts: ColumnFacts) -> bool:
     789.
     """
     low, high = facts.lengths or (0, 0)
-    amounts = facts.shape("amount") > MOSTLY_CODES and facts.shape("digits") < 0.5
+    amounts = facts.shape("amount") > MOSTLY_ALIKE and facts.shape("digits") < 0.5
     return amounts and not low == high >= SHORTEST_GROUPED
 
 
@@ -382,9 +382,8 @@ def _is_written_date(facts: ColumnFacts) -> bool:
     """Return whether the values are dates that the type does not show: texts, or whole numbers such as
     20190107, each of which is a date.
     """
-    return is_numbered_date(facts) or (
-        facts.kind is Kind.TEXT and facts.shape("date") > MOSTLY_CODES
-    )
+    written = facts.kind is Kind.TEXT and facts.shape("date") > MOSTLY_ALIKE
+    return written or is_numbered_date(facts)
 
 
 def is_numbered_date(facts: ColumnFacts) -> bool:
@@ -477,7 +476,7 @@ def code_system(facts: ColumnFacts) -> str | None:
         return None
     for system, name in (("icd10", "ICD-10"), ("icd9", "ICD-9")):
         detailed = facts.shape(system)
-        if detailed >= 0.1 and detailed + facts.shape(f"{system}_category") > MOSTLY_CODES:
+        if detailed >= 0.1 and detailed + facts.shape(f"{system}_category") > MOSTLY_ALIKE:
             return name
     return None
 
@@ -607,7 +606,7 @@ def _reason_by_names(facts: ColumnFacts, concept: Concept | None) -> str | None:
     """
     if concept is not None or facts.distinct < FEWEST_FOR_UNIQUE or names_thing(facts.spoken):
         return None
-    named = names_people(facts.spoken) and facts.shape("person") > MOSTLY_CODES
+    named = names_people(facts.spoken) and facts.shape("person") > MOSTLY_ALIKE
     least = GIVEN_IF_NAMED if named else GIVEN_NAMES
     if facts.shape("given") < least or facts.shape("prose") > 0.5:
         return None

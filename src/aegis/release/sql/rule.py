@@ -126,7 +126,7 @@ class _CriteriaWriter:
 
     def _same(self, number: int) -> str:
         """Add a count to the query: for each row, how many rows of its class have the same value of
-        sensitive attribute number `number`. Return the name of the count.
+        sensitive attribute `number`. Return the name of the count.
         """
         column = self.quote(self.sensitive[number])
         inside = f"{self.partition}, {column}" if self.partition else f"PARTITION BY {column}"
@@ -163,7 +163,7 @@ class _PersonWriter(_CriteriaWriter):
 
     def _same(self, number: int) -> str:
         """Add a count to the query: for each row, how many persons of its class have the same value
-        of sensitive attribute number `number`. Return the name of the count.
+        of sensitive attribute `number`. Return the name of the count.
         """
         column = self.quote(self.sensitive[number])
         inside = f"{self.partition}, {column}" if self.partition else f"PARTITION BY {column}"
@@ -174,7 +174,7 @@ class _PersonWriter(_CriteriaWriter):
 
     def _most(self, number: int) -> str:
         """Add a figure to the query: the largest number of persons of a class who share a value of
-        sensitive attribute number `number`. Return the name of the figure.
+        sensitive attribute `number`. Return the name of the figure.
         """
         name = f"aegis_most_{number}"
         self.comparisons[name] = f"MAX({self._same(number)}) OVER ({self.partition})"

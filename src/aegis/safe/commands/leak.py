@@ -82,7 +82,7 @@ class LeakCommand:
 
 
 @takes_records
-def command(arguments: LeakCommand) -> None:
+def command(options: LeakCommand) -> None:
     """Show what a file reveals about single persons.
 
     You give a summary, a protected summary, or a document that you want to pass on.
@@ -93,28 +93,28 @@ def command(arguments: LeakCommand) -> None:
     """
     from aegis.safe.protect import LeakAudit
 
-    subject, others, threshold = arguments.subject, arguments.others or [], arguments.threshold
-    check_outputs([(arguments.report, HTML)], force=arguments.force, inputs=(subject, *others))
+    subject, others, threshold = options.subject, options.others or [], options.threshold
+    check_outputs([(options.report, HTML)], force=options.force, inputs=(subject, *others))
     kind = next((k for ends, k in KINDS.items() if subject.suffix.lower() in ends), None)
     leak, differences = (
-        _summaries(subject, others, arguments.level, threshold)
+        _summaries(subject, others, options.level, threshold)
         if kind is None
         else (_document(subject, kind, others, threshold), [])
     )
-    _print(arguments, leak, differences)
+    _print(options, leak, differences)
     if not (leak.keeps_level if isinstance(leak, LeakAudit) else leak.clean):
         raise typer.Exit(NoAdmissibleConfiguration.exit_code)
 
 
 def _print(
-    arguments: LeakCommand, leak: LeakAudit | DocumentLeak, differences: list[Difference]
+    options: LeakCommand, leak: LeakAudit | DocumentLeak, differences: list[Difference]
 ) -> None:
     """Print what a file reveals alone (`leak`) and together with other files (`differences`), in
-    the format that the `arguments` request; write the report if one is requested.
+    the format that the `options` request; write the report if one is requested.
     """
     from aegis.safe.protect import LeakAudit
 
-    shell, report = Output(arguments.format, arguments.quiet), arguments.report
+    shell, report = Output(options.format, options.quiet), options.report
     figures = leak.to_dict()
     if isinstance(leak, LeakAudit):
         figures |= {"with": jsonable(differences)}
@@ -122,9 +122,9 @@ def _print(
         from aegis.files import write_text
         from aegis.safe.report.section import render_leak
 
-        write_text(report, render_leak(figures, arguments.subject.name))
+        write_text(report, render_leak(figures, options.subject.name))
     if shell.format is Format.JSON:
-        shell.json({"schema": SCHEMA, "file": str(arguments.subject)} | figures)
+        shell.json({"schema": SCHEMA, "file": str(options.subject)} | figures)
     elif shell.format is Format.CSV:
         shell.figures(figures)
     elif isinstance(leak, LeakAudit):

@@ -100,7 +100,7 @@ class LedgerCommand:
 
 
 @takes_records
-def command(arguments: LedgerCommand) -> None:
+def command(options: LedgerCommand) -> None:
     """Keep the privacy budgets of populations, and reserve the cost of work before it
     begins.
 
@@ -111,13 +111,13 @@ def command(arguments: LedgerCommand) -> None:
     Each action prints the budgets and their entries."""
     from aegis.safe.ledger import Ledger, Spend
 
-    action, subject = arguments.action, arguments.subject
+    action, subject = options.action, options.subject
     if action not in ACTIONS:
         raise PolicyError.unknown("action", action, ACTIONS)
-    shell = Output(arguments.format, arguments.quiet)
-    book = Ledger(arguments.ledger, create=action == "open")
+    shell = Output(options.format, options.quiet)
+    book = Ledger(options.ledger, create=action == "open")
     if action == "verify":
-        _verify(shell, book, arguments.head)
+        _verify(shell, book, options.head)
         return
     if action == "show":
         _show(shell, book, subject)
@@ -125,22 +125,22 @@ def command(arguments: LedgerCommand) -> None:
     if subject is None:
         raise PolicyError(
             f"{action} needs a population or the number of an entry.",
-            hint=f"Write: aegis ledger {arguments.ledger} {action} NAME.",
+            hint=f"Write: aegis ledger {options.ledger} {action} NAME.",
         )
     if action in ("commit", "cancel"):
         if action == "commit":
-            book.commit(_number(subject), arguments.digest)
+            book.commit(_number(subject), options.digest)
         else:
             book.cancel(_number(subject))
     elif action == "list":
-        book.list_release(subject, arguments.note, arguments.digest)
+        book.list_release(subject, options.note, options.digest)
     else:
-        cost, delta = arguments.cost.spent, arguments.cost.delta
+        cost, delta = options.cost.spent, options.cost.delta
         if action == "open":
             at = 1e-6 if delta is None else delta
-            book.open_population(subject, ceiling=cost, delta=at, unit=arguments.unit)
+            book.open_population(subject, ceiling=cost, delta=at, unit=options.unit)
         else:
-            book.reserve(subject, Spend("declared", cost, arguments.unit), note=arguments.note)
+            book.reserve(subject, Spend("declared", cost, options.unit), note=options.note)
     _show(shell, book, None if action in ("commit", "cancel") else subject)
 
 

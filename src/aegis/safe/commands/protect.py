@@ -131,7 +131,7 @@ class ProtectCommand:
 
 
 @opens_table
-def command(arguments: ProtectCommand) -> None:
+def command(options: ProtectCommand) -> None:
     """Protect a summary, so that it may leave your organisation.
 
     You give a table or its exact summary, and a policy. Aegis writes one file
@@ -144,27 +144,26 @@ def command(arguments: ProtectCommand) -> None:
     from aegis.policy import load_policy
     from aegis.safe.protect import release_protected
 
-    output, paid = arguments.output, arguments.paid
-    check_outputs(
-        [(output, (PROTECTED,))], force=arguments.force, inputs=(arguments.table, arguments.policy)
+    output, paid = options.output, options.paid
+    inputs = (options.table, options.policy)
+    check_outputs([(output, (PROTECTED,))], force=options.force, inputs=inputs)
+    declared = load_policy(options.policy)
+    verdicts = options.verdicts.of(declared)
+    subject = options.opening.subject(
+        options.table, declared, quiet=options.quiet, verify_key=options.verify_key
     )
-    declared = load_policy(arguments.policy)
-    verdicts = arguments.verdicts.of(declared)
-    subject = arguments.opening.subject(
-        arguments.table, declared, quiet=arguments.quiet, verify_key=arguments.verify_key
-    )
-    public = arguments.protection.noise.public
-    key = read_key(arguments.key_file)
-    with reporting(quiet=arguments.quiet) as progress:
+    public = options.protection.noise.public
+    key = read_key(options.key_file)
+    with reporting(quiet=options.quiet) as progress:
         protected = release_protected(
             subject,
             declared,
             output,
-            arguments.protection,
+            options.protection,
             ledger=paid.ledger,
             population=paid.population,
             new_version=paid.new_version,
-            force=arguments.force,
+            force=options.force,
             progress=progress,
             public=split_names(list(public or ())) or (),
             key=key,
@@ -175,9 +174,8 @@ def command(arguments: ProtectCommand) -> None:
         from aegis.safe.ledger import Ledger
 
         head = Ledger(paid.ledger).head
-    print_protected(
-        Output(arguments.format, arguments.quiet), protected, output, arguments.policy, head=head
-    )
+    shell = Output(options.format, options.quiet)
+    print_protected(shell, protected, output, options.policy, head=head)
 
 
 def read_key(path: Path | None) -> bytes | None:

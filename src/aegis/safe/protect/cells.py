@@ -401,9 +401,8 @@ def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool
         )
     names = declared_classes(declared)
     index_of = {name: index for index, name in enumerate(names)}
-    name_index = np.array(
-        [index_of.get(plain_text(text), -1) for text in label.classes], dtype=np.int64
-    )
+    texts = map(plain_text, label.classes)
+    name_index = np.array([index_of.get(text, -1) for text in texts], dtype=np.int64)
     if others_refused and (label.counts[name_index < 0] > 0).any():
         raise PolicyError(
             f"The policy declares too few classes of the label {label.column!r}: rows of the table "

@@ -466,16 +466,12 @@ def require_policy(summary: ProtectedSummary, policy: Policy) -> None:
     """Raise `PolicyError` if a protected summary was made for another label, other roles or other
     masks than the policy's.
     """
-    policy_attributes = {a.name: (a.role, a.masks) for a in policy.features if a.scored}
-    summary_attributes = {
+    in_policy = {a.name: (a.role, a.masks) for a in policy.features if a.scored}
+    in_summary = {
         a.name: (a.role, tuple(c.declared for c in a.candidates))
         for a in summary.attributes.values()
     }
-    differing = [
-        name
-        for name in {**policy_attributes, **summary_attributes}
-        if policy_attributes.get(name) != summary_attributes.get(name)
-    ]
+    differing = [n for n in {**in_policy, **in_summary} if in_policy.get(n) != in_summary.get(n)]
     if summary.label != policy.label.column:
         differing.append(policy.label.column or summary.label)
     if differing:

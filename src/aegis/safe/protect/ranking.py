@@ -228,12 +228,9 @@ def _advice(
     ranking = [ranked for ranked, _ in scored]
     if ranking:
         classes = len(summary.classes)
-        sampling_errors = [
-            drawing_error(r.score, classes, summary.rows) for r in ranking[: len(first)]
-        ]
-        ranking = marked(
-            ranking, np.hypot(errors[: len(first)], sampling_errors), DIFFERENT * difference_errors
-        )
+        sampling = [drawing_error(r.score, classes, summary.rows) for r in ranking[: len(first)]]
+        score_errors = np.hypot(errors[: len(first)], sampling)
+        ranking = marked(ranking, score_errors, DIFFERENT * difference_errors)
     best = ranking[0].score if ranking else 0.0
     changes = _changes(scorer, best, others, difference_errors[len(first) :])
     small = None if expected is None or not has_admitted else expected.under(first[0])

@@ -111,16 +111,11 @@ def protect(
     rule = dict(policy_mapping(policy).get("privacy") or {}) if protected.verdicts else None
     notes = () if override is None else (override.sentence,)
     if declared.is_number:
-        protected = replace(
-            protected, policy=digest, protection=with_bounds(protected.protection, declared)
-        )
+        protection = with_bounds(protected.protection, declared)
+        protected = replace(protected, policy=digest, protection=protection)
         notes = (*notes, note_on_rounding(declared))
-    return replace(
-        protected,
-        owner=owner,
-        rule=rule,
-        notes=(*notes, *_notes_on_delta(protected), *protected.notes),
-    )
+    notes = (*notes, *_notes_on_delta(protected), *protected.notes)
+    return replace(protected, owner=owner, rule=rule, notes=notes)
 
 
 def _with_noise(
@@ -380,10 +375,9 @@ def _entered(
     without an output or, without a ledger (`spending` is None), that no ledger records the file.
     """
     if spending is None:
-        counts = protected.protection.level is ProtectionLevel.COUNTS
-        return (
-            replace(protected, notes=(*protected.notes, _NOT_REMEMBERED)) if counts else protected
-        )
+        if protected.protection.level is ProtectionLevel.COUNTS:
+            return replace(protected, notes=(*protected.notes, _NOT_REMEMBERED))
+        return protected
     rounds = protected.protection.rounds
     spending.commit(
         digest,

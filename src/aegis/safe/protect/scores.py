@@ -197,7 +197,7 @@ class ProtectedScorer:
         return held_out_reached(once * explained, once * freedom, classes, self.summary.rows)
 
     def alone(self, index: int, mask: int) -> float:
-        """Return what the attribute with index `index` adds to a score under the candidate mask
+        """Return what the attribute at `index` adds to a score under the candidate mask
         `mask`, as if attributes shared no information.
 
         It is a mean over ridge penalties of the association that models explain, minus 2 (C - 1) /

@@ -70,11 +70,11 @@ def export(identifier: str, kind: ExportKind, call: CallOf) -> Response:
         return exported(exports.of_data_set(data_set, version, call.settings.origin), kind)
 
 
-def exported(described: exports.Described, kind: ExportKind) -> Response:
+def exported(entry: exports.Described, kind: ExportKind) -> Response:
     """Return the description of a data set or release in the format `kind` as a file download."""
     write, media, name = exports.FORMATS[kind]
-    headers = {"Content-Disposition": f'attachment; filename="{described.identifier}-{name}"'}
-    text = json.dumps(write(described), ensure_ascii=False, indent=2)
+    headers = {"Content-Disposition": f'attachment; filename="{entry.identifier}-{name}"'}
+    text = json.dumps(write(entry), ensure_ascii=False, indent=2)
     return Response(text, media_type=media, headers=headers)
 
 

@@ -164,10 +164,10 @@ def export(request_id: str, kind: ExportKind, call: CallOf) -> Response:
     with call.reading() as session:
         request = requests.authorised(session, call.actor, Action.VERIFY, request_id)
         record = requests.file_of(session, request)
-        described = exports.of_release(
+        entry = exports.of_release(
             record, request.data_set, request.version, call.catalog.objects, call.settings.origin
         )
-    return exported(described, kind)
+    return exported(entry, kind)
 
 
 @routes.post("/{request_id}/verify", Action.VERIFY)

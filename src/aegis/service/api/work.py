@@ -212,12 +212,12 @@ async def _following(call: Call, job_id: str, job: dict[str, Any]) -> AsyncItera
             return
         await asyncio.sleep(_PAUSE)
         try:
-            job = await run_sync(_seen_still, call, job_id, limiter=following)
+            job = await run_sync(_identified_job, call, job_id, limiter=following)
         except CatalogError:  # the session has ended, or the right to see the job
             return
 
 
-def _seen_still(call: Call, job_id: str) -> dict[str, Any]:
+def _identified_job(call: Call, job_id: str) -> dict[str, Any]:
     """Return a job after identifying the caller again, whose session or roles may have ended."""
     return _job_as_json(identified(call.request), job_id)
 

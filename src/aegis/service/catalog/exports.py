@@ -220,6 +220,7 @@ def _croissant_file(entry: Described, file: ReleaseRecord) -> dict[str, Any]:
         }
         for index, field in enumerate(entry.fields)
     ]
+    media = "application/x-parquet" if entry.media == _PARQUET else entry.media
     return {
         "distribution": [
             {
@@ -229,9 +230,7 @@ def _croissant_file(entry: Described, file: ReleaseRecord) -> dict[str, Any]:
                 "description": "The masked table.",
                 "contentUrl": entry.download,
                 "contentSize": f"{file.size} B",
-                "encodingFormat": "application/x-parquet"
-                if entry.media == _PARQUET
-                else entry.media,
+                "encodingFormat": media,
                 "sha256": file.digest,
             }
         ],

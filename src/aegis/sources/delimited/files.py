@@ -146,11 +146,11 @@ def with_names(header: Sequence[str], name: str) -> tuple[list[str], list[str]]:
         first_positions.setdefault(text.lower(), position)
         used.add(unique.lower())
         names.append(unique)
-    notes = (_said_unnamed(unnamed, name), _said_again(again, name))
+    notes = (_note_on_unnamed(unnamed, name), _note_on_repeated(again, name))
     return names, [note for note in notes if note]
 
 
-def _said_unnamed(unnamed: Sequence[tuple[int, str]], name: str) -> str:
+def _note_on_unnamed(unnamed: Sequence[tuple[int, str]], name: str) -> str:
     """Return one message on all columns without a name in the header, each with its place and the name
     that it gets; empty if there are none.
     """
@@ -163,7 +163,7 @@ def _said_unnamed(unnamed: Sequence[tuple[int, str]], name: str) -> str:
     return f"{name}: {len(unnamed):,} columns have no name in the header, and are called {names}."
 
 
-def _said_again(again: Sequence[tuple[str, int, int, str]], name: str) -> str:
+def _note_on_repeated(again: Sequence[tuple[str, int, int, str]], name: str) -> str:
     """Return one message on all columns that are named as an earlier one, each with its name, its
     place, the place of the earlier one, and the name that it gets; empty if there are none.
     """

@@ -123,9 +123,8 @@ def known_bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> 
         count_ranges = [rounded_range(int(n), step) for n in counts]
     else:
         least = max(2, (protection.threshold or 2) // 2)
-        count_ranges = [
-            keyed_range(int(n), step, protection.variance or 1.0, least) for n in counts
-        ]
+        variance = protection.variance or 1.0
+        count_ranges = [keyed_range(int(n), step, variance, least) for n in counts]
     bounds = np.array(count_ranges, dtype=np.int64).reshape(-1, 2)[count_index.ravel()]
     return bounds.reshape(*attribute.table.shape, 2)
 
