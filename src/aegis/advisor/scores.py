@@ -131,11 +131,11 @@ def utility_kept(
     worst, sign = measure.worst(label_rows), measure.direction.sign
     if rows is not None and measure.constant is not None:
         worst = coarse(worst, rows)
-    utility, left = sign * (reference - worst), sign * (score - worst)
+    utility, remaining = sign * (reference - worst), sign * (score - worst)
     nothing = max(_ROUNDING * abs(worst), _RESIDUE)
     if not utility > nothing:
         return None
-    return min(max(100.0 * left / utility, 0.0), 100.0) if left > _RESIDUE else 0.0
+    return min(max(100.0 * remaining / utility, 0.0), 100.0) if remaining > _RESIDUE else 0.0
 
 
 _NOTHING = 1e-9
