@@ -561,8 +561,6 @@ class AboveScore:
         The result is None if an attribute has no candidate left, or if no configuration in the box
         can reach the score.
         """
-        if self._score.bound(box) < self._least:
-            return None
         narrowed = self._inner.narrow(box)
         if narrowed is None or self._score.bound(narrowed) < self._least:
             return None
@@ -572,7 +570,7 @@ class AboveScore:
         """Return whether a configuration (a box with one candidate an attribute) meets the rule and
         also reaches the score.
         """
-        return self._score.bound(box) >= self._least and self._inner.admits(box)
+        return self._inner.admits(box) and self._score.bound(box) >= self._least
 
 
 def put_first(
@@ -655,8 +653,10 @@ def _rivals(
     They are found by a search for the least (or most) masking that starts from the configuration
     `best`. `amount` is the objective of this search: how much a configuration masks.
     """
-    rule = searcher.plan.rule
-    feasibility = AboveScore(searcher.feasibility(rule, clock), searcher.objective, least)
+    feasibility: Feasibility | AboveScore = searcher.feasibility(searcher.plan.rule, clock)
+    worst = searcher.measure.worst(searcher.scorer.label_rows)
+    if least > searcher.objective.sign * worst:  # else all scores are alike: none beats a constant
+        feasibility = AboveScore(feasibility, searcher.objective, least)
     with searcher.progress.step("Looking for less masking at the same score") as step:
         within = BranchAndBound(
             searcher.problem,
