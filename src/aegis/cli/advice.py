@@ -347,7 +347,7 @@ def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[Renderabl
     quasi = len(policy.quasi_identifiers)
     yield pairs(
         (
-            ("Table", f"{origin}: {counted(summary['rows'], 'row')}"),
+            ("Table", f"{origin}: {advice.rows_words}"),
             ("Label", _label(summary)),
             (
                 "Attributes",
@@ -487,7 +487,11 @@ def _baseline(advice: Advice) -> str:
 def _no_classes(entries: list[Ranked]) -> str:
     """Return a note that the smallest class of some entries is not known; empty if all are known."""
     all_known = all(r.smallest_class is not None for r in entries)
-    return "" if all_known else "; –: not known, since nothing tells which values share a row"
+    return (
+        ""
+        if all_known
+        else "; –: not known, because the file does not show which values occur in one row"
+    )
 
 
 def _estimated(ranked: Ranked) -> tuple[str, str]:
@@ -585,7 +589,7 @@ def _verdict(ranked: Ranked) -> Text:
 
     # Which criteria, and by how much, is said below the table: their names would not fit into it.
     if ranked.admissible is None:
-        return Text("not said")
+        return Text("not known")
     return Text("met", style="green") if ranked.admissible else Text("fails", style="red")
 
 

@@ -85,7 +85,8 @@ class Ledger:
             if not create:
                 raise DataError(
                     f"There is no ledger {self.path}.",
-                    hint="Open a population in it first: aegis ledger FILE open NAME.",
+                    hint="Make it with its first population: aegis ledger FILE open NAME "
+                    "--epsilon E --delta D.",
                 )
             if not self.path.parent.is_dir():
                 raise PolicyError(
@@ -313,9 +314,9 @@ class Ledger:
             )
         if any(e.key and e.key != version.key and e.table == version.table for e in entries):
             raise PolicyError(
-                "Another key has protected this table: the average of files under several keys comes "
-                "close to the exact counts.",
-                hint="Give the same key again: it changes the same cell in the same way.",
+                "You protected this table with another key before: the average of files under several "
+                "keys comes close to the exact counts.",
+                hint="Give the earlier key: it changes the same count in the same way.",
             )
 
     @checks_types
