@@ -220,3 +220,19 @@ def test_noise_keeps_the_raw_joints(shell, folder):
     assert refused.code == 2
     assert "needs the raw joint" in refused.err
     assert not folder.joinpath("n.aegis").exists()
+
+
+def test_estimates_leave_place_for_names(shell, hidden, monkeypatch):
+    """On a narrow terminal, figures of estimates do not cut the names to one letter a line."""
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ("advise", "raw.aegis", "-p", "hidden.yaml", "--generate", "3", "--measure", "mi")
+    page = shell(*words, "--estimate", "aegis+1d", "--explain").out
+    lines = [line.split() for line in page.splitlines()]
+    assert any(words[:3] == ["#", "name", "score"] for words in lines)
+    assert any(words[:2] == ["attribute", "masked"] and "between" in words for words in lines)
+
+
+def test_listed_methods_leave_place_for_descriptions(shell, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = shell("anonymizers").out.splitlines()
+    assert any(line.endswith("Adds noise to numbers, and") for line in lines)

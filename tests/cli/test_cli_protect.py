@@ -65,7 +65,7 @@ def test_a_spent_budget_refuses_and_keeps_what_was_written(shell, folder):
     written = (folder / "new.protected").read_bytes()
     refused = shell(*PROTECT, *paid, "--force")
     assert refused.code == 2
-    assert "is spent" in refused.err
+    assert "is too small" in refused.err
     assert (folder / "new.protected").read_bytes() == written
     [entry] = Ledger(folder / "small.ledger").entries("patients")
     assert str(entry.state) == "committed"

@@ -96,7 +96,7 @@ def print_check(shell: Output, check: CertificateCheck, origin: str, certificate
         shell.warn((*check.audit.warnings, *check.audit.report.notes))
     if not check.passed:
         differing = map(line, map(str, check.mismatches))
-        shell.show(heading(f"{certificate} differs"), *differing)
+        shell.show(heading(f"Failed: {certificate} does not match this file"), *differing)
     if check.unchecked:
         shell.show(heading("Not checked"), *(line(in_words(text)) for text in check.unchecked))
     if check.passed:

@@ -272,9 +272,9 @@ class Ledger:
         spent = _spent(connection, name)
         if spent + spend.rho > population.ceiling * (1 + 1e-12):
             raise PolicyError(
-                f"The budget of {name!r} is spent: rho {spend.rho:.6g} was asked for, and "
+                f"The budget of {name!r} is too small: this costs rho {spend.rho:.6g}, and "
                 f"{max(population.ceiling - spent, 0):.6g} of {population.ceiling:.6g} is left.",
-                hint="Use what was published before, or ask for a smaller epsilon.",
+                hint="Use an earlier file, or choose a smaller epsilon.",
             )
         return json_fields(spend)
 
@@ -301,8 +301,8 @@ class Ledger:
                 f"The population {name!r} in {self.path} belongs to another table: SHA-256 "
                 f"{max(entries, key=lambda e: (e.population == name, e.number)).table[:16]}..., and this one has "
                 f"{version.table[:16]}....",
-                hint="Name the population of this table, or say --new-version where it is a new "
-                "version of that one.",
+                hint="Name the population of this table, or add --new-version if this is a new "
+                "version of that table.",
             )
         if not version.key:
             return
