@@ -237,7 +237,7 @@ def note_of_head(head: str) -> str:
     """
     return (
         f"Ledger head: {head}\n"
-        "Keep a copy of this line in another place. Later, aegis ledger FILE verify --head DIGEST "
+        "Keep a copy of this line in another place. Later, aegis ledger FILE verify --head SHA256 "
         "shows whether somebody changed earlier entries."
     )
 

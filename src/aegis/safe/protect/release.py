@@ -195,7 +195,7 @@ def _level(level: ProtectionLevel | str) -> ProtectionLevel:
     if level is ProtectionLevel.NONE:
         raise PolicyError(
             "Level none protects nothing, so there is nothing to write.",
-            hint="Take noise or counts, or summarise without protection.",
+            hint="Choose noise or counts, or summarise without protection.",
         )
     return level
 
@@ -205,7 +205,7 @@ def _refuse_given(level: ProtectionLevel, **options: object) -> None:
         if value is not None:
             raise PolicyError(
                 f"Level {level} takes no {name}.",
-                hint="Leave it out, or take the other level.",
+                hint="Leave it out, or choose the other level.",
             )
 
 
