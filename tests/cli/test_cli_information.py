@@ -48,7 +48,7 @@ def hidden(shell, folder):
 def test_a_summary_says_what_it_carries(shell, hidden):
     words = ("summarize", "table.csv", "-p", "hidden.yaml", "--information")
     page = shell(*words, "nothing", "-o", "n.aegis")
-    assert "Known of each attribute: which values occur, and what its masks show" in page.out
+    assert "Counts in the file: rows by masked value and label, of each attribute" in page.out
     found = json.loads(shell(*words, "histogram", "-o", "h.aegis", "-f", "json").out)
     assert found["information"] == "histogram"
     assert found["attributes"]["age"]["values"] == 48
@@ -76,7 +76,7 @@ def test_advice_is_the_same_and_says_what_it_is_measured_against(shell, hidden):
 def test_a_reconstruction_without_a_truth(shell, hidden, name):
     page = shell("reconstruct", f"{name}.aegis", "-a", "age", "--plot", "m.svg")
     assert page.code == 0
-    assert "the summary carries no truth" in page.out
+    assert "the true one is not in the summary" in page.out
     assert "Total variation" not in page.out
     assert "truth " not in hidden.joinpath("m.svg").read_text().lower().split("white")[0]
     known = json.loads(
@@ -156,7 +156,7 @@ def test_what_does_not_converge_is_said_and_kept(shell, hidden, monkeypatch):
     )
     page = shell("reconstruct", "raw.aegis", "-a", "age", "--method", "ipf", "--know", "nothing")
     assert page.code == 0
-    assert "did not converge after 1 iterations" in page.out
+    assert "did not converge after 1 iteration" in page.out
     assert "Note:" in page.err
     found = json.loads(
         shell(
@@ -220,3 +220,19 @@ def test_noise_keeps_the_raw_joints(shell, folder):
     assert refused.code == 2
     assert "needs the raw joint" in refused.err
     assert not folder.joinpath("n.aegis").exists()
+
+
+def test_estimates_leave_place_for_names(shell, hidden, monkeypatch):
+    """On a narrow terminal, figures of estimates do not cut the names to one letter a line."""
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ("advise", "raw.aegis", "-p", "hidden.yaml", "--generate", "3", "--measure", "mi")
+    page = shell(*words, "--estimate", "aegis+1d", "--explain").out
+    lines = [line.split() for line in page.splitlines()]
+    assert any(words[:3] == ["#", "name", "score"] for words in lines)
+    assert any(words[:2] == ["attribute", "masked"] and "between" in words for words in lines)
+
+
+def test_listed_methods_leave_place_for_descriptions(shell, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = shell("anonymizers").out.splitlines()
+    assert any(line.endswith("Adds noise to numbers, and") for line in lines)

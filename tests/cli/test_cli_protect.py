@@ -30,7 +30,7 @@ COUNTS = ("--level", "counts", "--key-file", "secret.key")
         ((*PROTECT, "--epsilon", "1"), "needs an epsilon and a delta"),
         ((*PROTECT, *COUNTS, "--threshold", "241"), "the table has 240 rows"),
         ((*PROTECT, *COUNTS, "--threshold", "0"), "threshold is 0"),
-        ((*PROTECT, "--level", "counts"), "none was given"),
+        ((*PROTECT, "--level", "counts"), "needs a secret key"),
         ((*PROTECT, "--level", "counts", "--key-file", "no.key"), "Cannot read the key file"),
         ((*PROTECT, *NOISE, "--ledger", "house.ledger"), "go together"),
         ((*PROTECT, "--ledger", "house.ledger"), "Level noise also needs a budget"),
@@ -65,7 +65,7 @@ def test_a_spent_budget_refuses_and_keeps_what_was_written(shell, folder):
     written = (folder / "new.protected").read_bytes()
     refused = shell(*PROTECT, *paid, "--force")
     assert refused.code == 2
-    assert "is spent" in refused.err
+    assert "is too small" in refused.err
     assert (folder / "new.protected").read_bytes() == written
     [entry] = Ledger(folder / "small.ledger").entries("patients")
     assert str(entry.state) == "committed"
@@ -79,7 +79,7 @@ def test_a_ledger_of_another_table_is_refused_and_the_head_is_printed(shell, fol
     made = shell(*PROTECT, *COUNTS, *paid)
     head = Ledger(folder / "other.ledger").head
     assert made.code == 0
-    assert f"Ledger head {head}" in plain(made.out)
+    assert f"Ledger head: {head}" in plain(made.out)
     assert shell("ledger", "other.ledger", "verify", "--head", head).code == 0
     assert shell("ledger", "other.ledger", "verify", "--head", "f" * 64).code == 2
     lines = (folder / "table.csv").read_text().splitlines()

@@ -59,7 +59,7 @@ def test_many_values_are_put_together_and_one_is_enough():
 def test_table_shows_estimate_and_truth(shell):
     result = shell("reconstruct", "table.aegis", "--attribute", "age")
     assert result.code == 0
-    for text in ("Total variation distance", "Heat map", "truth", "Bounds whatever the truth"):
+    for text in ("Total variation distance", "Heat map", "truth", "Guaranteed bounds"):
         assert text in result.out
     assert SHADES[-1] in result.out
 
@@ -193,7 +193,7 @@ LONG = "the long name of number {} in a list of many names"
 def test_a_narrow_page_keeps_values_and_bars(shell, folder, monkeypatch, classes, name, value):
     lines = shown_at(shell, folder, monkeypatch, classes=classes, value=value, name=name)
     assert all(cell_len(line) <= NARROW for line in lines)
-    table = lines[lines.index("Estimate and truth, rows") + 1 : lines.index(heat_title(lines))]
+    table = lines[lines.index("Estimated and true rows") + 1 : lines.index(heat_title(lines))]
     blocks = [i for i, line in enumerate(table) if line.startswith("──")]
     for block in blocks:  # each has every value, shown as no other is
         rows = [re.split(r" {2,}", line) for line in table[block + 1 : block + 25]]
@@ -222,7 +222,7 @@ def test_other_widths(shell, folder, monkeypatch, width):
     lines = shown_at(
         shell, folder, monkeypatch, classes=4, value="value {}", name="class {}", width=width
     )
-    start = lines.index("Estimate and truth, rows")
+    start = lines.index("Estimated and true rows")
     assert all(cell_len(line) <= width for line in lines[start:])
     assert sum(line.startswith("value ") for line in lines[start:]) >= 24
     if width >= 120:

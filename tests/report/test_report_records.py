@@ -120,5 +120,5 @@ def test_rows_left_out_are_stated_of_all_rows(made):
 def test_page_of_a_release_without_front_and_without_claim(made):
     grouped = replace(made.grouped, claims_k=False)
     page = render_anonymized(replace(made, grouped=grouped, front=()), before=None)
-    assert "promises no k" in page
+    assert "guarantees no k" in page
     assert "Information loss against diversity" not in page

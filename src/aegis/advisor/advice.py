@@ -31,6 +31,7 @@ from aegis.measures import MEASURES, SHARE_KEPT, Direction, LabelKind, Measure, 
 from aegis.policy import OwnerRule, RuleOverride
 from aegis.words import (
     Quoting,
+    counted,
     html_table,
     in_sentence,
     json_fields,
@@ -200,6 +201,14 @@ class Advice:
         by_itself = self.measure in [kind.default_measure for kind in LabelKind]
         unnamed = by_itself and "measure" not in self.policy
         return None if unnamed or self.estimated is not None else self.measure
+
+    @property
+    def rows_words(self) -> str:
+        """The number of rows in words, such as "2,000 rows"; it is "about" this number if the counts
+        are protected.
+        """
+        about = "" if self.estimated is None else "about "
+        return about + counted(self.summary["rows"], "row")
 
     @property
     def label_rows(self) -> list[float] | None:

@@ -347,7 +347,7 @@ def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[Renderabl
     quasi = len(policy.quasi_identifiers)
     yield pairs(
         (
-            ("Table", f"{origin}: {counted(summary['rows'], 'row')}"),
+            ("Table", f"{origin}: {advice.rows_words}"),
             ("Label", _label(summary)),
             (
                 "Attributes",
@@ -417,7 +417,7 @@ def _shortfalls(advice: Advice, entries: Sequence[Ranked]) -> Iterator[Renderabl
 
 
 def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
-    from aegis.cli.output import Column, fixed, heading, line, number, share, table_of
+    from aegis.cli.output import Column, fixed, heading, line, number, percent, share, table_of
     from aegis.measures import MEASURES
 
     places = _places(advice, top)
@@ -441,7 +441,13 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
         (number("k"), lambda r: "–" if (k := r[1].smallest_class) is None else f"{k:,}"),
         (
             number("suppressed"),
-            lambda r: "–" if (n := r[1].suppressed_rows) is None else share(n, rows),
+            lambda r: (
+                "–"
+                if (n := r[1].suppressed_rows) is None
+                else percent(100 * n / rows)  # beside estimates, the rows would leave no place
+                if estimated
+                else share(n, rows)
+            ),
         ),
         (Column("rule"), lambda r: _verdict(r[1])),
     )
@@ -487,7 +493,11 @@ def _baseline(advice: Advice) -> str:
 def _no_classes(entries: list[Ranked]) -> str:
     """Return a note that the smallest class of some entries is not known; empty if all are known."""
     all_known = all(r.smallest_class is not None for r in entries)
-    return "" if all_known else "; –: not known, since nothing tells which values share a row"
+    return (
+        ""
+        if all_known
+        else "; –: not known, because the file does not show which values occur in one row"
+    )
 
 
 def _estimated(ranked: Ranked) -> tuple[str, str]:
@@ -499,8 +509,12 @@ def _estimated(ranked: Ranked) -> tuple[str, str]:
     estimate = ranked.estimate
     if estimate is None:
         return "", ""
-    ends = "" if estimate.interval is None else "..".join(map(fixed, estimate.interval))
-    return fixed(estimate.pud), ends
+    return fixed(estimate.pud), _between(estimate.interval)
+
+
+def _between(interval: tuple[float, float] | None) -> str:
+    """Return the bounds of an estimate as text, with two decimals; empty if there are none."""
+    return "" if interval is None else "..".join(f"{end:.2f}" for end in interval)
 
 
 def _estimate_legend(advice: Advice) -> str:
@@ -509,7 +523,7 @@ def _estimate_legend(advice: Advice) -> str:
         return ""
     return (
         f"\nest. PUD: estimated mean change of {estimate.measure} from the raw table ({estimate.case}), "
-        "the smallest first; between: what the evidence allows."
+        "the smallest first; between: guaranteed bounds of this estimate."
     )
 
 
@@ -522,16 +536,22 @@ def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
     estimate = ranked.estimate
     if estimate is None:
         return
-    yield heading(f"Estimated deviation of {estimate.measure}")
+    known = {str(a.information or estimate.information) for a in estimate.attributes.values()}
+    methods = {a.method or estimate.method for a in estimate.attributes.values()}
+    same = f" (known: {min(known)}; method: {min(methods)})"
+    mixed = len(known) > 1 or len(methods) > 1
+    yield heading(f"Estimated deviation of {estimate.measure}{'' if mixed else same}")
     yield table_of(
         estimate.attributes.items(),
         (Column("attribute", wraps=True), lambda a: a[0]),
         (number("masked"), lambda a: fixed(a[1].masked)),
-        (number("raw, estimated"), lambda a: fixed(a[1].estimate)),
+        (number("raw, est."), lambda a: fixed(a[1].estimate)),
         (number("deviation"), lambda a: fixed(a[1].deviation)),
-        (number("between"), lambda a: "..".join(map(fixed, a[1].interval or ()))),
-        (Column("known"), lambda a: str(a[1].information or estimate.information)),
-        (Column("method"), lambda a: a[1].method or estimate.method),
+        (number("between"), lambda a: _between(a[1].interval)),
+        (Column("known"), lambda a: str(a[1].information or estimate.information))
+        if mixed
+        else None,
+        (Column("method"), lambda a: a[1].method or estimate.method) if mixed else None,
     )
 
 
@@ -585,7 +605,7 @@ def _verdict(ranked: Ranked) -> Text:
 
     # Which criteria, and by how much, is said below the table: their names would not fit into it.
     if ranked.admissible is None:
-        return Text("not said")
+        return Text("not known")
     return Text("met", style="green") if ranked.admissible else Text("fails", style="red")
 
 

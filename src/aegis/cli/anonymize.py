@@ -248,11 +248,11 @@ def _losses(release: AnonymizedRelease) -> list[tuple[str, str]]:
     loss = release.grouped.loss
     return [
         ("IL on z-scores", fixed(loss.scaled)),
-        ("IL on numbers as they are", fixed(loss.unscaled)),
+        ("IL on original numbers", fixed(loss.unscaled)),
         ("normalised certainty penalty", fixed(loss.penalty)),
         ("discernibility", f"{loss.discernibility:,}"),
         ("average class size", f"{loss.average_class_size:.2f}"),
-        ("the same over k", f"{loss.normalised_class_size:.2f}"),
+        ("average class size / k", f"{loss.normalised_class_size:.2f}"),
     ]
 
 
@@ -260,10 +260,10 @@ def _privacy(release: AnonymizedRelease, policy: Policy) -> list[tuple[str, str]
     report = release.audit.report
     criteria = [(str(criterion), "met") for criterion in policy.privacy.criteria]
     claims = release.claims
-    claimed = "none: the method promises no k" if claims is None else f"k = {claims['k']}, met"
+    claimed = "none: the method guarantees no k" if claims is None else f"k = {claims['k']}, met"
     return [
         *criteria,
-        ("claimed by the method", claimed),
+        ("guaranteed by the method", claimed),
         (f"k, {report.unit} of the smallest class", f"{report.k:,}"),
         ("classes", f"{report.classes:,}"),
         (f"{report.unit} unique by quasi-identifiers", f"{report.uniques:,}"),

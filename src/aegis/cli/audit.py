@@ -48,6 +48,7 @@ FIELDS = {
     "persons": "number of persons",
     "policy.sha256": "digest of the policy",
     "privacy.outside.implied": "released columns that give away masked ones",
+    "privacy.t_closeness.*.hierarchical": "hierarchical t-closeness",
     "seeded_noise": "columns whose noise has a seed",
     "suppressed_persons": "persons suppressed",
     "unseen_rows": "values that a mask did not know",
@@ -95,7 +96,7 @@ def print_check(shell: Output, check: CertificateCheck, origin: str, certificate
         shell.warn((*check.audit.warnings, *check.audit.report.notes))
     if not check.passed:
         differing = map(line, map(str, check.mismatches))
-        shell.show(heading(f"{certificate} differs"), *differing)
+        shell.show(heading(f"Failed: {certificate} does not match this file"), *differing)
     if check.unchecked:
         shell.show(heading("Not checked"), *(line(in_words(text)) for text in check.unchecked))
     if check.passed:
@@ -274,7 +275,7 @@ def _verdict(audited: Audit) -> Iterator[RenderableType]:
     from aegis.cli.output import heading, line
 
     if audited.rule is None:
-        yield line("\nNo rule was given: --k 5 or --policy FILE holds the table against one.")
+        yield line("\nNo rule to check: give --k 5 or --policy FILE.")
         return
     criteria = "; ".join(map(str, audited.rule.criteria)) or "no demand"
     yield heading(f"Rule: {criteria}")

@@ -90,7 +90,7 @@ class RegistryListing:
             return
         from aegis.cli.output import Column, line, table
 
-        columns = [Column(key, wraps=key == self.columns[-1]) for key in self.columns]
+        columns = [Column(key, wraps=key in ("cost", self.columns[-1])) for key in self.columns]
         rows = ([_short(key, entry[key]) for key in self.columns] for entry in entries)
         shell.show(table(columns, rows))
         shell.suggest(line(f"\n{self.EXAMPLES[0]} NAME explains one, in full.", style="dim"))

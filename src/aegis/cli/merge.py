@@ -61,7 +61,11 @@ def command(
         return
     from aegis.cli.output import line
 
-    shell.show(line(f"Merged {len(summaries)}: {counted(merged.rows, 'row')} in all"))
+    shell.show(
+        line(
+            f"Merged {counted(len(summaries), 'summary', 'summaries')}: {counted(merged.rows, 'row')}"
+        )
+    )
     shell.say(*written([output]))
     why = "rank configurations from the merged summary"
     shell.suggest(*next_step(why, "advise", output, policy="POLICY", o=unused("best.yaml")))

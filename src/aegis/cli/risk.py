@@ -46,7 +46,7 @@ def _head(data: dict[str, Any], origin: str) -> Iterator[RenderableType]:
 
     weight = data["weight"]
     stand = (
-        "each represents itself"
+        "none: each record counts once"
         if weight is None
         else f"{weight}; {figure(data['people'], 9)} people in all"
     )
@@ -57,7 +57,7 @@ def _head(data: dict[str, Any], origin: str) -> Iterator[RenderableType]:
             ("Weight", stand),
             (
                 "A missing value",
-                {"value": "is a value", "wildcard": "agrees with any"}[data["missing"]],
+                {"value": "is a separate value", "wildcard": "equals any value"}[data["missing"]],
             ),
         )
     )
@@ -70,11 +70,11 @@ def _risk(data: dict[str, Any]) -> Iterator[RenderableType]:
     yield heading("Can the person behind a record be found?")
     yield pairs(
         (
-            ("records alone with their key", share(data["unique"], rows)),
+            ("records that are unique", share(data["unique"], rows)),
             ("records in pairs", share(data["in_pairs"], rows)),
             ("risk of the worst record", portion(risk["maximum"])),
             ("average risk", portion(risk["average"])),
-            ("people found if all are tried", f"{risk['expected']:,.1f}"),
+            ("persons found by trying all", f"{risk['expected']:,.1f}"),
             *((f"records at a risk above {t}", share(n, rows)) for t, n in risk["at_risk"].items()),
         )
     )
@@ -86,20 +86,20 @@ def _special(data: dict[str, Any], rows: int) -> Iterator[RenderableType]:
     yield heading("Special uniques (SUDA)")
     yield pairs(
         (
-            ("records alone on some columns", share(data["records"], rows)),
-            ("largest score", figure(data["largest_score"])),
-            ("largest chance of a right match", figure(data["largest_chance"])),
-            ("chance of any unique match", figure(data["match"])),
+            ("unique by some of their values", share(data["records"], rows)),
+            ("largest SUDA score", figure(data["largest_score"])),
+            ("largest chance that a match is right", figure(data["largest_chance"])),
+            ("chance that any unique match is right", figure(data["match"])),
             *(
-                (f"minimal sets of {counted(int(size), 'column')}", f"{total:,}")
+                (f"smallest unique sets of {counted(int(size), 'column')}", f"{total:,}")
                 for size, total in data["by_size"].items()
             ),
         )
     )
-    yield heading("What singles records out")
+    yield heading("Columns that make records unique")
     ranked = sorted(data["contributions"].items(), key=lambda item: -item[1])
     yield table(
-        (Column("column"), number("share of all scores")),
+        (Column("column"), number("share of the SUDA scores")),
         ((name, percent(100 * share_)) for name, share_ in ranked),
     )
 

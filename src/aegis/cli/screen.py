@@ -82,14 +82,14 @@ class ShortPage:
 
 
 def _head(advice: Advice, best: Ranked, origin: str, policy: Policy) -> tuple[str, ...]:
-    label, rows = predicted(advice.summary), advice.summary["rows"]
+    label = predicted(advice.summary)
     words, several = Finding.of(advice, best), "s" * bool(advice.labels)
     weights, more = advice.summary.get("weights"), ""
     if weights is not None:
         worth = counted(round(weights["effective_rows"]), "row")
         more = f"; weights {weights['column']} (worth {worth} of equal weight)"
     return (
-        f"{origin}: {counted(rows, 'row')}; {f'label{several} {label}' if label else 'no label'}{more}",
+        f"{origin}: {advice.rows_words}; {f'label{several} {label}' if label else 'no label'}{more}",
         f"Rule: {policy.privacy}",
         words.title,
         words.released,

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
 CONTENTS = {
-    "raw": "how many rows of each class hold each value",
-    "histogram": "how many rows hold each value, and what its masks show of the classes",
-    "nothing": "which values occur, and what its masks show",
+    "raw": "rows by value and label, of each attribute",
+    "histogram": "rows by value, and rows by masked value and label, of each attribute",
+    "nothing": "rows by masked value and label, of each attribute",
 }
 """What a summary contains, in words, for each information setting."""
 EXAMPLES = (
@@ -219,8 +219,8 @@ def _overview(figures: dict[str, Any]) -> str:
     return (
         f"{counted(figures['rows'], 'row')}; {_label(figures)}\n"
         f"{_weights(figures)}"
-        f"Known of each attribute: {CONTENTS[figures['information']]}\n"
-        f"Cells of the frequency table: {cell_count}; co-occurrences from "
+        f"Counts in the file: {CONTENTS[figures['information']]}\n"
+        f"Combinations of values (frequency table): {cell_count}; pairs of values counted on "
         f"{basis}{counted(figures['cooccurrence_rows'], 'labelled row')}"
         + "".join(f"\nText read as: {_dialect(dialect)}" for dialect in figures["dialects"])
     )

@@ -499,8 +499,8 @@ def _notes(table: ClassTable) -> tuple[str, ...]:
     notes = []
     if table.persons is not None:
         notes.append(
-            "Distinct persons are counted, not rows: k, risks and shares are of persons; a person "
-            "in several classes counts in each, one with several values with each of them."
+            "For k, risks and shares, Aegis counts distinct persons, not rows. A person in several "
+            "classes counts in each class, and a person with several values counts for each value."
         )
     if table.population is None:
         notes.append(KNOWN_TO_BE_THERE)

@@ -314,8 +314,8 @@ def _refused(release: Anonymized, violations: Sequence[str]) -> NoAdmissibleConf
     hint = "Raise k, or allow more suppression in the policy."
     if not release.grouped.claims_k:
         has_strict = "strict" in {field.name for field in fields(release.recipe.anonymizer.options)}
-        strict = "ask for its strict form (strict=true), or " if has_strict else "ask "
-        hint = f"{release.recipe.method} as published promises no k: {strict}for another method."
+        strict = "use its strict form (strict=true), or " if has_strict else ""
+        hint = f"{release.recipe.method}, as published, guarantees no k: {strict}choose another method."
     return NoAdmissibleConfiguration(
         f"The release of {release.recipe.method!r} does not meet the privacy rule: "
         f"{'; '.join(violations)}.",

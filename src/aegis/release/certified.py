@@ -409,7 +409,7 @@ class _Check:
         except AegisError as error:
             if attribute is None and "level" in json.dumps(spec):
                 self.unchecked.append(
-                    f"configuration.masks.{name}: it needs the hierarchy, give the policy"
+                    f"configuration.masks.{name}: needs the hierarchy in your policy (--policy)"
                 )
             else:
                 self._differs(f"configuration.masks.{name}", spec, error.message)
@@ -552,7 +552,7 @@ class _Check:
             patterns += ["privacy.risk.journalist*", "privacy.risk.marketer*", "privacy.notes*"]
         if self.policy is None and names_hierarchies(self.document["policy"]):
             patterns.append("privacy.t_closeness.*.hierarchical")
-            self.unchecked.append(f"{patterns[-1]}: it needs the hierarchy, give the policy")
+            self.unchecked.append(f"{patterns[-1]}: needs the hierarchy in your policy (--policy)")
         return patterns
 
     def _rule(self, certified: Mapping[str, Any], audited: Audit) -> None:

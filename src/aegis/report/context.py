@@ -170,7 +170,7 @@ def _table(advice: Advice) -> dict[str, Any]:
     return {
         "of_all_rows": advice.estimated is None,
         "each_column": Need.COLUMNS in MEASURES.get(advice.measure).needs,
-        "rows": rows(summary["rows"]),
+        "rows": advice.rows_words,
         "label": clean(_labels(summary), limit=HEADLINE_LIMIT),
         "classes": label_words(summary),
         "attributes": counted(len(summary["attributes"]), "attribute"),
@@ -280,7 +280,7 @@ def _key_figures(
     if (expected := ExpectedFigure.of(advice)) is not None:
         figures.append((expected.title, expected.value, expected.note))
     if (suppressed := subject.suppressed_rows) is None:
-        meets_rule = "meets it" if subject.admissible else "not said"
+        meets_rule = "meets it" if subject.admissible else "not known"
         figures.append(("Rule", meets_rule, "by the owner of the table"))
     else:
         label = "Rows suppressed" if advice.best else "Rows to suppress"

@@ -34,7 +34,7 @@ def test_the_table_shows_configurations_and_agreement(files, capsys):
         "points",
     ):
         assert words in shown
-    assert "two halves` is" in shown
+    assert "(two halves): the most" in shown
     assert run(["evaluate", *files, "--splits", "1", "--generate", "4"]) == 0
     assert "two halves" not in capsys.readouterr().out
 

@@ -37,7 +37,7 @@ def test_a_cost_is_reserved_begun_and_committed(ledger):
 
 def test_a_ceiling_refuses_and_reserves_nothing(ledger):
     ledger.reserve("adults", Spend("a", 0.7))
-    with pytest.raises(PolicyError, match="budget of 'adults' is spent"):
+    with pytest.raises(PolicyError, match="budget of 'adults' is too small"):
         ledger.reserve("adults", Spend("b", 0.31))
     assert ledger.balance("adults").spent == pytest.approx(0.7)
     ledger.reserve("adults", Spend("c", 0.3))

@@ -291,7 +291,7 @@ def test_verdicts_are_those_of_the_exact_counts(policy):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "none was given"),
+        ({}, "needs a secret key"),
         ({"key": b"short"}, "has 5 bytes"),
         ({"key": KEY, "threshold": 1}, "threshold is 1"),
         ({"key": KEY, "threshold": 10_000}, "table has 200 rows"),

@@ -107,7 +107,7 @@ def test_a_file_of_an_earlier_version_is_read_and_not_called_held(protected):
 
 def test_what_the_owner_calls_public_is_an_exception(protected):
     audit = audit_leak(protected)
-    assert "values and bounds of hours" in audit.exceptions
+    assert "values and learnt groups of city and hours" in audit.exceptions
     assert audit.to_dict()["exceptions"] == audit.exceptions
 
 
@@ -138,9 +138,9 @@ UNLEARNT = {
 @pytest.mark.parametrize(
     ("label", "declared", "shown"),
     [
-        ({"column": "age", "bins": 3}, {}, "cuts of age"),
+        ({"column": "age", "bins": 3}, {}, "cut points of age"),
         ({"column": "age", "cuts": [30, 50]}, {}, ""),
-        ("income", {"age": CUT}, "bounds of age"),
+        ("income", {"age": CUT}, "learnt groups of age"),
         ("income", {}, ""),
     ],
 )
@@ -154,12 +154,8 @@ def test_level_counts_says_which_values_of_the_table_it_shows(label, declared, s
     audit = audit_leak(loads(dumps(made)))
     assert audit.keeps_level
     assert audit.exceptions == shown
-    said = [text for text in audit.findings if "values of the table" in text]
-    assert said == (
-        [f"these are values of the table, which level counts does not change: {shown}"]
-        if shown
-        else []
-    )
+    said = [text for text in audit.findings if "as the table has them" in text]
+    assert said == ([f"level counts shows these as the table has them: {shown}"] if shown else [])
 
 
 @pytest.mark.parametrize(
@@ -178,7 +174,7 @@ def test_a_file_whose_noise_or_thresholds_cost_more_than_it_states_is_not_held(
     stated["sha256"] = _digest(content)
     audit = audit_leak(loads(json.dumps(stated)))
     assert not audit.keeps_level
-    assert "its rounds and thresholds cost epsilon" in audit.shortfalls[0]
+    assert "its noise and thresholds cost epsilon" in audit.shortfalls[0]
 
 
 def test_a_file_of_level_counts_that_hides_where_cuts_come_from_is_not_held():
@@ -192,7 +188,7 @@ def test_a_file_of_level_counts_that_hides_where_cuts_come_from_is_not_held():
     stated["sha256"] = _digest(content)
     audit = audit_leak(loads(json.dumps(stated)))
     assert not audit.keeps_level
-    assert audit.shortfalls == ("it does not say where the bounds of age come from",)
+    assert audit.shortfalls == ("the file does not state the source of the bounds of age",)
 
 
 def test_masks_that_learn_are_fitted_to_the_values_that_were_bought(policy):

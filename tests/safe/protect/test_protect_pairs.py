@@ -135,7 +135,7 @@ def test_moments_of_full_precision_pin_small_combinations_down_and_rounding_hide
     aa = next(d for d in found if d.cells == (0, 0))
     assert aa.range.low == both
     leak = audit_leak(careless, threshold=600)
-    assert any("combinations of two attributes" in text for text in leak.shortfalls)
+    assert any("counts of two attributes" in text for text in leak.shortfalls)
 
 
 def test_larger_pairs_are_looked_at_where_moments_weigh_most(told, monkeypatch):

@@ -97,7 +97,7 @@ def test_the_first_choice_shows_no_values_without_a_published_name(policy):
     release = aegis.apply(table, strict, advice.best.configuration)
     assert release.suppressed_rows <= 30
     assert (advice.optimal, advice.search.bound) == (False, None)
-    assert "by estimate were searched" in advice.search.notes[-1]
+    assert "class sizes meet the rule by estimate" in advice.search.notes[-1]
     assert advice.warnings[0].startswith("by estimate, ")
     assert advice.estimated.small_class_rows <= 30 / MARGIN
     both = [plain.best.configuration, advice.best.configuration]

@@ -153,10 +153,10 @@ def test_level_counts_without_a_ledger_is_noted(tmp_path, book):
     made = release_protected(
         table(400), policy(), tmp_path / "a.protected", level="counts", key=KEY
     )
-    assert any("no ledger remembers this file" in note for note in made.notes)
-    assert not any("no ledger" in note for note in told(book, table(400)).notes)
+    assert any("without a ledger, Aegis does not know" in note for note in made.notes)
+    assert not any("without a ledger" in note for note in told(book, table(400)).notes)
     noise = release_protected(table(400), policy(), tmp_path / "n.protected", **NOISE)
-    assert not any("no ledger" in note for note in noise.notes)
+    assert not any("without a ledger" in note for note in noise.notes)
 
 
 def test_a_new_version_goes_with_a_ledger(tmp_path):

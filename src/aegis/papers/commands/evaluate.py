@@ -272,13 +272,13 @@ def _agreement(evaluation: Evaluation) -> Iterator[RenderableType]:
     else:
         yield line(
             f"{count} configuration{'s' * (count != 1)} of masks can be in the right order by chance: "
-            f"a rank correlation takes at least {FEWEST}. --generate 20 ranks more."
+            f"a rank correlation needs at least {FEWEST}. --generate 20 ranks more."
         )
-    yield heading("What choosing by it loses against the best (points)")
+    yield heading("Loss if you choose by a measure, compared with the best (points)")
     yield table(columns, [(n, *(_two(cells[n, m].points) for m in models)) for n in names])
     spearman = (
-        "Spearman: 1 ranks as the models do, 0 at random, - undefined: all scores are the same"
-        + ("; `two halves` is what the splits allow" if evaluation.splits > 1 else "")
+        "Spearman: 1: same order as the trained models; 0: random order; -: all scores are equal"
+        + ("; (two halves): the most that the splits allow" if evaluation.splits > 1 else "")
         + ".\n"
     )
     yield line(

@@ -22,6 +22,7 @@ from aegis.cli.parameters import (
 )
 from aegis.options import option
 from aegis.registry import format_of_summary, refuse_added
+from aegis.words import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -163,7 +164,7 @@ def _print(shell: Output, estimate: JointEstimate, plot: Path | None) -> None:
 
     shell.warn(estimate.reconstruction.notes)
     shell.show(pairs(_overview(estimate)))
-    title = "Estimate, rows" if truth is None else "Estimate and truth, rows"
+    title = "Estimated rows" if truth is None else "Estimated and true rows"
     width = console(sys.stdout).width
     blocks = list(_values(estimate, width))
     shell.show(heading(title), blocks[0])
@@ -172,12 +173,12 @@ def _print(shell: Output, estimate: JointEstimate, plot: Path | None) -> None:
     if len(values) > MOST_LISTED:
         shell.show(
             line(
-                f"{MOST_LISTED} of {len(values):,} values, the most frequent; --format csv gives all.",
+                f"The {MOST_LISTED} most frequent of {len(values):,} values; --format csv lists all.",
                 style="dim",
             )
         )
     heat_map = line(_picture(estimate).text(width))
-    shell.show(heading("Heat map, darker where a class has more rows"), heat_map)
+    shell.show(heading("Heat map (darker: more rows of the class)"), heat_map)
     shell.say(*written([plot]))
 
 
@@ -185,21 +186,24 @@ def _overview(estimate: JointEstimate) -> Iterator[tuple[str, str]]:
     from aegis.cli.output import fixed
 
     attribute, joint, figures = estimate.attribute, estimate.reconstruction, estimate.figures
-    sources = {"raw": "the raw joint", "histogram": "masks and histogram"}
+    sources = {
+        "raw": "counts of all values by label",
+        "histogram": "counts of masked values by label, and counts of all values",
+    }
     ended = "converged" if joint.converged else "did not converge"
     yield "Attribute", f"{attribute.name}: {len(attribute.all_values):,} values"
-    yield "Known", sources.get(str(estimate.know), "masks")
-    yield "Method", f"{joint.method}, {ended} after {joint.iterations:,} iterations"
-    true = "the summary carries no truth"
+    yield "Estimated from", sources.get(str(estimate.know), "counts of masked values by label")
+    yield "Method", f"{joint.method}, {ended} after {counted(joint.iterations, 'iteration')}"
+    true = "the true one is not in the summary"
     if joint.total_variation is not None:
-        yield "Total variation distance", fixed(joint.total_variation)
+        yield "Total variation distance", f"{fixed(joint.total_variation)} (0: equal to the truth)"
         true = f"{fixed(estimate.true)} true"
-    yield f"{estimate.measure} of the attribute", f"{fixed(figures.estimate)} estimated, {true}"
+    yield f"{estimate.measure} with the label", f"{fixed(figures.estimate)} estimated, {true}"
     if figures.lower is not None:
         yield (
-            "Bounds whatever the truth",
+            "Guaranteed bounds",
             f"{fixed(figures.lower)} to {fixed(figures.upper)}; "
-            f"the finest mask has {fixed(figures.masked)}",
+            f"the finest mask shows {fixed(figures.masked)}",
         )
 
 

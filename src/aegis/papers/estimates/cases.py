@@ -29,9 +29,9 @@ from aegis.papers.estimates.deviation import (
 from aegis.summary import Information, Summary
 
 ONE_MASK = (
-    "the estimates are from one mask at a time, which says nothing of what it has hidden: where the "
-    "reconstruction spreads its rows evenly, the estimated deviation is 0 whatever the mask (theory, "
-    "Theorem 1). all-evidence takes all candidate masks together, and a ranking by measure needs none"
+    "each estimate uses one mask, which does not show what it hides: if the reconstruction spreads "
+    "its rows evenly, the estimated deviation is 0 for every mask (theory, Theorem 1). all-evidence "
+    "uses all candidate masks together, and a ranking by measure needs no estimate"
 )
 """Warning about a reconstruction from one mask."""
 CHANNEL = "channel-em"

@@ -39,18 +39,15 @@ from aegis.policy import Configuration, Policy, as_policy, policy_mapping
 from aegis.summary import Information
 
 AGAINST = (
-    "the raw table is not at hand: kept, and PUD (finest), are against the best that any of the masked "
-    "tables shows of the label and of each attribute"
+    "Aegis does not have the raw table. So shares kept and PUD (finest) compare with the best of the "
+    "masked tables, for the label and for each attribute"
 )
 
 NO_ERRORS = (
-    "no standard errors: contingency tables do not show which values share a row, and so not how their "
-    "scores move together when rows are left out"
+    "no standard errors: they need the rows, and contingency tables do not show which values occur in "
+    "one row"
 )
-TOO_MANY_VALUES = (
-    "no standard errors: the rows of these tables are too few to be left out in parts, or their values "
-    "too many to be factorised without each part"
-)
+TOO_MANY_VALUES = "no standard errors: the tables have too few rows to leave out parts of them, or too many values"
 
 
 def rank_published(

@@ -349,9 +349,9 @@ def _largest(deviations: Floats) -> float:
 
 
 THEOREM_1 = (
-    "One deterministic mask: atom and label are independent given the masked value, so every "
-    "association measure of this table equals that of the masked table and ranks nothing "
-    "(Theorem 1)."
+    "With one deterministic mask, the estimate spreads the rows of a masked value in the same way "
+    "over all label classes. So every measure of association equals that of the masked table, and "
+    "the estimate cannot rank masks (Theorem 1)."
 )
 
 

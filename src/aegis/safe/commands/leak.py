@@ -132,8 +132,12 @@ def _print(
     else:
         from aegis.cli.output import line
 
-        text = "nothing of single persons was found" if leak.clean else "values of single persons"
-        shell.show(line(f"{leak.kind}: {text}"), *map(line, leak.findings))
+        text = (
+            f"Passed: Aegis found no value of a single person in this {leak.kind}"
+            if leak.clean
+            else f"Failed: this {leak.kind} shows values of single persons"
+        )
+        shell.show(line(text), *(line(f"- {text}") for text in leak.findings))
 
 
 def _read(path: Path) -> Summary | ProtectedSummary:
@@ -185,48 +189,64 @@ def _document(subject: Path, kind: str, others: list[Path], threshold: int | Non
 
 def _print_summary(shell: Output, audit: LeakAudit, differences: list[Difference]) -> None:
     from aegis.cli.output import Column, heading, line, number, table
+    from aegis.safe.protect.leak import part_legend, verdict
 
-    shell.show(line(f"{audit.subject}; states level {audit.level}"), line(""))
+    shell.show(line(audit.subject), line(""))
     below = f"1 to {audit.threshold - 1} rows"
-    columns = (Column("part"), number("cells"), number(below), number("one row"))
+    columns = (Column("part"), number("counts"), number(f"of {below}"), number("of one row"))
     shell.show(
         table(columns, ([p.part, *map(_count, (p.cells, p.small, p.alone))] for p in audit.parts))
     )
     named = (
         Column("attribute", wraps=True),
-        number("named"),
+        number("values named"),
         number("rare"),
-        number("tell the label"),
-        number("derivable"),
+        number("all of one label"),
+        number("computable"),
     )
     rows = (
         [a.attribute, *map(_count, (a.named, a.rare, a.disclosed, a.derivable))]
         for a in audit.attributes
     )
-    shell.show(line(""), table(named, rows), line(""))
     shell.show(
+        line(part_legend([p.part for p in audit.parts]), style="dim"),
+        line(""),
+        table(named, rows),
         line(
-            f"{audit.persons_alone:,} rows are alone; {audit.classes_disclosed:,} rows are in classes "
-            "of one label"
-        )
+            f"rare: values of fewer than {audit.threshold} rows. all of one label: values that "
+            "reveal the label, because all their rows have the same one. computable: counts that "
+            f"a reader can work out to a range of fewer than {audit.threshold} numbers.",
+            style="dim",
+        ),
+        line(""),
+        line(_alone(audit)),
     )
     for difference in differences:
         shell.show(line(""), heading(f"Together with {difference.other}"))
         for part in difference.parts:
             shell.show(
-                line(f"{part.part}: {part.cells:,} cells differ, {part.small:,} of them by {below}")
+                line(
+                    f"{part.part}: {part.cells:,} counts differ, {part.small:,} of them by {below}"
+                )
             )
-        shell.show(*(line(text) for text in difference.findings))
+        shell.show(*(line(f"- {text}") for text in difference.findings))
     shell.warn(audit.findings)
     if audit.shortfalls:
-        shell.show(line(""), heading(f"Level {audit.demanded} is not held"))
-        shell.show(*(line(text) for text in audit.shortfalls))
+        shell.show(line(""), heading(verdict(audit.demanded, passed=False)))
+        shell.show(*(line(f"- {text}") for text in audit.shortfalls))
     else:
-        less = f", except for what the table itself shows: {audit.exceptions}"
-        shell.show(
-            line(""), line(f"Level {audit.demanded} is held{less if audit.exceptions else ''}")
-        )
+        shell.show(line(""), line(verdict(audit.demanded, audit.exceptions)))
+
+
+def _alone(audit: LeakAudit) -> str:
+    """Return a sentence on rows that are alone in their equivalence class."""
+    if all(part.part != "frequency table" for part in audit.parts):
+        return "The file has no frequency table, so it shows no combination of all attributes."
+    return (
+        f"{audit.persons_alone:,} rows are alone in their equivalence class. In larger classes, "
+        f"{audit.classes_disclosed:,} rows share their label with all others of the class."
+    )
 
 
 def _count(value: int | None) -> Any:
-    return "not told" if value is None else f"{value:,}"
+    return "unknown" if value is None else f"{value:,}"

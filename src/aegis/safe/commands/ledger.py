@@ -157,7 +157,7 @@ def _verify(shell: Output, book: Any, head: str | None) -> None:
     if shell.format is Format.TABLE:
         from aegis.cli.output import line
 
-        shell.show(line(f"{events:,} events, all in their chain. The last one is {book.head}"))
+        shell.show(line(f"{events:,} events, all unchanged. Ledger head: {book.head}"))
     else:
         figures = {"schema": SCHEMA, "events": events, "head": book.head}
         shell.as_data(figures)
@@ -196,19 +196,24 @@ def _show(shell: Output, book: Any, name: str | None) -> None:
     for p in populations:
         shell.show(
             line(
-                f"{p['name']}: epsilon {p['epsilon_spent']:.4g} of {p['epsilon_ceiling']:.4g} at delta "
-                f"{p['delta']:g} is spent (rho {p['spent']:.4g} of {p['ceiling']:.4g}), per "
-                f"{'row' if p['unit'] == 'rows' else 'person'}"
+                f"{p['name']}: spent epsilon {p['epsilon_spent']:.4g} of {p['epsilon_ceiling']:.4g} at delta "
+                f"{p['delta']:g}, for each {'row' if p['unit'] == 'rows' else 'person'} "
+                f"(rho {p['spent']:.4g} of {p['ceiling']:.4g})"
             )
         )
     if rows:
         heads = (number(columns[0]), Column(columns[1]), Column(columns[2]), number(columns[3]))
-        texts = ([str(r[0]), r[1], r[2], r[3], r[4], r[7] or r[5]] for r in rows)
+        texts = ([str(r[0]), r[1], r[2], r[3], _minute(r[4]), r[7] or r[5]] for r in rows)
         shell.show(
             line(""),
-            table((*heads, Column("time"), Column("what", wraps=True)), texts),
+            table((*heads, Column("time (UTC)"), Column("purpose", wraps=True)), texts),
         )
     shell.show(line(""), line(note_of_head(book.head)))
+
+
+def _minute(time: str) -> str:
+    """Return a time such as 2026-11-30T15:24:57.059+00:00 without seconds, as people write it."""
+    return time[:16].replace("T", " ")
 
 
 def _entry(entry: dict[str, Any]) -> list[Any]:

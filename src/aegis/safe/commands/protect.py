@@ -210,7 +210,7 @@ def print_protected(
     from aegis.cli.output import Column, line, number, table
 
     shell.show(line(_overview(summary)), line(""))
-    columns = (Column(names[0], wraps=True), Column(names[1]), number(names[2]), number(names[3]))
+    columns = (Column(names[0], wraps=True), Column(names[1]), number("groups"), number(names[3]))
     shell.show(table(columns, ([*r[:2], *(f"{n:,}" for n in r[2:])] for r in rows)))
     shell.warn(summary.notes)
     if head is not None:
@@ -234,36 +234,32 @@ def note_of_head(head: str) -> str:
     place.
     """
     return (
-        f"Ledger head {head}: note it elsewhere, and check it with aegis ledger FILE verify --head"
+        f"Ledger head: {head}\n"
+        "Keep a copy of this line in another place. Later, aegis ledger FILE verify --head SHA256 "
+        "shows whether somebody changed earlier entries."
     )
 
 
 def _overview(summary: ProtectedSummary) -> str:
     protection = summary.protection
-    if protection.epsilon is None:
-        promise = (
-            f"counts: {protection.method}, threshold {protection.threshold}; no formal promise, and no small "
-            "cell follows by linear programming"
-        )
-    else:
-        whom = (
-            "one row"
-            if protection.unit == "rows"
-            else f"one person of at most {protection.rows_per_person} rows"
-        )
-        promise = f"noise: epsilon {protection.epsilon:g} at delta {protection.delta:g} (rho {protection.rho:.4g}) for {whom}"
+    promise = f"level {protection.level}: {protection.words()}"
+    promise += (
+        ". Linear programming derives no small count"
+        if protection.epsilon is None
+        else f" (rho {protection.rho:.4g})"
+    )
     moments = (
         "no correlations are included"
         if summary.moments is None
         else f"{summary.moments.error:.4f} per correlation"
     )
     verdicts = (
-        f"{len(summary.verdicts):,} rule checks are included."
+        f"The file states for {len(summary.verdicts):,} configurations whether they meet the privacy rule."
         if summary.verdicts
-        else "No rule checks are included."
+        else "The file does not state which configurations meet the privacy rule: add --verdicts for that."
     )
     return (
         f"About {summary.rows:,.0f} labelled rows; label {summary.label}\n"
-        f"Protected by {promise}\n"
-        f"Typical error: {summary.cell_error:.1f} rows per count, {moments}. {verdicts}"
+        f"Protection {promise}\n"
+        f"Typical error: {summary.cell_error:.1f} rows per count, {moments}\n{verdicts}"
     )

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 TAKEN_BY = "aegis advise, report, reconstruct and leak take protected ones"
 HOLDS = "is a protected summary"
-_SCORED = "it is scored by the held-out target-coded trace alone"
-_EXACT = "models are expected from exact counts"
+_SCORED = "the held-out target-coded trace is its only measure"
+_EXACT = "a model metric is predicted from exact counts"
 _ROWS = "models are trained on rows"
 REFUSED = {
     "measure": _SCORED,
     "objective": _SCORED,
-    "after": "its owner holds the rule against earlier releases",
+    "after": "only its owner can check earlier releases",
     "merit": _EXACT,
     "models": _EXACT,
     "verify-key": "it is not signed",
@@ -34,8 +34,8 @@ REFUSED = {
     "evaluate": _ROWS,
     "with": "record-level methods need the rows",
     "methods": "record-level methods need the rows",
-    "prefer": "protection blurs which scores are the same",
-    "estimate": "its deviations are from what was protected, not from the raw table",
+    "prefer": "noise hides which scores are equal",
+    "estimate": "it shows deviations from protected counts, not from the raw table",
 }
 """Options that need exact counts or rows."""
 
@@ -127,7 +127,7 @@ def open_summary(source: Any, policy: Policy, *, rule_override: bool) -> RankedC
             if name in scored_names
         }
         dropped_names = ", ".join(name for name in summary.attributes if name not in scored_names)
-        note = f"left out, since the policy does not ask for them: {dropped_names}"
+        note = f"attributes left out, because the policy does not list them: {dropped_names}"
         summary = replace(narrowed(summary, candidates), notes=(*summary.notes, note))
     summary, override = summary_under(summary, policy, rule_override=rule_override)
     return RankedCounts(summary, policy, rule_override, override)
@@ -145,7 +145,7 @@ def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Ou
     for name, value in options.items():
         if value is not None:
             raise PolicyError(
-                f"{name} cannot be used with a protected summary, which holds only label tables.",
+                f"{name} cannot be used with a protected summary, which has only rows by value and label.",
                 hint="Leave it out, or give the table or its exact summary (.aegis).",
             )
     joint = reconstruct_protected(load_protected(path), attribute)
@@ -159,12 +159,14 @@ def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Ou
 
     shell.show(
         line(
-            f"{joint.attribute}: {len(joint.cells):,} cells; mean square contingency "
-            f"{joint.contingency:.4g} ± {joint.contingency_stderr:.2g}"
+            f"{joint.attribute}: estimated rows of {len(joint.cells):,} groups of values by label; mean square "
+            f"contingency {joint.contingency:.4g} ± {joint.contingency_stderr:.2g}"
         ),
         line(""),
     )
     columns = (Column(joint.attribute, wraps=True), *(number(c) for c in joint.classes))
     texts = ([cell, *(f"{n:,.1f} ± {e:.1f}" for n, e in figures)] for cell, figures in rows)
     shell.show(table(columns, texts))
-    shell.warn(["errors are those that protection adds; the true rows are not known here"])
+    shell.warn(
+        ["± is the standard error that the protection adds; the file does not have the true counts"]
+    )

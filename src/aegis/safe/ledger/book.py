@@ -85,7 +85,8 @@ class Ledger:
             if not create:
                 raise DataError(
                     f"There is no ledger {self.path}.",
-                    hint="Open a population in it first: aegis ledger FILE open NAME.",
+                    hint="Make it with its first population: aegis ledger FILE open NAME "
+                    "--epsilon E --delta D.",
                 )
             if not self.path.parent.is_dir():
                 raise PolicyError(
@@ -271,9 +272,9 @@ class Ledger:
         spent = _spent(connection, name)
         if spent + spend.rho > population.ceiling * (1 + 1e-12):
             raise PolicyError(
-                f"The budget of {name!r} is spent: rho {spend.rho:.6g} was asked for, and "
+                f"The budget of {name!r} is too small: this costs rho {spend.rho:.6g}, and "
                 f"{max(population.ceiling - spent, 0):.6g} of {population.ceiling:.6g} is left.",
-                hint="Use what was published before, or ask for a smaller epsilon.",
+                hint="Use an earlier file, or choose a smaller epsilon.",
             )
         return json_fields(spend)
 
@@ -300,8 +301,8 @@ class Ledger:
                 f"The population {name!r} in {self.path} belongs to another table: SHA-256 "
                 f"{max(entries, key=lambda e: (e.population == name, e.number)).table[:16]}..., and this one has "
                 f"{version.table[:16]}....",
-                hint="Name the population of this table, or say --new-version where it is a new "
-                "version of that one.",
+                hint="Name the population of this table, or add --new-version if this is a new "
+                "version of that table.",
             )
         if not version.key:
             return
@@ -313,9 +314,9 @@ class Ledger:
             )
         if any(e.key and e.key != version.key and e.table == version.table for e in entries):
             raise PolicyError(
-                "Another key has protected this table: the average of files under several keys comes "
-                "close to the exact counts.",
-                hint="Give the same key again: it changes the same cell in the same way.",
+                "You protected this table with another key before: the average of files under several "
+                "keys comes close to the exact counts.",
+                hint="Give the earlier key: it changes the same count in the same way.",
             )
 
     @checks_types

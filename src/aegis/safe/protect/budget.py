@@ -219,7 +219,7 @@ def check_delta(delta: float) -> None:
     if not is_number(delta) or not 0 < delta < 1:
         raise PolicyError(
             f"Delta is {brief(delta)}.",
-            hint="Allowed: above 0 and below 1; take less than one over the number of rows.",
+            hint="Allowed: above 0 and below 1; choose less than 1 / rows.",
         )
 
 

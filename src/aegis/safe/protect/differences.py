@@ -98,7 +98,9 @@ def _exact(
     moved = max((p.alone for p in parts), default=0)
     findings = []
     if moved:
-        findings.append(f"{moved:,} cells differ by one row: that row's values can be read off")
+        findings.append(
+            f"{moved:,} counts differ by one row: a reader can read the values of that row"
+        )
     if newer.rows != older.rows:
         findings.append(
             f"{abs(newer.rows - older.rows):,} rows were {'added' if newer.rows > older.rows else 'left out'}"
@@ -167,13 +169,13 @@ def _protected(
         total = sum(c for c in costs if c is not None)
         delta = max(s.protection.delta or 0 for s in (newer, older))
         findings.append(
-            f"if both are of one population, together they promise epsilon "
-            f"{epsilon_of(total, delta):.3g} at delta {delta:g} for their noise (rho {total:.4g})"
+            f"if both files are about the same people, their noise together guarantees epsilon "
+            f"{epsilon_of(total, delta):.3g} at delta {delta:g} (rho {total:.4g})"
         )
         return Difference(other, rows, (), tuple(findings))
     findings.append(
-        "perturbed counts of two versions have no promise together: counts that differ show that "
-        "rows of that cell changed"
+        "level counts gives no guarantee for two files together: a count that differs shows that its "
+        "rows changed"
     )
     differing: Counter[Any] = Counter()
     for name in shared:

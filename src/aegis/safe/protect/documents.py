@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aegis.summary import Summary
-from aegis.words import json_fields
+from aegis.words import counted, json_fields
 
 _RANGE = re.compile(r"#[^\n]*?\bvalues?, (\S+) to (\S+)")
 """The comment of a proposed policy about a number: "119 values, 0 to 99999"."""
@@ -144,21 +144,21 @@ def _findings(
 ) -> Iterable[str]:
     if of_table:
         yield (
-            "it states the digest of the original table (input.sha256): a reader who also has the "
-            "release can try values of the suppressed rows, and the digest confirms the right guess. "
-            "Make the release and its certificate again; this version of Aegis does not state the digest"
+            "it has the digest of the original table (input.sha256): a reader who also has the "
+            "release can guess the suppressed rows, and the digest confirms the right guess. "
+            "Make the release and its certificate again: this version of Aegis leaves the digest out"
         )
     if extremes:
         yield (
-            f"its comments hold the least and greatest value of {extremes // 2} attributes: leave the "
-            "comments out before it is passed on"
+            f"its comments show the smallest and largest value of {counted(extremes // 2, 'attribute')}: "
+            "remove the comments before you pass it on"
         )
     if cuts:
-        yield f"{cuts} cut points were learnt from the data: each is a value that occurs"
+        yield f"it has {counted(cuts, 'cut point')} learnt from the data, each a value in the table"
     for name, hits in rare.items():
-        yield f"{hits} values of {name} that few rows hold are in it"
+        yield f"it contains {counted(hits, 'value')} of {name} that few rows have"
     if not summaries:
-        yield "no summary was given to compare with, so that rare values were not looked for"
+        yield "Aegis did not search for rare values: that needs the exact summary (--with FILE.aegis)"
     digests = len(set(_DIGEST.findall(text)))
     if digests:
-        yield f"{digests} digests in it let whoever has the same file recognise it"
+        yield f"it has {counted(digests, 'digest')}: anybody who has such a file can recognise it"

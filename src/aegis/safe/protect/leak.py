@@ -35,6 +35,16 @@ _LARGEST_EXPONENT = 700.0
 """Largest exponent that does not overflow."""
 THRESHOLD = 5
 """Number of rows from which a cell of an exact summary counts as large."""
+PARTS = {
+    "label tables": "rows by value of one attribute and label",
+    "histograms": "rows by value of one attribute",
+    "pairs by class": "rows by values of two attributes and label",
+    "pairs, by moments": "rows by values of two attributes, derived from their correlations",
+    "frequency table": "rows by values of all attributes",
+    "folds": "the same counts for ten parts of the rows",
+    "sums of the label": "sums of a numeric label by value",
+}
+"""What the counts of each part of a file are."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +190,23 @@ def audit_leak(
     return _exact(subject, demanded or ProtectionLevel.NONE, threshold or THRESHOLD)
 
 
+def part_legend(parts: Iterable[str]) -> str:
+    """Return one sentence for each of the named parts of a file, on what its counts are."""
+    return " ".join(f"{name}: {PARTS[name]}." for name in parts)
+
+
+def verdict(level: ProtectionLevel | str, exceptions: str = "", *, passed: bool = True) -> str:
+    """Return the result of an audit in words. `exceptions` are the items that the protection level
+    does not cover, in words.
+    """
+    if str(level) == ProtectionLevel.NONE:
+        return "The file is unprotected: keep it as safe as the table"
+    if not passed:
+        return f"Failed: the file does not keep protection level {level}"
+    less = f". It shows these as the table has them: {exceptions}" if exceptions else ""
+    return f"Passed: the file keeps protection level {level}{less}"
+
+
 def _exact(summary: Summary, demanded: ProtectionLevel, threshold: int) -> LeakAudit:
     summary.refuse_weights("An audit of small cells")
     parts = list(_parts(summary, threshold))
@@ -187,18 +214,20 @@ def _exact(summary: Summary, demanded: ProtectionLevel, threshold: int) -> LeakA
     alone, disclosed = _persons(summary)
     shortfalls = []
     if demanded is ProtectionLevel.NOISE:
-        shortfalls.append("its counts are exact: no noise was added")
+        shortfalls.append("the counts are exact: no noise was added")
     if demanded is not ProtectionLevel.NONE:
         shortfalls += [
-            f"{p.small:,} cells of the {p.part} hold 1 to {threshold - 1} rows"
+            f"{p.part}: {p.small:,} counts are of 1 to {threshold - 1} rows"
             for p in parts
             if p.small
         ]
         rare = sum(a.rare or 0 for a in attributes)
         if rare:
-            shortfalls.append(f"it names {rare:,} values that fewer than {threshold} rows hold")
+            shortfalls.append(
+                f"the file names {rare:,} values that fewer than {threshold} rows have"
+            )
     return LeakAudit(
-        subject=f"exact summary of {summary.rows:,} rows",
+        subject=f"Unprotected summary (exact counts) of {summary.rows:,} rows",
         level=ProtectionLevel.NONE,
         demanded=demanded,
         threshold=threshold,
@@ -315,10 +344,10 @@ def _persons(summary: Summary) -> tuple[int, int]:
 def _summary_findings(summary: Summary, alone: int) -> Iterable[str]:
     if alone:
         share = 100 * alone / max(summary.rows, 1)
-        read = "" if summary.pairs.responses is not None else " reads the label there"
+        read = "find this row" if summary.pairs.responses is not None else "read the label"
         yield (
-            f"{alone:,} rows ({share:.0f} percent) are alone in the frequency table: whoever knows "
-            f"somebody's quasi-identifiers{read or ' finds the row'}"
+            f"{alone:,} rows ({share:.0f} %) are alone in the frequency table: anybody who knows a "
+            f"person's quasi-identifiers can {read} there"
         )
     if summary.pairs.responses is not None:
         rows = _summed_rows(summary)
@@ -332,7 +361,7 @@ def _summary_findings(summary: Summary, alone: int) -> Iterable[str]:
     if summary.information is Information.RAW:
         yield "the file lists every value in the table, with exact counts"
     if summary.frequency is not None and summary.pairs.folds is not None:
-        yield "it holds the counts of ten parts of the rows, too: small counts follow from their differences"
+        yield "the file also has the counts of ten parts of the rows, and their differences reveal small counts"
 
 
 def _protected(
@@ -348,7 +377,7 @@ def _protected(
     if demanded is not ProtectionLevel.NONE:
         shortfalls += _shortfalls(summary, demanded, len(likely), len(pairs.derivable), held_at)
     return LeakAudit(
-        subject=f"protected summary of about {summary.rows:,.0f} rows",
+        subject=f"Protected summary (level {summary.level}) of about {summary.rows:,.0f} rows",
         level=summary.level,
         demanded=demanded,
         threshold=held_at,
@@ -373,7 +402,7 @@ def _protected(
             for name, a in summary.attributes.items()
         ),
         findings=tuple(_findings(summary, pairs)),
-        exceptions=protection.items_from(DomainSource.TABLE),
+        exceptions=protection.items_from(DomainSource.TABLE, summary.label),
         shortfalls=tuple(shortfalls),
     )
 
@@ -390,14 +419,14 @@ def _shortfalls(
     that a reader can derive to a range narrower than `held_at`.
     """
     if demanded is ProtectionLevel.NOISE and summary.level is not ProtectionLevel.NOISE:
-        yield "it was perturbed without a formal promise"
+        yield "level counts gives no formal guarantee, and level noise requires one"
     if likely:
         yield (
-            f"linear programming finds {likely:,} small cells to a range narrower than {held_at}"
+            f"linear programming derives {likely:,} small counts to a range narrower than {held_at}"
         )
     if pairs:
         yield (
-            f"linear programming finds {pairs:,} combinations of two attributes to a "
+            f"linear programming derives {pairs:,} counts of two attributes to a "
             f"range narrower than {held_at}"
         )
     yield from _unstated(summary)
@@ -412,39 +441,40 @@ def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
     if pairs.cells:
         partly = pairs.looked_at < pairs.cells
         yield (
-            f"linear programming looked at {pairs.looked_at:,} of {pairs.cells:,} combinations of two "
-            "attributes"
-            + (": of large pairs at those on which moments weigh most" if partly else "")
+            f"Aegis tried to derive {pairs.looked_at:,} of {pairs.cells:,} counts of two attributes by "
+            "linear programming"
+            + (": in large pairs, those with the most influence on correlations" if partly else "")
         )
     if protection.epsilon is not None:
+        unit = str(protection.unit).removesuffix("s")
         yield (
-            f"epsilon {protection.epsilon:g} at delta {protection.delta:g}, per {str(protection.unit).removesuffix('s')}: "
-            "a reader's odds that any one of them is in the data change at most "
-            f"{math.exp(min(protection.epsilon, _LARGEST_EXPONENT)):.3g}-fold"
+            f"differential privacy with {protection.words()}: a reader's odds that any one {unit} is "
+            f"in the data change at most {math.exp(min(protection.epsilon, _LARGEST_EXPONENT)):.3g}-fold"
         )
     else:
-        yield "it makes no formal promise; only the linear program was run against it"
-    yield from _sources(protection)
+        yield "level counts gives no formal guarantee: Aegis checks it by linear programming alone"
+    yield from _sources(protection, summary.label)
     if summary.verdicts:
-        yield f"it says of {len(summary.verdicts):,} configurations whether they meet the rule"
+        yield f"the file states for {len(summary.verdicts):,} configurations whether they meet the privacy rule"
 
 
-def _sources(protection: Protection) -> Iterable[str]:
+def _sources(protection: Protection, label: str) -> Iterable[str]:
     """Yield sentences on where the names of values and classes, the column types and the cut points
-    come from. `protection` is the summary's description of its protection.
+    come from. `protection` is the summary's description of its protection, and `label` the column
+    of the label.
     """
-    if of_table := protection.items_from(DomainSource.TABLE):
+    if of_table := protection.items_from(DomainSource.TABLE, label):
         yield (
-            f"these are values of the table, which level counts does not change: {of_table}"
+            f"level counts shows these as the table has them: {of_table}"
             if protection.level is ProtectionLevel.COUNTS
-            else f"the table itself shows in these, because its owner says that they are public: {of_table}"
+            else f"the file shows these as the table has them, because its owner declares them public: {of_table}"
         )
-    if declared := protection.items_from(DomainSource.POLICY):
-        yield f"the policy declares these, so that the table does not show in them: {declared}"
-    if bought := protection.items_from(DomainSource.BUDGET):
-        yield f"the budget paid for these: {bought}"
-    if frequent := protection.items_from(DomainSource.THRESHOLD):
-        yield f"at least {protection.threshold} rows have each of these: {frequent}"
+    if declared := protection.items_from(DomainSource.POLICY, label):
+        yield f"these are from the policy, and so reveal nothing of the table: {declared}"
+    if bought := protection.items_from(DomainSource.BUDGET, label):
+        yield f"the epsilon also covers these: {bought}"
+    if frequent := protection.items_from(DomainSource.THRESHOLD, label):
+        yield f"the file shows these, because at least {protection.threshold} rows have each: {frequent}"
 
 
 def _unstated(summary: ProtectedSummary) -> Iterable[str]:
@@ -454,19 +484,18 @@ def _unstated(summary: ProtectedSummary) -> Iterable[str]:
     domains = summary.protection.domains
     if domains is None:
         yield (
-            "an earlier version of Aegis wrote it, which published classes of the label, cuts and kinds "
-            "of columns as the table has them, even where one person alone has them: protect the "
-            "table again"
+            "an earlier version of Aegis wrote the file, with label classes, cut points and column types "
+            "as the table has them, even if only one person has them: protect the table again"
         )
         return
     items_with_source = {(d.what, d.column) for d in domains}
     if not {(what, summary.label) for what in ("classes", "cuts", "bounds")} & items_with_source:
-        yield f"it does not say where the classes of {summary.label} come from"
+        yield f"the file does not state the source of the classes of {summary.label}"
     for name, attribute in summary.attributes.items():
         required_items = ["kind", "values"] if summary.level is ProtectionLevel.NOISE else []
         for what in [*required_items, *(["bounds"] if learned(attribute) else [])]:
             if (what, name) not in items_with_source:
-                yield f"it does not say where the {what} of {name} come from"
+                yield f"the file does not state the source of the {what} of {name}"
 
 
 def _overspent(protection: Protection) -> Iterable[str]:
@@ -481,6 +510,6 @@ def _overspent(protection: Protection) -> Iterable[str]:
     spent = epsilon_of(rho, noise_delta) if noise_delta > 0 else math.inf
     if spent > protection.epsilon * (1 + 1e-6):
         yield (
-            f"its rounds and thresholds cost epsilon {spent:.4g} at delta {protection.delta:g}, more than the "
-            f"{protection.epsilon:g} that it states"
+            f"its noise and thresholds cost epsilon {spent:.4g} at delta {protection.delta:g}, more than the "
+            f"{protection.epsilon:g} that the file states"
         )

@@ -19,8 +19,10 @@ import numpy as np
 from aegis.arrays import Floats, Ints
 from aegis.errors import InternalError, PolicyError
 from aegis.masks.noise.numbers import library
+from aegis.words import counted
 
 LEAST_KEY = 16
+MAKE_KEY = "Make one (head -c 32 /dev/urandom > secret.key), and keep it."
 """Smallest number of bytes of a secret key."""
 
 
@@ -79,8 +81,8 @@ def check_key(key: bytes) -> None:
         )
     if len(key) < LEAST_KEY:
         raise PolicyError(
-            f"The secret key has {len(key)} bytes.",
-            hint=f"Give at least {LEAST_KEY} random ones, and keep them.",
+            f"The secret key has {counted(len(key), 'byte')}, and at least {LEAST_KEY} are needed.",
+            hint=MAKE_KEY,
         )
 
 

@@ -47,7 +47,7 @@ from aegis.safe.protect.budget import NamingThreshold, NoiseRound, Unit
 from aegis.safe.protect.columns import numbers_one_by_one
 from aegis.sources import Source, open_table
 from aegis.summary.codes import show
-from aegis.words import json_fields
+from aegis.words import counted, joined, json_fields
 
 GRID = 1 << 10
 """Number of code steps per standard deviation. Codes are whole numbers, so the noise can be whole,
@@ -66,6 +66,10 @@ class ProtectionLevel(StrEnum):
     """Small cells are perturbed and audited by linear programming; no formal guarantee."""
     NOISE = "noise"
     """Differential privacy."""
+
+
+_ITEMS = {"kind": "type", "cuts": "cut points"}
+"""The words for items of a protected summary, where they differ from the names in its file."""
 
 
 class DomainSource(StrEnum):
@@ -161,15 +165,31 @@ class Protection:
         """Return the fields as JSON values."""
         return json_fields(self)
 
-    def items_from(self, source: DomainSource) -> str:
-        """Return in words which published items come from `source`, such as "kind and values of
-        age".
+    def items_from(self, source: DomainSource, label: str) -> str:
+        """Return in words which published items come from `source`, such as "type and values of
+        age and sex; classes of income". `label` is the column of the label.
         """
-        by_column: dict[str, list[str]] = {}
+        items: dict[str, list[str]] = {}
         for domain in self.domains or ():
             if domain.source is source:
-                by_column.setdefault(domain.column, []).append(domain.what)
-        return ", ".join(f"{' and '.join(what)} of {name}" for name, what in by_column.items())
+                learnt = domain.what == "bounds" and domain.column != label
+                word = "learnt groups" if learnt else _ITEMS.get(domain.what, domain.what)
+                items.setdefault(domain.column, []).append(word)
+        columns: dict[str, list[str]] = {}
+        for name, what in items.items():
+            columns.setdefault(joined(what), []).append(name)
+        return "; ".join(f"{what} of {joined(names)}" for what, names in columns.items())
+
+    def words(self) -> str:
+        """Return the parameters of the protection in words, as screens and reports show them."""
+        if self.epsilon is None:
+            return f"method {self.method}, small counts are those below {self.threshold}; no formal guarantee"
+        unit = (
+            "row"
+            if self.unit == "rows"
+            else f"person with at most {counted(self.rows_per_person, 'row')}"
+        )
+        return f"epsilon {self.epsilon:g} and delta {self.delta:g} for each {unit}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -280,28 +280,29 @@ def _warnings(
     summary: ProtectedSummary, expected: ExpectedSmallClasses | None, small: float | None
 ) -> tuple[str, ...]:
     warnings = [
-        "scores are estimates from a protected summary; kept and lost are measured against all that "
-        "the masks together show"
+        "scores are estimates from a protected summary. Shares kept and lost compare with all that "
+        "the candidate masks show together, not with the original values"
     ]
     if small is not None and expected is not None:
         tested = FITTING if small <= expected.most else "so it may not meet the rule"
         warnings.insert(
             0,
-            f"by estimate, {small:,.0f} rows are in classes below {expected.least} "
-            f"({expected.allowed:,.0f} may be suppressed), {tested}. The estimate takes "
+            f"by estimate, {small:,.0f} rows are in classes of fewer than {expected.least} rows (the rule "
+            f"allows {expected.allowed:,.0f} to be suppressed), {tested}. The estimate treats "
             "quasi-identifiers as independent, and covers class sizes only. The owner of the table "
-            "finds out with aegis apply, which names another listed configuration if the first fails",
+            "can check with aegis apply, which names another listed configuration if the first fails",
         )
     if not summary.verdicts:
         warnings.append(
-            "the summary says nothing of the privacy rule: ask its owner for verdicts before a "
-            "configuration is released"
+            "the summary does not state which configurations meet the privacy rule: before a release, "
+            "its owner must check the configuration (aegis apply), or protect the table with --verdicts"
         )
     elif any(v.admissible is None for v in summary.verdicts):
-        warnings.append("for some configurations noise leaves open whether they meet the rule")
+        warnings.append("noise hides whether some configurations meet the privacy rule")
     if summary.protection.public:
         warnings.append(
-            "values and cuts were taken as public: " + ", ".join(summary.protection.public)
+            "the owner declared the values and cut points of these attributes public: "
+            + ", ".join(summary.protection.public)
         )
     return (*warnings, *summary.notes)
 
@@ -641,8 +642,8 @@ def _under_estimate(
         note = "by estimate, no combination meets the rule on class sizes"
         return replace(figures, notes=(*figures.notes, note))
     note = (
-        "only combinations that meet the rule on class sizes by estimate were searched. Rows whose "
-        "values have no published name count as rows in small classes: if the owner declares "
+        "the search used only combinations whose class sizes meet the rule by estimate. Rows whose "
+        "values the file does not name count as rows in small classes. If the owner declares "
         "`values` in the policy and protects the table again, the search can use more combinations"
     )
     return replace(

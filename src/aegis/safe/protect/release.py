@@ -37,6 +37,7 @@ from aegis.safe.protect.budget import Unit, budget_of
 from aegis.safe.protect.cells import check_summary, public_names
 from aegis.safe.protect.counts import Perturbation, protect_counts
 from aegis.safe.protect.file import save_protected
+from aegis.safe.protect.mechanisms import MAKE_KEY
 from aegis.safe.protect.model import (
     CellMethod,
     ProtectedSummary,
@@ -158,9 +159,9 @@ def _with_counts(
     )
     if counts.key is None:
         raise PolicyError(
-            "Protection by counts is seeded by a secret key, and none was given.",
-            hint="Give at least 16 random bytes, and keep them: the same key perturbs the same "
-            "cell in the same way.",
+            "Level counts needs a secret key, and you gave none.",
+            hint=f"{MAKE_KEY} Give it with --key-file secret.key, in Python key=...: the same key "
+            "changes the same count in the same way.",
         )
     method = member(CellMethod, counts.method, "method of perturbation")
     perturbation = Perturbation(counts.key, method, counts.threshold, counts.step, counts.variance)
@@ -179,8 +180,8 @@ def _notes_on_delta(protected: ProtectedSummary) -> tuple[str, ...]:
     if delta is None or delta * protected.rows < 1:
         return ()
     return (
-        f"delta {delta:g} is not below one over the number of rows: to publish a row drawn at random would "
-        "keep a promise at that delta, so that a smaller one should be taken",
+        f"delta {delta:g} is too large: choose less than 1 / rows. At this delta, a file that publishes one "
+        "random row would keep the guarantee, too",
     )
 
 
@@ -189,7 +190,7 @@ def _level(level: ProtectionLevel | str) -> ProtectionLevel:
     if level is ProtectionLevel.NONE:
         raise PolicyError(
             "Level none protects nothing, so there is nothing to write.",
-            hint="Take noise or counts, or summarise without protection.",
+            hint="Choose noise or counts, or summarise without protection.",
         )
     return level
 
@@ -199,7 +200,7 @@ def _refuse_given(level: ProtectionLevel, **options: object) -> None:
         if value is not None:
             raise PolicyError(
                 f"Level {level} takes no {name}.",
-                hint="Leave it out, or take the other level.",
+                hint="Leave it out, or choose the other level.",
             )
 
 
@@ -298,9 +299,9 @@ def _verdicts(
 
 
 _NOT_REMEMBERED = (
-    "no ledger remembers this file: two versions of a table under one key show the rows that changed, "
-    "and files of one table under several keys average to its exact counts; name --ledger and "
-    "--population, and both are refused"
+    "without a ledger, Aegis does not know which files you made before. Two versions of a table "
+    "under one key reveal the rows that changed, and files of one table under several keys average "
+    "to its exact counts. With --ledger and --population, Aegis refuses both"
 )
 
 
@@ -495,7 +496,7 @@ def _cost(noise: NoiseRequest) -> Spend:
 def _epsilon_and_delta(noise: NoiseRequest) -> tuple[float, float]:
     if noise.epsilon is None or noise.delta is None:
         raise PolicyError(
-            "Protection by noise needs an epsilon and a delta.",
-            hint="Give both, for example epsilon 1 and delta 1e-6.",
+            "Level noise needs an epsilon and a delta.",
+            hint="Give both, for example --epsilon 1 --delta 1e-6, in Python epsilon=1, delta=1e-6.",
         )
     return noise.epsilon, noise.delta

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from aegis.advisor import Advice
     from aegis.safe.protect import ProtectedSummary
-    from aegis.safe.protect.model import Protection
     from aegis.summary import Summary
 
 
@@ -48,7 +47,7 @@ def protected_sections(summary: ProtectedSummary) -> Sequence[ReportSection]:
         .get_template("protection.html.j2")
         .render(
             level=str(protection.level),
-            promise=_promise(protection),
+            promise=protection.words(),
             rounds=[
                 (clean(r.name), measured(r.sensitivity), measured(r.sigma), measured(r.rho))
                 for r in protection.rounds
@@ -59,19 +58,25 @@ def protected_sections(summary: ProtectedSummary) -> Sequence[ReportSection]:
     return (ReportSection("protection", "Protection", html),)
 
 
-def _promise(protection: Protection) -> str:
-    if protection.epsilon is None:
-        return f"{protection.method}, threshold {protection.threshold}; no formal promise"
-    return f"epsilon {protection.epsilon:g} at delta {protection.delta:g}, per {protection.unit}"
-
-
 def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
     """Convert `figures`, the audit of what a file reveals as JSON, to the values that templates
     use.
     """
+    from aegis.safe.protect.leak import part_legend, verdict
+
+    passed, level = figures.get("held", figures.get("clean")), figures.get("demanded")
+    kind = figures.get("kind", "file")
     return {
-        "held": figures.get("held", figures.get("clean")),
-        "level": clean(str(figures.get("demanded", ""))),
+        "held": passed,
+        "verdict": clean(
+            verdict(level, figures.get("exceptions", ""), passed=passed)
+            if level
+            else f"Passed: Aegis found no value of a single person in this {kind}"
+            if passed
+            else f"Failed: this {kind} shows values of single persons",
+            limit=600,
+        ),
+        "legend": part_legend(p["part"] for p in figures.get("parts", ())),
         "subject": clean(str(figures.get("subject", figures.get("kind", "")))),
         "cell_parts": [
             (clean(p["part"]), count(p["cells"]), count(p["small"]), count(p["alone"]))
@@ -81,7 +86,7 @@ def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
             (
                 clean(a["attribute"]),
                 *(
-                    "not told" if a[k] is None else count(a[k])
+                    "unknown" if a[k] is None else count(a[k])
                     for k in ("named", "rare", "disclosed", "derivable")
                 ),
             )

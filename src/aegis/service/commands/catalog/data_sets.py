@@ -30,8 +30,15 @@ if TYPE_CHECKING:
 
 _HEAD = re.compile("[0-9a-f]{64}")
 _NUMBER = re.compile("[0-9a-f]{1,32}", re.IGNORECASE)
-PolicyFile = Annotated[Path, file_option("--policy", "-p", text="Policy, as aegis init makes it.")]
-Protect = Annotated[str, typer.Option("--protect", metavar="LEVEL", help="noise, or counts.")]
+PolicyFile = Annotated[
+    Path, file_option("--policy", "-p", text="The policy (YAML), as aegis init writes it.")
+]
+Protect = Annotated[
+    str,
+    typer.Option(
+        "--protect", metavar="LEVEL", help="Protection level of the summary: noise or counts."
+    ),
+]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="Epsilon of --protect noise.")]
 Delta = Annotated[float, typer.Option("--delta", help="Delta of --protect noise.")]
 Ceiling = Annotated[
@@ -113,7 +120,9 @@ def change(
     terms: About = None,
     public: Annotated[
         bool | None,
-        typer.Option("--public/--granted", help="Who sees it: all, or who was granted."),
+        typer.Option(
+            "--public/--granted", help="Who can see it: every consumer, or only those with a grant."
+        ),
     ] = None,
     approvals: Annotated[
         int | None, typer.Option("--approvals", min=1, max=2, help="How many people must approve.")
@@ -200,11 +209,13 @@ class AskedSummary:
 class Description:
     """The published description of a data set, and the people who may see it and approve."""
 
-    title: str = option("", "Title of the data set, for people.", "TEXT")
-    description: str = option("", "What the data set is about.", "TEXT")
+    title: str = option("", "The title that people see.", "TEXT")
+    description: str = option("", "A description of the data set.", "TEXT")
     terms: str = option("", "Terms that a consumer must accept.", "TEXT")
     population: str = option("", "The population that its persons belong to.", "NAME")
-    public: bool = option(False, "Every consumer may see it.")
+    public: bool = option(
+        False, "Show the data set to every consumer, not only to those with a grant."
+    )
     approvals: Annotated[
         int, typer.Option("--approvals", min=1, max=2, help="How many people must approve.")
     ] = 1

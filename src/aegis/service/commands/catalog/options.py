@@ -62,7 +62,8 @@ def connected(url: str, token: str, key: PrivateKey | None = None) -> Client:
 
     if not url or not token:
         raise PolicyError(
-            "No service or token is given.", hint="Set AEGIS_URL and AEGIS_TOKEN, or give both."
+            "You gave no service, or no token.",
+            hint="Set AEGIS_URL and AEGIS_TOKEN, or give --url and --token.",
         )
     return connect(url, token, key=key)
 

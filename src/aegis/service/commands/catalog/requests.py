@@ -35,7 +35,8 @@ Purpose = Annotated[
     str, typer.Option("--purpose", metavar="TEXT", help="The purpose of the release.")
 ]
 MeasureName = Annotated[
-    str | None, typer.Option("--measure", metavar="NAME", help="Measure of utility.")
+    str | None,
+    typer.Option("--measure", metavar="NAME", help="The measure of utility, such as held-out-auc."),
 ]
 AcceptTerms = Annotated[
     bool, typer.Option("--accept-terms", help="You accept the terms of the data set.")
@@ -44,7 +45,9 @@ OutputFile = Annotated[Path, output_file("File to write.")]
 CertificateFile = Annotated[
     Path | None, file_option("--certificate", text="Write the certificate to this file.")
 ]
-_MODELS = typer.Option("--models", metavar="NAME,...", help="Models that you mean to train.")
+_MODELS = typer.Option(
+    "--models", metavar="NAME,...", help="Models that you plan to train, separated by commas."
+)
 
 
 def request(
