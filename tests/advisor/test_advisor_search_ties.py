@@ -251,3 +251,24 @@ def test_record_level_releases_come_first_only_if_they_beat_the_best_score(
     assert (release.score > advice.preferred.best) == better  # type: ignore[union-attr]
     assert listed.ranking[0].mask_texts == (release if better else advice.ranking[0]).mask_texts
     assert listed.preferred == (None if better else advice.preferred)
+
+
+def test_where_nothing_predicts_the_least_masking_needs_no_score(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    random = np.random.default_rng(5)
+    table = noise_table(120, 5).set_column(3, "y", pa.array(random.normal(size=120)))
+    policy = noise_policy(label={"column": "y", "kind": "number"}, measure="held-out-r2")
+    summary = summarize(table, policy)
+    plan, scorer = PrivacyPlan(summary, policy.privacy), Scorer(summary)
+    admissible = [c for c in all_choices(summary) if plan.check(c).admissible]
+    assert max(scorer.value(c, get("held-out-r2")) for c in admissible) == pytest.approx(
+        0, abs=0.005
+    )
+
+    def refused(*_: object) -> None:
+        raise AssertionError("the score of no configuration matters")
+
+    monkeypatch.setattr("aegis.advisor.search.front.AboveScore", refused)
+    first = Study(table, policy).search().ranking[0]
+    assert first.masking == pytest.approx(min(configuration_masking(c, scorer) for c in admissible))

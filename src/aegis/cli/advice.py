@@ -536,10 +536,10 @@ def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
     estimate = ranked.estimate
     if estimate is None:
         return
-    known = {str(a.information or estimate.information) for a in estimate.attributes.values()}
+    information = {str(a.information or estimate.information) for a in estimate.attributes.values()}
     methods = {a.method or estimate.method for a in estimate.attributes.values()}
-    same = f" (known: {min(known)}; method: {min(methods)})"
-    mixed = len(known) > 1 or len(methods) > 1
+    same = f" (known: {min(information)}; method: {min(methods)})"
+    mixed = len(information) > 1 or len(methods) > 1
     yield heading(f"Estimated deviation of {estimate.measure}{'' if mixed else same}")
     yield table_of(
         estimate.attributes.items(),
