@@ -405,7 +405,7 @@ def test_certificate(tmp_path: Path) -> None:
     release = apply(source, policy, CHOSEN, output=output, certificate=paper)
     document = json.loads(paper.read_text())
     assert document == json.loads(json.dumps(release.certificate))
-    assert document["input"] == {"origin": str(source), "rows": 80}
+    assert document["input"] == {"origin": source.name, "rows": 80}
     assert document["output"] == {
         "file": "out.parquet",
         "rows": release.released_rows,

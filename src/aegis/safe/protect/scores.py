@@ -49,6 +49,8 @@ with `REPLICATES` - 1 degrees of freedom (two-sided, five percent).
 """
 _MAIN = 0.02
 """Directions of a mask's codes below this share of the strongest one count as uncorrelated."""
+_NOTHING = 1e-12
+"""An association up to this strength is an error of rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +168,7 @@ class ProtectedScorer:
         if len(np.unique(groups)) < 2:  # one group tells nothing, even if noise moved its classes
             values = np.zeros_like(values)
         strength = float(values.sum())
-        chosen = values > max(_MAIN * float(values.max(initial=0.0)), 1e-12)
+        chosen = values > max(_MAIN * float(values.max(initial=0.0)), _NOTHING)
         values, vectors = values[chosen], vectors[:, chosen]
         main = np.sqrt(values)[:, None] * vectors.T
         onto = np.zeros((0, len(values)))
@@ -192,7 +194,11 @@ class ProtectedScorer:
         explained = sum((m.believed * m.strength for m in masked), np.zeros(1))
         freedom = sum((m.freedom for m in masked), np.zeros(1))
         # Attributes that say the same explain it once, and overfit once.
-        once = 1.0 if self._moments is None or alone <= 0 else self._trace(choice, masked) / alone
+        once = (
+            1.0
+            if self._moments is None or alone <= _NOTHING
+            else self._trace(choice, masked) / alone
+        )
         classes = len(self.summary.classes)
         return held_out_reached(once * explained, once * freedom, classes, self.summary.rows)
 
