@@ -233,5 +233,5 @@ def test_a_strict_form_is_advised_only_where_there_is_one(
     asked = policy(privacy={"k": 150}, attributes=attributes)
     with pytest.raises(NoAdmissibleConfiguration) as refused:
         aegis.anonymize(TABLE, asked, Recipe(method, {"k": 2}), output=tmp_path / "r.parquet")
-    assert "for another method" in str(refused.value)
+    assert "choose another method" in str(refused.value)
     assert ("strict=true" in str(refused.value)) == has_strict
