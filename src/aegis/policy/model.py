@@ -199,7 +199,7 @@ def required_mask(configuration: Configuration, attribute: str) -> Mask:
 
 
 def listed_configurations(configurations: object) -> tuple[Configuration, ...]:
-    """Return configurations as a list; they may be given as a mapping by name or as a sequence.
+    """Return the configurations of a mapping by name or of a sequence.
 
     Raises
     ------
@@ -731,10 +731,8 @@ class Policy:
         """The entry of the label in `attributes`, if each configuration chooses a mask for the
         label; otherwise None.
         """
-        attribute = self.label_attribute
-        if attribute is None or not attribute.scored or self.label_mask is not None:
-            return None
-        return attribute
+        attribute = self.label_attribute if self.label_mask is None else None
+        return attribute if attribute is not None and attribute.scored else None
 
     @property
     def quasi_identifiers(self) -> tuple[Attribute, ...]:

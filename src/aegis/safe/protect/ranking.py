@@ -37,6 +37,7 @@ from aegis.advisor.figures import (
     SearchWork,
 )
 from aegis.advisor.scores import AttributeScore
+from aegis.advisor.search import check_limits
 from aegis.advisor.search.branch import BranchAndBound, Found
 from aegis.advisor.search.front import FrontRange, front_of, front_under_owner
 from aegis.advisor.search.objective import OfConfigurations
@@ -153,9 +154,6 @@ def search_protected(
         `top` is below 1, a limit is negative, or the summary cannot estimate which configurations
         meet the rules of the front.
     """
-    # Taking long to load, and only of searches.
-    from aegis.advisor.search import check_limits
-
     began = time.perf_counter()
     request = SearchRequest(top=top, time_limit=time_limit, work=work)
     check_limits(request)
