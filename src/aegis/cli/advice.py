@@ -7,7 +7,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aegis.cli.output import Output
+from aegis.cli.output import (
+    Column,
+    Output,
+    figure,
+    fixed,
+    heading,
+    line,
+    number,
+    pairs,
+    percent,
+    portion,
+    share,
+    table_of,
+)
 from aegis.cli.parameters import Format
 from aegis.cli.screen import ShortPage
 from aegis.present import Finding, label_lines, label_words, mask_shown, score_words
@@ -31,8 +44,6 @@ def search_sections(advice: Advice) -> Iterator[RenderableType]:
     """Yield the sections on a search: the proof, what a finer configuration would violate, and the
     front. A section is left out if there is nothing to show.
     """
-    from aegis.cli.output import heading, pairs
-
     if advice.search is not None:
         yield from _proof(advice.search, advice)
     if advice.binding is not None and any(
@@ -49,8 +60,6 @@ def search_sections(advice: Advice) -> Iterator[RenderableType]:
 
 
 def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
-    from aegis.cli.output import figure, fixed, heading, pairs
-
     rows = [
         (
             "objective",
@@ -108,8 +117,6 @@ def _result(search: SearchFigures, advice: Advice) -> str:
 
 
 def _finer(binding: Binding) -> Iterator[RenderableType]:
-    from aegis.cli.output import Column, heading, number, table_of
-
     yield heading("Why no finer?")
     yield table_of(
         [relaxation for relaxation in binding.finer if relaxation.gain > 0],
@@ -122,8 +129,6 @@ def _finer(binding: Binding) -> Iterator[RenderableType]:
 
 
 def _gain(relaxation: Relaxation) -> str:
-    from aegis.cli.output import fixed
-
     if not relaxation.shows:
         return "nothing" if relaxation.proven else "nothing that was found"
     proof = "" if relaxation.proven else ", not proven"
@@ -134,18 +139,6 @@ def _gain(relaxation: Relaxation) -> str:
 
 
 def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
-    from aegis.cli.output import (
-        Column,
-        figure,
-        fixed,
-        heading,
-        line,
-        number,
-        percent,
-        share,
-        table_of,
-    )
-
     rows = advice.summary["rows"]
     by_objective = any(point.objective is not None for point in front.points)
     counted: list[tuple[Column, Callable[[FrontPoint], str]]] = [
@@ -186,8 +179,6 @@ def _remark(point: FrontPoint, front: Front) -> str:
 
 def signed(change: float) -> str:
     """Return a change with an explicit sign."""
-    from aegis.cli.output import fixed
-
     text = fixed(change)
     return f"+{text}" if change > 0 else text
 
@@ -340,7 +331,6 @@ def _label(summary: Mapping[str, Any]) -> str:
 
 
 def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[RenderableType]:
-    from aegis.cli.output import pairs
     from aegis.measures import MEASURES
 
     summary = advice.summary
@@ -402,8 +392,6 @@ def _shortfalls(advice: Advice, entries: Sequence[Ranked]) -> Iterator[Renderabl
     """Yield sentences on why the first entry of the ranking comes first, and why some of the
     `entries` do not meet the rule.
     """
-    from aegis.cli.output import heading, line, pairs
-
     if advice.preferred is not None:
         yield line(f"\n{advice.preferred.words()}.")
     failing = [r for r in entries if r.violations]
@@ -417,7 +405,6 @@ def _shortfalls(advice: Advice, entries: Sequence[Ranked]) -> Iterator[Renderabl
 
 
 def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
-    from aegis.cli.output import Column, fixed, heading, line, number, percent, share, table_of
     from aegis.measures import MEASURES
 
     places = _places(advice, top)
@@ -476,7 +463,6 @@ def _baseline(advice: Advice) -> str:
     """Return a text with the score with which all scores are compared, such as that of the unmasked
     table; empty if the utility is compared with another score, or if scores are shares of it.
     """
-    from aegis.cli.output import fixed
     from aegis.measures import MEASURES
 
     figure = advice.utility
@@ -504,8 +490,6 @@ def _estimated(ranked: Ranked) -> tuple[str, str]:
     """Return a configuration's estimated deviation from the unmasked table and the bounds of the
     deviation, as texts; both are empty if there is no estimate.
     """
-    from aegis.cli.output import fixed
-
     estimate = ranked.estimate
     if estimate is None:
         return "", ""
@@ -531,8 +515,6 @@ def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
     """Yield a heading and a table with one row for each attribute: its masked score and its
     estimated unmasked score.
     """
-    from aegis.cli.output import Column, fixed, heading, number, table_of
-
     estimate = ranked.estimate
     if estimate is None:
         return
@@ -579,8 +561,6 @@ def _score(ranked: Ranked, highest: Ranked | None) -> str:
     """Return an entry's score as text, with the mark `~` if it does not differ significantly from
     the score of `highest`, the entry with the highest score.
     """
-    from aegis.cli.output import fixed
-
     if ranked.tied_with_best is None:
         return fixed(ranked.score)
     return fixed(ranked.score) + (" ~" if ranked.tied_with_best and ranked is not highest else "  ")
@@ -590,8 +570,6 @@ def _certainty(advice: Advice) -> str:
     """Return a text with the standard error of the first score, which also explains the mark `~` of
     scores that do not differ significantly from the highest.
     """
-    from aegis.cli.output import fixed
-
     first = advice.ranking[0] if advice.ranking else None
     if first is None or first.stderr is None:
         return ""
@@ -610,8 +588,6 @@ def _verdict(ranked: Ranked) -> Text:
 
 
 def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
-    from aegis.cli.output import heading, line
-
     figure, words = advice.stated_utility(best), Finding.of(advice, best)
     yield heading(f"Best: {words.title}")
     yield line(f"{words.released} {words.proof}")
@@ -632,7 +608,6 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     and after masking.
     """
     from aegis.advisor import utility_kept
-    from aegis.cli.output import Column, fixed, line, number, percent, table_of
     from aegis.measures import MEASURES
 
     measure, masks = MEASURES.get(advice.measure), best.mask_texts
@@ -670,8 +645,6 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
 
 def _learnt(figure: ColumnFigure) -> tuple[str, str, str]:
     """Return how well the other columns predict a column: unmasked, masked, and the share that is kept."""
-    from aegis.cli.output import percent, portion
-
     if figure.left_out:
         return "–", "–", "–"
     return portion(figure.unmasked_explained), portion(figure.explained), percent(figure.kept)
@@ -681,8 +654,6 @@ def label_sections(advice: Advice) -> Iterator[RenderableType]:
     """Yield a table of the labels under the best configuration. If there is only one label, yield
     nothing.
     """
-    from aegis.cli.output import Column, fixed, heading, line, number, percent, table_of
-
     lines = label_lines(advice)
     if not lines:
         return
@@ -713,8 +684,6 @@ def change_sections(advice: Advice) -> Iterator[RenderableType]:
 
     If scores are not estimates, yield nothing.
     """
-    from aegis.cli.output import Column, heading, number, table_of
-
     if advice.estimated is None or not advice.estimated.changes:
         return
     changes = sorted(advice.estimated.changes, key=lambda change: -change.change)[:CHANGES_PRINTED]
@@ -731,8 +700,6 @@ def change_sections(advice: Advice) -> Iterator[RenderableType]:
 
 def method_sections(advice: Advice) -> Iterator[RenderableType]:
     """Yield a table of the record-level releases and their losses, if there are any."""
-    from aegis.cli.output import Column, fixed, heading, line, number, table_of
-
     releases = [(r.name, r.method) for r in advice.ranking if r.method is not None]
     if not releases:
         return

@@ -41,7 +41,7 @@ from aegis.cli.parameters import (
     split_names,
 )
 from aegis.errors import PolicyError
-from aegis.files import TABLE_FORMATS, format_of
+from aegis.files import TABLE_FORMATS, format_of, write_text
 from aegis.options import option
 from aegis.registry import format_of_summary
 from aegis.requests import SEARCH_WORK, SearchRequest
@@ -310,8 +310,6 @@ def _advice(
 
 def _print(options: AdviseCommand, advice: Advice, policy: Policy, *, short: bool) -> None:
     """Print the advice, write the best configuration, and suggest the next step."""
-    from aegis.files import write_text
-
     pages, shell, table = options.pages, options.pages.shell, shown_location(options.table)
     best = advice.best
     output = pages.output if best is not None else None

@@ -17,7 +17,17 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.output import Output, PrintOptions, reporting
+from aegis.cli.output import (
+    Output,
+    PrintOptions,
+    heading,
+    line,
+    pairs,
+    percent,
+    portion,
+    reporting,
+    share,
+)
 from aegis.cli.parameters import (
     After,
     ConfigurationName,
@@ -282,8 +292,6 @@ def _print(
     data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
     if shell.as_data(data) or shell.quiet:
         return
-    from aegis.cli.output import heading, line, pairs
-
     shell.show(
         line(
             f"Released {release.released_rows:,} of {counted(release.rows, 'row')}, verified on "
@@ -295,8 +303,6 @@ def _print(
 
 
 def _facts(release: Release) -> list[tuple[str, str]]:
-    from aegis.cli.output import percent, share
-
     figures = [
         ("configuration", release.configuration.name),
         ("rows suppressed", share(release.suppressed_rows, release.rows)),
@@ -326,8 +332,6 @@ def _weight(weight: KeptWeight) -> list[tuple[str, str]]:
     """Return figures for people, each a name and a text: the weight of suppressed rows, and how
     many people could be found.
     """
-    from aegis.cli.output import portion
-
     figures = [("weight suppressed", portion(weight.suppressed_share))]
     if weight.expected is not None and weight.largest is not None:
         figures.append(
@@ -341,8 +345,6 @@ def _weight(weight: KeptWeight) -> list[tuple[str, str]]:
 
 
 def _privacy(release: Release, policy: Policy) -> list[tuple[str, str]]:
-    from aegis.cli.output import share
-
     report = release.audit.report
     verdict = "met" if policy.quasi_identifiers else "met, but protects nothing"
     met = [(str(criterion), verdict) for criterion in policy.privacy.criteria]

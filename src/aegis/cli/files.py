@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.output import Output, shown_location
+from aegis.cli.output import Output, heading, line, shown_location
 from aegis.cli.parameters import FileEngine, TableName, given_options, takes_records
 from aegis.cli.startup import before_tables
 from aegis.errors import DataError, PolicyError
@@ -157,8 +157,6 @@ def check_outputs(
 
 def _remove_leftovers(path: Path) -> None:
     """Delete the files that a killed run left behind, and warn the user."""
-    from aegis.cli.output import Output
-
     for leftover in leftovers(path):
         leftover.unlink(missing_ok=True)
         Output().warn(
@@ -169,8 +167,6 @@ def _remove_leftovers(path: Path) -> None:
 def written(paths: Sequence[str | Path | None]) -> list[RenderableType]:
     """Return the line that lists the written files with their sizes."""
     from rich.filesize import decimal
-
-    from aegis.cli.output import heading
 
     existing = [path for path in paths if path is not None]
     if not existing:
@@ -242,8 +238,6 @@ def next_step(why: str, *words: str | Path, **options: object) -> list[Renderabl
     options
         The options that follow the words, as `repeated` takes them.
     """
-    from aegis.cli.output import heading, line
-
     every = (*words, *repeated(**options))
     quoted = [_program(), *(shlex.quote(shown_location(str(word))) for word in every)]
     command = "  " + " ".join(quoted)

@@ -20,7 +20,7 @@ from aegis.cli.files import (
     unused,
     written,
 )
-from aegis.cli.output import Output, reporting, write
+from aegis.cli.output import Output, heading, line, pairs, reporting, write
 from aegis.cli.parameters import Force, Quiet, Table, output_file
 from aegis.words import counted, cut
 
@@ -127,7 +127,6 @@ def _roles(proposed: ProposedPolicy) -> Iterator[RenderableType]:
     """Yield lines with the attributes of each proposed role, and with what you must still add to
     the rule.
     """
-    from aegis.cli.output import heading, line, pairs
     from aegis.policy import Role
     from aegis.privacy.report import UNPROTECTED
 

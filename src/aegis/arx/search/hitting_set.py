@@ -33,7 +33,7 @@ from aegis.advisor.search.feasibility import Feasibility, InMemory
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Clock, MaskVariable, Problem, Variable, members
 from aegis.arrays import Flags, Floats
-from aegis.arx.losses.separable import Separable
+from aegis.arx.losses.separable import ChargedLoss, Separable
 from aegis.arx.search.listing import HALF, Chosen, Listing, Node, OpenList, SmallClasses, halves
 from aegis.errors import InternalError
 from aegis.files import Step, check
@@ -439,8 +439,6 @@ class HittingSets:
         """
         if not isinstance(feasibility, InMemory) or not objective.follows_rule:
             return False
-        from aegis.arx.losses.separable import ChargedLoss
-
         sums = isinstance(objective, ChargedLoss) and objective.separates
         return sums and pays(problem, feasibility)
 
@@ -461,8 +459,6 @@ class HittingSets:
         `start` are configurations to try first, and `feasibility` is the object that checks the
         privacy rule.
         """
-        from aegis.arx.losses.separable import ChargedLoss
-
         if not isinstance(feasibility, InMemory) or not isinstance(objective, ChargedLoss):
             raise InternalError("This search is for sums of losses.")
         return ListingSearch(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from aegis.cli.files import check_outputs, next_step, written, written_dict
-from aegis.cli.output import Output, RunOptions, reporting
+from aegis.cli.output import Output, RunOptions, pairs, reporting
 from aegis.cli.parameters import ExactPairs, PolicyFile, output_file, takes_records
 from aegis.errors import PolicyError
 from aegis.options import option
@@ -151,8 +151,6 @@ def _print(shell: Output, published: Published, output: Path, policy_file: Path)
         }
         shell.as_data(data)
         return
-    from aegis.cli.output import pairs
-
     shell.show(
         pairs(
             (

@@ -16,7 +16,7 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.output import Output, reporting
+from aegis.cli.output import Column, Output, line, number, reporting, table
 from aegis.cli.parameters import (
     Force,
     Format,
@@ -207,8 +207,6 @@ def print_protected(
     data = {"schema": SCHEMA} | figures | {"files": written_dict([output])}
     if shell.as_data(data, names, rows):
         return
-    from aegis.cli.output import Column, line, number, table
-
     shell.show(line(_overview(summary)), line(""))
     columns = (Column(names[0], wraps=True), Column(names[1]), number("groups"), number(names[3]))
     shell.show(table(columns, ([*r[:2], *(f"{n:,}" for n in r[2:])] for r in rows)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from aegis.cli.output import Output
+from aegis.cli.output import Column, Output, line, number, table
 from aegis.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -155,8 +155,6 @@ def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Ou
     cells = ([cell, *chain.from_iterable(figures)] for cell, figures in rows)
     if shell.as_data({"schema": 1} | joint.to_dict(), names, cells):
         return
-    from aegis.cli.output import Column, line, number, table
-
     shell.show(
         line(
             f"{joint.attribute}: estimated rows of {len(joint.cells):,} groups of values by label; mean square "
