@@ -205,9 +205,7 @@ def _configurations(evaluation: Evaluation) -> Iterator[RenderableType]:
 
 
 def _on_reading(evaluation: Evaluation) -> Iterator[str]:
-    """Yield sentences on what the table of configurations compares, and on those that fail the
-    rule.
-    """
+    """Yield sentences on what the table compares, and on configurations that fail the rule."""
     from aegis.measures import MEASURES
     from aegis.papers.evaluation.evaluate import PROXY_METRICS
 
@@ -229,9 +227,7 @@ def _on_reading(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _against_original(evaluation: Evaluation) -> Iterator[RenderableType]:
-    """Yield tables that compare models trained on record-level releases with models trained on the
-    unmasked table; nothing if there are no such releases.
-    """
+    """Yield tables of models on record-level releases against the unmasked table, if any."""
     if not evaluation.importance_shift:
         return
     cells = {

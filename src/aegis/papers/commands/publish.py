@@ -113,9 +113,7 @@ def command(options: PublishCommand) -> None:
 
 
 def _named(option: str, values: Sequence[str]) -> dict[str, str]:
-    """Split each argument of an option, such as NAME=TABLE, into a name and a table. Return the
-    tables by name. `option` is the option's name, for error messages.
-    """
+    """Return the tables by name in the values NAME=TABLE of an option."""
     tables: dict[str, str] = {}
     for text in values:
         name, equals, table = text.partition("=")

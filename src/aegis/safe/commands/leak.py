@@ -109,9 +109,7 @@ def command(options: LeakCommand) -> None:
 def _print(
     options: LeakCommand, leak: LeakAudit | DocumentLeak, differences: list[Difference]
 ) -> None:
-    """Print what a file reveals alone (`leak`) and together with other files (`differences`), in
-    the format that the `options` request; write the report if one is requested.
-    """
+    """Print what a file reveals alone and together with others; write the report if requested."""
     from aegis.safe.protect import LeakAudit
 
     shell, report = Output(options.format, options.quiet), options.report

@@ -263,8 +263,7 @@ def read_column(
 
 
 def _read(values: pa.Array, column_type: ColumnType) -> tuple[pa.Array, Flags]:
-    """Return the values as `column_type`, else null; and whether each was parsed, or null before.
-    """
+    """Return the values as `column_type`, else null; and whether each was parsed, or null before."""
     goal = _ARROW[column_type]
     fits = np.ones(len(values), dtype=bool)
     if values.type == goal and column_type is not ColumnType.TEXT:

@@ -137,8 +137,7 @@ class Plan:
                 yield PublishedDomain("bounds", planned.name, planned.bounds)
 
     def classes(self, budget: Budget) -> NamedClasses:
-        """Return the declared label classes, or those with enough noisy rows, paid from `budget`.
-        """
+        """Return the declared label classes, or those with enough noisy rows, paid from `budget`."""
         label = self._summary.label
         if self._classes is DomainSource.POLICY:
             return by_declaration(label, self._policy.label, others_refused=self._strict)
