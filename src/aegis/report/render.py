@@ -125,9 +125,7 @@ def render_report(
 
 @cache
 def environment(*folders: Path) -> jinja2.Environment:
-    """Return a Jinja environment with autoescaping, for the templates in `folders` and the
-    templates of the report.
-    """
+    """Return an autoescaping Jinja environment for `folders` and the report's templates."""
     import jinja2
 
     jinja = jinja2.Environment(
@@ -144,9 +142,7 @@ def environment(*folders: Path) -> jinja2.Environment:
 
 
 def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
-    """Return the charts of the report by name. `context` has all values of the report; charts
-    without data are left out.
-    """
+    """Return the charts of the report by name; those without data are left out."""
     drawings: dict[str, Drawing] = {}
     ranking, front = context["ranking"], context["front"]
     if ranking["points"]:
@@ -178,9 +174,7 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
 
 
 def _scatter_drawing(ranking: Mapping[str, Any], limit: Any) -> Drawing:
-    """Return the chart of utility against suppressed rows, of which the rule allows `limit`, or
-    against the smallest class if `limit` is None.
-    """
+    """Return the chart of utility against suppressed rows, or the smallest class without a limit."""
     against = "the size of its smallest class" if limit is None else "the rows it suppresses"
     return draw_twice(
         "scatter",
