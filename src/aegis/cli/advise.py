@@ -118,9 +118,7 @@ class CandidateOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
-    """Options for the counts of the table, such as earlier releases, columns to leave out and the
-    population.
-    """
+    """Options for the counts of the table."""
 
     after: After = None
     leave_out: LeaveOut = None
@@ -191,9 +189,7 @@ class AdviseCommand:
         }
 
     def searches(self, policy: Policy) -> bool:
-        """Return whether the command searches all combinations of masks. If not, it ranks the
-        configurations that the user or the policy lists.
-        """
+        """Return whether all combinations are searched, because none are listed."""
         releases = self.releases
         if releases.search or any(value is not None for value in self.searching.values()):
             return True
@@ -349,9 +345,7 @@ def _deciding(options: AdviseCommand) -> dict[str, Any]:
 
 
 def _check_kind(options: AdviseCommand) -> None:
-    """Raise `PolicyError` if the user gives options for a ranking together with options for a
-    search.
-    """
+    """Refuse options for a ranking together with options for a search."""
     ranking, searching = options.releases.ranking, options.searching
     if options.pages.report is None:
         unused = {"--no-values": options.pages.no_values or None}
@@ -400,9 +394,7 @@ def _written(best: Ranked, advice: Advice) -> str:
 
 
 def _to_check(advice: Advice) -> bool:
-    """Return whether the owner of the table must check the rule, because a protected summary does
-    not say whether the best configuration meets it.
-    """
+    """Return whether the owner must check the rule, because a protected summary does not say."""
     best = advice.best
     return advice.estimated is not None and best is not None and best.admissible is None
 

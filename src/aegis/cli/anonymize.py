@@ -174,9 +174,7 @@ def _recipe(grouping: MethodOptions, file: Located | None, release: AnonymizeReq
 
 
 def _option(text: str) -> tuple[str, Any]:
-    """Return the name and the value of a text of the form `NAME=VALUE`; the value is parsed as
-    YAML.
-    """
+    """Return name and value (parsed as YAML) of a text NAME=VALUE."""
     from aegis.policy import parse_value
 
     name, equals, value = text.partition("=")

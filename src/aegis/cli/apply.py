@@ -88,13 +88,7 @@ class PolicyChanges:
     population: Population = None
 
     def made_to(self, policy: Policy) -> Policy:
-        """Apply the changes to a policy.
-
-        Raises
-        ------
-        PolicyError
-            The way to show suppressed columns is unknown, or an attribute to leave out is unknown.
-        """
+        """Apply the changes to a policy; refuse unknown ways of showing and attributes."""
         from aegis.policy import SuppressedColumns
 
         changed = policy.without(split_names(self.leave_out) or ()).drawn_from(self.population)
@@ -195,9 +189,7 @@ def _with_other(
     others: Sequence[Configuration],
     file: Path,
 ) -> NoAdmissibleConfiguration:
-    """Return the error on a configuration that does not meet the rule, with the first of the other
-    configurations of its file that does.
-    """
+    """Return the error, with the first other configuration of the file that meets the rule."""
     from aegis.advisor.composition import read_release
     from aegis.release.applying import first_admissible
 
@@ -251,13 +243,8 @@ def _report(options: ApplyCommand, release: Release, policy: Policy, file: Path)
 
 
 def configuration_file(path: Path | None, policy_file: Path, policy: Policy) -> Path:
-    """Return the file with the configuration: the file that the user names, or else the policy.
-
-    Raises
-    ------
-    PolicyError
-        The given file does not exist, but the policy has configurations. The message names them,
-        because the user may have meant one of these.
+    """Return the file that the user names, or else the policy. If it does not exist, the error names the
+    policy's configurations, one of which may be meant.
     """
     if path is None:
         return policy_file
@@ -329,9 +316,7 @@ def _facts(release: Release) -> list[tuple[str, str]]:
 
 
 def _weight(weight: KeptWeight) -> list[tuple[str, str]]:
-    """Return figures for people, each a name and a text: the weight of suppressed rows, and how
-    many people could be found.
-    """
+    """Return the weight of suppressed rows, and how many people could be found, as texts."""
     figures = [("weight suppressed", portion(weight.suppressed_share))]
     if weight.expected is not None and weight.largest is not None:
         figures.append(

@@ -219,9 +219,7 @@ def _sensitive(report: PrivacyReport) -> Iterator[RenderableType]:
 
 
 def _without_repeats(columns: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Leave out the figures on recursive (c,l)-diversity for larger l if no sensitive attribute
-    reaches it for a smaller l. `columns` has the figures of each attribute.
-    """
+    """Leave out recursive (c,l)-diversity for larger l if no attribute reaches a smaller l."""
     never = [
         title
         for title in columns[0]
@@ -344,9 +342,7 @@ class RoleOptions:
 
     @property
     def by_option(self) -> dict[str, object]:
-        """The options that cannot be combined with a certificate: their values, by the name of the
-        option.
-        """
+        """The options that exclude a certificate, by name."""
         return {
             "--quasi-identifiers": self.quasi_identifiers,
             "--sensitive": self.sensitive,

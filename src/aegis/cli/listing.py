@@ -117,9 +117,7 @@ def _parameter(parameter: dict[str, Any]) -> str:
 
 
 def _short(key: str, value: object) -> str:
-    """Return the text of a cell in the list of entries. `key` is the column; the kinds of column
-    that a mask accepts become "any" if they are all kinds.
-    """
+    """Return a cell of the list; all kinds of columns are "any"."""
     from aegis.masks import Kind
 
     every = key == "kinds" and isinstance(value, list) and len(value) == len(Kind)
@@ -136,9 +134,7 @@ def _cell(value: object) -> str:
 
 
 def _parameters(each: Iterable[tuple[str, str, bool, object]]) -> list[dict[str, Any]]:
-    """Return parameters as JSON values. In `each`, a parameter is its name, its description,
-    whether it is required, and its default.
-    """
+    """Return parameters (name, description, whether required, default) as JSON values."""
     names = ("name", "description", "required", "default")
     return [dict(zip(names, jsonable(parameter), strict=True)) for parameter in each]
 

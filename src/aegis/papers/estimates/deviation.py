@@ -253,9 +253,7 @@ def unmasked_measure(
 def _masked_by(
     estimate: AttributeEstimate, attribute: AttributeSummary, candidate: Candidate, masked: float
 ) -> AttributeEstimate:
-    """Return `estimate`, the estimated measure of an unmasked attribute, together with `masked`,
-    its measure under a candidate mask. If the mask shows every value, the estimate is `masked`.
-    """
+    """Return the estimate with the measure under a candidate, exact if that shows every value."""
     exact = AttributeEstimate(masked, masked, masked, masked)
     return exact if shows_all(attribute, candidate) else replace(estimate, masked=masked)
 
@@ -263,9 +261,7 @@ def _masked_by(
 def within_limits(
     estimate: float, limits: tuple[float, float] | None, masked: float
 ) -> AttributeEstimate:
-    """Return the estimate of a measure of an unmasked attribute, moved into its bounds `limits`. If
-    these are None, the estimate stays as it is. `masked` is the measure of the masked attribute.
-    """
+    """Return the estimate, moved into its bounds if there are any."""
     if limits is None:
         return AttributeEstimate(estimate, None, None, masked)
     return AttributeEstimate(float(np.clip(estimate, *limits)), *limits, masked)
@@ -280,10 +276,7 @@ def combined(
     *,
     case: str | None = None,
 ) -> Estimate:
-    """Return the estimate for the configuration `name`: the mean of the estimates of its
-    `attributes`. The other parameters, such as what is known of unmasked values (`setting`), are
-    stored in it.
-    """
+    """Return the estimate of a configuration: the mean of those of its attributes."""
     intervals = [a.interval for a in attributes.values()]
     known_intervals = [i for i in intervals if i is not None]
     interval = None
@@ -301,10 +294,7 @@ def _bounds(
     measure: Measure,
     setting: Information,
 ) -> tuple[float, tuple[float, float] | None]:
-    """Return the measure of an attribute under the finest of the candidate masks, and lower and
-    upper bounds for the measure of the unmasked attribute; None for bounds that the measure does
-    not have. `setting` says what is known of unmasked values.
-    """
+    """Return the measure under the finest candidate, and bounds for the unmasked one, or None."""
     masked_measures = [
         scorer.attribute(attribute, candidate, measure)
         for candidate in candidates
@@ -377,17 +367,13 @@ def shows_all(attribute: AttributeSummary, candidate: Candidate) -> bool:
 
 
 def known_of(attribute: AttributeSummary) -> Information:
-    """Return what the summary knows of an attribute's unmasked values: `histogram` if it has their
-    number of rows, else `nothing`. Rows by label are not considered.
-    """
+    """Return `histogram` if the rows of unmasked values are known, else `nothing`."""
     least = attribute.information is Information.NOTHING
     return Information.NOTHING if least else Information.HISTOGRAM
 
 
 def _check_carried(attribute: AttributeSummary, setting: Information) -> None:
-    """Raise `PolicyError` if the summary knows less of the attribute's unmasked values than
-    `setting` needs, such as their number of rows (`histogram`).
-    """
+    """Refuse a `setting` that needs more than the summary knows of the attribute."""
     order = list(Information)
     carried = attribute.information
     if order.index(setting) < order.index(carried):
@@ -406,9 +392,7 @@ def _histogram(attribute: AttributeSummary) -> Ints:
 
 
 def _groups(attribute: AttributeSummary, candidate: Candidate) -> Ints:
-    """Return the index of the masked value that a candidate shows for each of the V values of the
-    table, shape (V,).
-    """
+    """Return the index of the masked value of each value under a candidate, shape (V,)."""
     groups = candidate.groups.astype(np.int64)
     return groups if attribute.domain is None else groups[attribute.domain.cells]
 

@@ -109,9 +109,7 @@ def _codes(column: pa.ChunkedArray, ranks: Codes | None) -> tuple[Codes, int]:
 
 
 def _require_same_order(rows: CodedTable, ranks: dict[str, Codes]) -> None:
-    """Raise `EngineError` if the table was read in another order of rows than before. In each
-    column, `rows` and `ranks` (codes of each column) must agree on which rows have equal values.
-    """
+    """Refuse a table that was read in another order of rows than before."""
     for name, codes in ranks.items():
         if name in rows.codes:
             pairs = np.unique(np.stack([codes, rows.codes[name]]), axis=1)

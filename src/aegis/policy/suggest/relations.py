@@ -172,9 +172,7 @@ def find_squares(
 
 
 def _may_have_squares(root: ColumnFacts, other: ColumnFacts) -> bool:
-    """Return whether the column `other` may have the squares of the column `root`, judged by their
-    numbers of values and their bounds.
-    """
+    """Return whether `other` may have the squares of `root`, by counts and bounds."""
     return (
         root.numeric
         and other.numeric
@@ -354,9 +352,7 @@ def count_alone(source: Source, columns: Sequence[str], person: str | None) -> i
 
 
 def _collect(source: Source, facts: Sequence[ColumnFacts], most: int) -> dict[str, pa.Array]:
-    """Return the columns that `facts` describe, by name, from one query: all rows if they are at
-    most `most`, else a sample of about `most` rows.
-    """
+    """Return columns by name from one query: all rows, or a sample of about `most`."""
     table = source.table if source.rows <= most else source.sample(most, seed=0)
     selected = table.select(**{f"c{i}": table[column.name] for i, column in enumerate(facts)})
     collected = source.collect(selected)
@@ -376,9 +372,7 @@ def _numbers(column: pa.Array) -> Floats:
 
 
 def _together(columns: Sequence[Codes]) -> Codes:
-    """Return one code per row, numbered without gaps; it is equal for rows with equal codes in all
-    columns.
-    """
+    """Return one code per row, equal for rows with equal codes in all columns."""
     key = columns[0]
     for column in columns[1:]:
         key = key * (int(column.max(initial=0)) + 1) + column
@@ -406,9 +400,7 @@ def _predicted(quasi: str, other: str, codes: Mapping[str, Codes]) -> Twin | Non
 
 
 def _coarser(quasi: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
-    """Return a `Twin` if the column `other` shows the values of the quasi-identifier `quasi` in
-    larger groups; else None. `codes` has a code for each row, by column.
-    """
+    """Return a `Twin` if `other` shows the values of `quasi` in larger groups, else None."""
     if 2 * codes[other].max() > codes[quasi].max():
         return None
     right, gain = _guessed(codes[other], codes[quasi])
@@ -416,9 +408,8 @@ def _coarser(quasi: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
 
 
 def _guessed(values: Codes, groups: Codes) -> tuple[float, float]:
-    """Return the share of rows whose value is guessed right from their group, and the lift: how far
-    this share exceeds the share of the most frequent value, relative to the largest possible
-    excess. Both are 0 if there are too few rows. Rows without a value do not count.
+    """Return the share of rows whose value is guessed right from their group, and its excess over the most
+    frequent value, relative to the largest possible; 0 for too few rows.
     """
     there = values != NULL
     values, groups = values[there], np.unique(groups[there], return_inverse=True)[1]
