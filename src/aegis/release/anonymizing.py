@@ -65,7 +65,9 @@ class AnonymizedRelease(Released):
 
     @property
     def claims(self) -> dict[str, int] | None:
-        """The k and l that the method guarantees for every released class, or None."""
+        """The k and l that the method guarantees for every released class. They are None if the
+        method guarantees nothing.
+        """
         options = self.grouped.options
         return {"k": options.k, "l": options.l} if self.grouped.claims_k else None
 

@@ -106,12 +106,16 @@ class ProposedPolicy:
 
     @property
     def unmasked(self) -> tuple[str, ...]:
-        """The features that have no mask other than `identity`."""
+        """The features that every release shows unmasked, because they have no mask other than
+        `identity`.
+        """
         return _unmasked(self.policy)
 
     @property
     def person(self) -> str | None:
-        """The identifier that numbers persons with several rows; None if there is none."""
+        """The identifier whose values are numbers of persons and occur in several rows; None if
+        there is none.
+        """
         return self.policy.person
 
     @property
