@@ -19,7 +19,7 @@ from aegis.masks import Mask
 from aegis.measures import MEASURES, Measure, Need
 from aegis.present import ExpectedFigure, Finding, label_lines, label_words, ranked_words
 from aegis.present.finding import strongest
-from aegis.privacy import PrivacyReport, PrivacyRule
+from aegis.privacy import PrivacyRule
 from aegis.report.charts import heat_step
 from aegis.report.sections import (
     FINEST,
@@ -80,27 +80,15 @@ _NOT_RELEASED = {"identifier": "identifier", "ignore": "ignored by the policy"}
 def build_context(
     advice: Advice,
     *,
-    before: PrivacyReport | None,
-    after: PrivacyReport | None,
     title: str,
-    finest: bool = False,
     owner_preview: ReleaseValues | None = None,
 ) -> dict[str, Any]:
-    """Return all values for the report's templates, except the charts.
+    """Return all values for the report's templates, except the charts; raise `PolicyError` if the
+    measure, or a privacy model of the policy, is not registered.
 
-    Parameters
-    ----------
-    advice
-        The advice.
-    before, after, finest
-        Privacy of the table and of the release, and whether `before` is under the finest masks.
-    title, owner_preview
-        The heading, and values of the release for its owner (None: no values).
-
-    Raises
-    ------
-    PolicyError
-        The measure of the advice, or a privacy model of its policy, is not registered.
+    If no configuration is admissible, the report is on the closest one and the changes that would
+    admit it. Without `owner_preview`, it shows no values. Without `privacy` of the advice, it has no
+    section on privacy before and after masking.
     """
     measure = MEASURES.get(advice.measure)
     subject, values = advice.best or advice.closest, owner_preview is not None
@@ -114,7 +102,7 @@ def build_context(
         "verdict": _verdict(advice, subject),
         "confidence": confidence_section(advice),
         "noise": None if subject is None else subject.differential_privacy,
-        "key_figures": _key_figures(advice, subject, before, after, finest=finest, least=least),
+        "key_figures": _key_figures(advice, subject, least=least),
         "warnings": [text if values else unquoted(text) for text in advice.warnings],
         "labels": label_lines(advice),
         "by_label": [r for r in advice.ranking[:TOP] if r.labels],
@@ -127,8 +115,14 @@ def build_context(
         "changes": () if advice.estimated is None else advice.estimated.changes,
         "shortfalls": _shortfalls(advice),
         "rule": _rule_section(_rule(advice.policy), advice.policy, advice.summary["rows"]),
-        "privacy": privacy_section(
-            before, after, admissible=advice.best is not None, finest=finest, least=least
+        "privacy": None
+        if advice.privacy is None
+        else privacy_section(
+            advice.privacy.before,
+            advice.privacy.after,
+            admissible=advice.best is not None,
+            finest=advice.privacy.finest,
+            least=least,
         ),
         "front": advice.front,
         "binding": advice.binding,
@@ -238,25 +232,17 @@ def _admitting_limit(suppressed: int, total: int) -> str | None:
     return percent(min(-(-suppressed * 10_000 // total) / 100, 99.999), 2)
 
 
-def _key_figures(
-    advice: Advice,
-    subject: Ranked | None,
-    before: PrivacyReport | None,
-    after: PrivacyReport | None,
-    *,
-    finest: bool,
-    least: int,
-) -> list[KeyFigure]:
+def _key_figures(advice: Advice, subject: Ranked | None, *, least: int) -> list[KeyFigure]:
     """Return the key figures below the recommendation; numbers below `least` are not stated."""
     if subject is None:
         return []
-    total = advice.summary["rows"]
+    total, change = advice.summary["rows"], advice.privacy
+    after = None if change is None else change.after
     utility = (
         percent(subject.utility_kept)
         if subject.utility_kept is not None
         else measured(subject.score)
     )
-    unmasked = FINEST.lower() if finest else "before masking"
     note = "may be chance" if advice.by_chance else f"of what {advice.baseline} says beyond chance"
     figures = [("Utility kept", utility, note)]
     if (expected := ExpectedFigure.of(advice)) is not None:
@@ -268,12 +254,13 @@ def _key_figures(
         label = "Rows suppressed" if advice.best else "Rows to suppress"
         note = f"{count(suppressed)} of {rows(total)}"
         figures.append((label, share(suppressed, total), note))
+    unmasked = FINEST.lower() if change is not None and change.finest else "before masking"
     if after or subject.smallest_class is not None:
         smallest = count(after.k if after else subject.smallest_class)
-        note = f"{few(before.k, least)} {unmasked}" if before else "rows that look alike"
+        note = f"{few(change.before.k, least)} {unmasked}" if change else "rows that look alike"
         figures.append(("Smallest class", smallest, note))
-    if before is not None and after is not None:
-        note = f"{few(before.uniques, least)} {unmasked}"
+    if change is not None and after is not None:
+        note = f"{few(change.before.uniques, least)} {unmasked}"
         figures.append(("Unique by quasi-identifiers", count(after.uniques), note))
     alone = unique_figure(advice.uncovered)
     return figures if alone is None else [*figures, alone]

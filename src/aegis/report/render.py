@@ -46,51 +46,6 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
 """Functions with which templates write figures, and text from the data; all other text is escaped only."""
 
 
-def render(
-    advice: Advice,
-    *,
-    title: str | None = None,
-    owner_preview: ReleaseValues | None = None,
-    sections: Sequence[ReportSection] = (),
-) -> str:
-    """Return the report on `advice` as one HTML document, without any external resource.
-
-    The document is for offline reading. It loads no script, font or image, and its content security
-    policy forbids loading any. It contains no date, so that the same advice gives the same bytes.
-
-    Parameters
-    ----------
-    advice
-        The advice, whose best configuration is the recommendation. If no configuration is
-        admissible, the report names the closest one and the changes that would admit it. If
-        `privacy` of the advice is None, the report has no section on privacy before and after
-        masking.
-    title
-        The report's heading as plain text.
-    owner_preview
-        Values of the release for its owner. If None, the report shows no values.
-    sections
-        Sections that installed packages add: see `aegis.report.section.added_sections`.
-
-    Raises
-    ------
-    PolicyError
-        The measure of the advice, or a privacy model of its policy, is not registered.
-    """
-    privacy = advice.privacy
-    context = build_context(
-        advice,
-        before=None if privacy is None else privacy.before,
-        after=None if privacy is None else privacy.after,
-        finest=privacy is not None and privacy.finest,
-        title=title or DEFAULT_TITLE,
-        owner_preview=owner_preview,
-    )
-    context["sections"] = sections
-    context["drawings"] = _drawings(context)
-    return environment().get_template("report.html.j2").render(context)
-
-
 def render_report(
     given: Advice | Reported,
     *,
@@ -99,6 +54,9 @@ def render_report(
     sections: Sequence[ReportSection] = (),
 ) -> str:
     """Return the report on an advice, or on an object with an advice, as one HTML document.
+
+    The document is for offline reading. It loads no script, font or image, and its content security
+    policy forbids loading any. It contains no date, so that the same advice gives the same bytes.
 
     Parameters
     ----------
@@ -120,7 +78,10 @@ def render_report(
     """
     if isinstance(given, Reported):
         sections = (*given.report_sections(), *sections)
-    return render(advice_of(given), title=title, owner_preview=shown, sections=sections)
+    context = build_context(advice_of(given), title=title or DEFAULT_TITLE, owner_preview=shown)
+    context["sections"] = sections
+    context["drawings"] = _drawings(context)
+    return environment().get_template("report.html.j2").render(context)
 
 
 @cache
