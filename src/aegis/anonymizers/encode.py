@@ -414,16 +414,10 @@ def with_masks(
 ) -> RecordTable:
     """Mask the quasi-identifiers of the table, and encode the masked values.
 
-    Parameters
-    ----------
-    read
-        The table with unmasked quasi-identifiers.
-    masks_given
-        Masks by quasi-identifier, as a policy writes them. A quasi-identifier that is not given
-        stays unmasked if `identity` is among its candidates or if it has no candidates. Otherwise
-        it gets its first candidate that is not random.
-    learning
-        Whether masks may learn from the table.
+    `masks_given` are masks by quasi-identifier, as a policy writes them. A quasi-identifier that is
+    not given stays unmasked if `identity` is among its candidates or if it has no candidates.
+    Otherwise it gets its first candidate that is not random. `learning` tells whether masks may
+    learn from the table.
 
     Raises
     ------

@@ -86,15 +86,8 @@ def read_records(
 ) -> RecordTable:
     """Read the released columns into memory, and encode the quasi-identifiers as records.
 
-    Parameters
-    ----------
-    source
-        The table.
-    policy
-        Roles, hierarchies, and masks of columns that are not quasi-identifiers.
-    kinds, orders
-        The kind of each quasi-identifier (numeric, ordinal, categorical), and all values of ordinal
-        ones in ascending order. They override the policy's; see `encode`.
+    The policy states roles, hierarchies and masks of columns that are not quasi-identifiers;
+    `kinds` and `orders` override it, as in `encode`.
 
     Raises
     ------

@@ -55,24 +55,11 @@ def open_subject(
     reading: Reading | None = None,
     proposing: bool = False,
 ) -> Source | Summary:
-    """Open the table or the summary at a path or URL.
+    """Open the table or the summary at a path, glob or URL.
 
-    Parameters
-    ----------
-    location
-        A path, glob or URL.
-    name
-        Name of the table, if a database is given.
-    memory_limit
-        Memory limit of the embedded engine from now on.
-    engine, master
-        The engine that reads the table, and the address of Spark.
-    verify_key
-        The public key (PEM) that must verify a summary's signature.
-    reading
-        How to read text files.
-    proposing
-        Whether more reading options may be proposed: see `aegis.sources.open_proposing`.
+    `memory_limit` holds for the embedded engine from now on. `verify_key` must verify a summary's
+    signature. `proposing` tells whether more reading options may be proposed (see
+    `aegis.sources.open_proposing`).
     """
     refuse_added(location)
     elsewhere = engine is not None and engine.elsewhere

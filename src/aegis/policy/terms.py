@@ -259,25 +259,11 @@ def require_same_table(releases: Sequence[Configuration], rows: int) -> None:
 def require_as_certified(
     releases: Sequence[Configuration], suppressed: Sequence[int], rule: PrivacyRule
 ) -> None:
-    """Raise an error if Aegis cannot tell which rows a release shows, because its certificate states
-    another number of suppressed rows.
+    """Raise `PolicyError` if a release that was read from a certificate suppressed another number of
+    rows than its masks suppress under `rule` (`suppressed`): then it is unknown which rows it shows.
 
     A release under a stronger rule may suppress more rows: the joint classes that Aegis checks are
     then at least as fine as the real ones.
-
-    Parameters
-    ----------
-    releases
-        The releases; only those that were read from a certificate know their suppressed rows.
-    suppressed
-        For each release, how many rows of this table its masks suppress under `rule`.
-    rule
-        The rule of the policy.
-
-    Raises
-    ------
-    PolicyError
-        A release suppressed another number of rows.
     """
     for release, rows in zip(releases, suppressed, strict=True):
         suppressed_rows = release.certified.get("suppressed_rows")

@@ -183,18 +183,8 @@ def drawn_masks(
     """Draw a mask for each quasi-identifier by the differentially private search; return the masks
     as a policy writes them, or None if the options ask for no search.
 
-    Parameters
-    ----------
-    table
-        The table with unmasked quasi-identifiers.
-    policy
-        The policy; the search tries its candidates from the last, the coarsest, to the first.
-    options
-        Masks of attributes that are not searched, the score, the budget and the number of draws.
-    seed
-        Seed of the random draws.
-    progress
-        Receives one step.
+    The search tries the policy's candidates from the last, the coarsest, to the first. Masks that
+    the options name are not searched.
 
     Raises
     ------

@@ -324,21 +324,11 @@ def certify(
     how: Mapping[str, Any],
     key: PrivateKey | None = None,
 ) -> dict[str, Any]:
-    """Return the certificate of a released file.
+    """Return the certificate of a released file, with the digest of the written file `output`.
 
-    Parameters
-    ----------
-    release
-        The verified release.
-    source, output
-        The input, and the written file. The certificate has the digest of the written file.
-    policy
-        The policy of the release.
-    how
-        A description of how the release was made: its configuration or its record-level method.
-    key
-        Private key that signs the certificate. With it, the certificate also has a digest of the
-        input that only the owner of the key can compute.
+    `how` describes how the verified release was made: its configuration or its record-level method.
+    `key` signs the certificate; with it, the certificate also has a digest of the input that only
+    the owner of the key can compute.
 
     Raises
     ------

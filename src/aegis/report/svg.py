@@ -71,16 +71,8 @@ class Drawing:
 
 
 def draw(plot: Plot, *, name: str, title: str, description: str) -> Markup:
-    """Return a chart as an inline SVG with a title and a description.
-
-    Parameters
-    ----------
-    plot
-        The chart and its data.
-    name
-        An identifier that is unique in the page.
-    title, description
-        Plain text for screen readers.
+    """Return a chart as an inline SVG. `name` identifies it in the page; `title` and `description`
+    are plain text for screen readers.
 
     Raises
     ------

@@ -193,19 +193,8 @@ def known_encoding(name: str) -> str:
 
 
 def decide(start: bytes, complete: bool, reading: Reading, name: str) -> TextDialect:
-    """Find out the dialect of a file, from what the user states and from the first bytes of the
-    file.
-
-    Parameters
-    ----------
-    start
-        The first bytes of the file, decompressed.
-    complete
-        Whether these bytes are the whole file.
-    reading
-        What the user states about the file.
-    name
-        Name of the file, for messages.
+    """Find out the dialect of the file `name`, from what the user states and from its first bytes,
+    decompressed; they are the whole file if `complete`.
 
     Raises
     ------

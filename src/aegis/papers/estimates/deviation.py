@@ -216,23 +216,11 @@ def unmasked_measure(
     masks: Iterable[str] | None = None,
     reconstruction: Reconstruction | None = None,
 ) -> AttributeEstimate:
-    """Estimate a measure of an unmasked attribute.
+    """Estimate a measure of an unmasked attribute, with bounds.
 
-    In the result, `masked` is the measure under the attribute's finest candidate mask.
-
-    Parameters
-    ----------
-    scorer
-        The object that computes measures from the summary.
-    name
-        The attribute.
-    measure
-        A measure of single attributes.
-    know, method, masks
-        What is known of unmasked values (`raw`, `histogram` or `nothing`), the reconstruction
-        method, and the candidate masks to use (by default all). The bounds also depend on `masks`.
-    reconstruction
-        The reconstruction, if the caller has computed it already.
+    `know`, `method` and `masks` are those of `reconstruct_attribute`; the bounds also depend on
+    `masks`. `reconstruction` is its result, if the caller has it already. In the estimate,
+    `masked` is the measure under the attribute's finest candidate mask.
     """
     attribute, setting = _scored(scorer.summary, name), Information.of(know)
     _check_carried(attribute, setting)
@@ -314,24 +302,11 @@ def _bounds(
 def limits_of(
     measure: Measure, masked_measures: Sequence[float], margins: Margins
 ) -> tuple[float, float] | None:
-    """Return bounds for the measure of an unmasked attribute.
+    """Return the lower and the upper bound of a measure of an unmasked attribute; None if the
+    measure has none.
 
-    Masks cannot increase the measure. So the measure of the unmasked attribute is at least the
-    largest value in `masked_measures`.
-
-    Parameters
-    ----------
-    measure
-        A measure of single attributes.
-    masked_measures
-        The value of the measure under each mask; at least one.
-    margins
-        The known totals of the counts: rows by value and rows by class. They limit the measure from
-        above.
-
-    Returns
-    -------
-    The lower and the upper bound; None if the measure has no bounds.
+    Masks cannot increase the measure, so it is at least the largest of `masked_measures`, its
+    values under masks. `margins`, the rows by value and by class, limit it from above.
     """
     if not measure.monotone or measure.limit is None:
         return None
@@ -521,17 +496,8 @@ def estimate_joint(
 ) -> JointEstimate:
     """Estimate the rows by unmasked value and label class, and a measure of these counts.
 
-    Parameters
-    ----------
-    summary, name
-        The summary, and the name of one of its attributes.
-    know
-        What is used of unmasked values: `raw` (their rows by label), `histogram` (their rows) or
-        `nothing`. Default: `histogram` if the summary has it.
-    method, masks, seed, progress
-        Reconstruction method, candidate masks to use (default: all), seed of draws, progress.
-    measure
-        A measure of single attributes.
+    The parameters are those of `reconstruct_attribute`, but `know` is by default `histogram` if
+    the summary has it. `measure` scores single attributes.
 
     Raises
     ------

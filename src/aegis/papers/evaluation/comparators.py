@@ -89,16 +89,8 @@ class Reconstructed:
         """Return how far measures of reconstructed counts are from measures of masked counts: the
         mean of the absolute differences over attributes, by measure.
 
-        Parameters
-        ----------
-        scorer
-            The object that computes measures from the summary.
-        choice
-            The candidate mask of each attribute.
-        measures
-            Measures of single attributes.
-        seed
-            Seed of rounding or drawing; give each configuration a different one.
+        `choice` is the candidate mask of each attribute. Give each configuration a different `seed` of
+        rounding or drawing.
 
         References
         ----------
@@ -207,20 +199,11 @@ def compare(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> tuple[Judged, ...]:
-    """Score configurations by comparators (estimators from the literature); lower is better.
+    """Score configurations, given by name, by comparators (estimators from the literature); lower is
+    better.
 
-    Parameters
-    ----------
-    scorer
-        The object that computes measures from the summary.
-    choices
-        The configurations by name.
-    names
-        Names of comparators. By default, all comparators, or none if a configuration has noise.
-    seed
-        Seed of rounding and drawing; each configuration uses different draws.
-    progress
-        Receives one step.
+    `names` are by default all comparators, or none if a configuration has noise. Each configuration
+    uses different draws of `seed`.
 
     Raises
     ------

@@ -73,14 +73,7 @@ def evaluate_models(
 ) -> Evaluation:
     """Train each model on each configuration, and compare its metrics with the scores by measures.
 
-    Parameters
-    ----------
-    source, summary, plan, policy
-        The table, its summary, the object that checks the rule, and the policy.
-    request
-        The configurations, the models and the options of training.
-    progress
-        Receives one step per stage.
+    `progress` receives one step per stage.
 
     Raises
     ------
@@ -417,19 +410,9 @@ def train_proxy(
 ) -> Advice:
     """Add to the advice the results of small models, trained on sampled rows of its best entries.
 
-    The ranking does not change, because a sample is less precise than the counts of all rows.
-
-    Parameters
-    ----------
-    source, summary, policy
-        The table, its summary and its policy.
-    advice
-        The advice; models are trained on its best `FINALISTS` admissible configurations.
-        Record-level releases are skipped.
-    models
-        Names of models, as in an evaluation.
-    seed
-        Seed of the drawn rows and the splits; all configurations use the same rows.
+    The best `FINALISTS` admissible configurations are trained, on the same rows and splits, which
+    `seed` draws; record-level releases are skipped. The ranking does not change, because a sample
+    is less precise than the counts of all rows.
 
     Raises
     ------

@@ -320,23 +320,11 @@ def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Sin
 
 
 def count_alone(source: Source, columns: Sequence[str], person: str | None) -> int | None:
-    """Return how many rows have a combination of values in some columns that no other row has.
+    """Return how many rows have a combination of values in `columns` that no other row has.
 
-    Parameters
-    ----------
-    source
-        The table.
-    columns
-        The columns that are compared.
-    person
-        The identifier of persons, who may have several rows. Values that only other rows of the
-        same person repeat count as unique.
-
-    Returns
-    -------
-    int or None
-        The number. It is None if there are no columns, if the table is on a server, or if it has
-        more than `MOST_CELLS` cells, because the count would take too long.
+    Values that only other rows of the same `person` (the identifier of persons) repeat count as
+    unique. The result is None if there are no columns, if the table is on a server, or if it has
+    more than `MOST_CELLS` cells, because the count would take too long.
     """
     if not columns or not source.engine.in_process or source.rows * len(columns) > MOST_CELLS:
         return None

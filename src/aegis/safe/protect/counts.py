@@ -171,18 +171,9 @@ def protect_counts(
 ) -> ProtectedSummary:
     """Return the protected summary of level `counts`, from which no small cell can be derived.
 
-    Parameters
-    ----------
-    summary
-        The exact summary, which is not published.
-    perturbation
-        The options of the perturbation.
-    policy
-        Declares the label and, if it has them, its classes.
-    verdicts
-        For some configurations, whether they meet the privacy rule.
-    source
-        The table, if available; otherwise the moments are computed from the summary.
+    The policy declares the label and, if it has them, its classes. `verdicts` tell, for some
+    configurations, whether they meet the privacy rule. Moments come from the table if it is
+    available, else from the exact summary, which is not published.
 
     Raises
     ------

@@ -108,15 +108,11 @@ def moments_of_rows(
     longest: int,
     progress: Progress = SILENT,
 ) -> MomentSums:
-    """Return the moments of the labelled rows of a table: sums over rows of products of two codes
-    of different attributes. If the vector of a row's codes is too long, it is scaled down before.
+    """Return the moments of the `labelled` rows of a table: sums over rows of products of two codes
+    of different attributes.
 
     Parameters
     ----------
-    source
-        The table.
-    labelled
-        The rows that count: those that have a label.
     attributes
         The distinct values of each attribute, and its cells (sets of values).
     codes
@@ -239,21 +235,14 @@ def moments_of_pairs(
     longest: Sequence[int],
     classes: Flags | None = None,
 ) -> MomentSums:
-    """Return the moments (sums over rows of products of two codes of different attributes) from the
-    co-occurrence counts of a summary.
+    """Return the moments of `moments_of_rows`, from the co-occurrence counts of a summary.
 
     Parameters
     ----------
-    summary
-        The summary.
-    cells
-        The cells (sets of values) of each attribute.
-    codes
-        For each attribute i, q_i whole numbers that describe each of its K_i cells, shape (K_i,
-        q_i).
+    cells, codes
+        The cells of each attribute, and their codes, as for `moments_of_rows`.
     longest
-        For each attribute, the largest squared length of the vector of a row's codes. A longer
-        vector is scaled down before the products are added up.
+        The same limit, for each attribute.
     classes
         For each label class, whether its rows count; None if all labelled rows count.
 

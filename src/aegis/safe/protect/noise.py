@@ -284,17 +284,8 @@ def protect_with_noise(
 ) -> ProtectedSummary:
     """Return the summary protected by discrete Gaussian noise.
 
-    Parameters
-    ----------
-    summary
-        The exact summary, which is not published.
-    options
-        The guarantee, and the attributes whose values in the table are public.
-    policy
-        The declared classes, cuts, types and values, and the rule of the verdicts.
-    source
-        The table, if available. Then statistics of two attributes together need less noise than if
-        they come from the summary.
+    The policy declares classes, cuts, types and values, and the rule of the verdicts. With the
+    table, statistics of two attributes together need less noise than from the summary.
 
     Raises
     ------

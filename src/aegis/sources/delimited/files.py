@@ -46,18 +46,7 @@ def names_of(
 ) -> tuple[list[str], list[str]]:
     """Return the names of a text file's columns, and messages to the user about these names.
 
-    Parameters
-    ----------
-    start
-        The first bytes of the file.
-    complete
-        Whether these bytes are the whole file.
-    dialect
-        The dialect of the file.
-    reading
-        What the user states about the file.
-    name
-        Name of the file, for messages.
+    `start` is the first bytes of the file, or all of them if `complete`.
 
     Raises
     ------
@@ -199,19 +188,10 @@ def _is_row(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def count_lines(lines: Iterable[str], name: str, dialect: TextDialect, columns: int) -> int:
-    """Return how many records a text file has, including the header; raise an error at the first
-    malformed record.
+    """Return how many records a text has, with its header; raise an error at the first malformed one.
 
-    Parameters
-    ----------
-    lines
-        The text of the file.
-    name
-        Name of the file, for messages.
-    dialect
-        The dialect of the file. The text includes the lines before the table, which are skipped.
-    columns
-        Number of fields in each line; the header may have one field fewer.
+    The text, of the file `name`, includes the lines before the table, which the dialect skips. Each
+    record has `columns` fields; the header may have one field fewer.
 
     Raises
     ------
@@ -310,16 +290,7 @@ class _CsvPart:
 
 
 def read_delimited(location: str, files: tuple[Path, ...], reading: Reading) -> Source:
-    """Read the text files of one table into the embedded engine.
-
-    Parameters
-    ----------
-    location
-        The argument of the user, for messages.
-    files
-        The files, plain or compressed with gzip.
-    reading
-        What the user states about the format of the files.
+    """Read the text files of one table, plain or compressed with gzip, into the embedded engine.
 
     Raises
     ------
