@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.arrays import Floats
+from aegis.masks.base import floats
+from aegis.masks.grouping import common_refinement
 from aegis.policy.suggest.facts import ColumnFacts
 from aegis.policy.suggest.names import names_survey_weight
 from aegis.policy.suggest.profile import finite
@@ -132,7 +134,7 @@ def find_twins(
     columns = _collect(source, [*copied, *compared], TWIN_ROWS)
     codes = {name: _codes(column) for name, column in columns.items()}
     numbers = {
-        facts.name: _numbers(columns[facts.name])
+        facts.name: floats(columns[facts.name])
         for facts in (*copied, *compared)
         if facts.numeric and facts.distinct >= FEWEST_NUMBERS
     }
@@ -165,7 +167,7 @@ def find_squares(
     for root, other in product(quasi, others):
         if _may_have_squares(root, other):
             columns = _collect(source, [root, other], TWIN_ROWS)
-            numbers, squared = (_numbers(columns[facts.name]) for facts in (root, other))
+            numbers, squared = (floats(columns[facts.name]) for facts in (root, other))
             if np.allclose(numbers * numbers, squared, rtol=SQUARED, atol=0, equal_nan=True):
                 squares[other.name] = root.name
     return squares
@@ -254,7 +256,7 @@ def find_derived(
     if not compared:
         return ()
     columns = _collect(source, [label, *compared], TWIN_ROWS)
-    numbers = {name: _numbers(column) for name, column in columns.items()}
+    numbers = {name: floats(column) for name, column in columns.items()}
     ranks = {name: _ranks(values) for name, values in numbers.items()}
     return tuple(
         f.name
@@ -308,7 +310,9 @@ def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Sin
     rows = len(next(iter(codes.values())))
 
     def count(sets: Sequence[tuple[str, ...]]) -> list[RowCounts]:
-        sizes = [np.bincount(_together([codes[name] - NULL for name in names])) for names in sets]
+        sizes = [
+            np.bincount(common_refinement([codes[name] - NULL for name in names])) for names in sets
+        ]
         return [(int((size == 1).sum()), len(size)) for size in sizes]
 
     unique = count([tuple(codes)])[0][0]
@@ -352,20 +356,6 @@ def _codes(column: pa.Array) -> Codes:
     encoded = column.dictionary_encode()
     codes: Codes = pc.fill_null(encoded.indices, NULL).to_numpy().astype(np.int64)
     return codes
-
-
-def _numbers(column: pa.Array) -> Floats:
-    numbers: Floats = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return numbers
-
-
-def _together(columns: Sequence[Codes]) -> Codes:
-    """Return one code per row, equal for rows with equal codes in all columns."""
-    key = columns[0]
-    for column in columns[1:]:
-        key = key * (int(column.max(initial=0)) + 1) + column
-        key = np.unique(key, return_inverse=True)[1]
-    return key
 
 
 def _linear(quasi: str, other: str, numbers: Mapping[str, Floats]) -> Twin | None:

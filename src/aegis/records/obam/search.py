@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from aegis.anonymizers.records import distinct_rows
 from aegis.arrays import Floats, Ints
 from aegis.files import SILENT_STEP, Step
 from aegis.records.obam.state import BLOCK, Instance, State, entropy
@@ -371,11 +372,7 @@ def _kinds(state: State, records: Ints) -> Ints:
     values.
     """
     columns = [state.of[records], state.instance.of[records], *state.instance.sensitive[records].T]
-    label = np.zeros(len(records), dtype=np.int64)
-    for column in columns:
-        _, label = np.unique(label * (int(column.max()) + 1) + column, return_inverse=True)
-    _, first = np.unique(label, return_index=True)
-    return records[np.sort(first)]
+    return records[distinct_rows(columns)[0]]
 
 
 def _scores(
