@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from aegis.advisor.search.corner_classes import CornerClasses, RuleCells, dense, refine
 from aegis.advisor.search.problem import Problem
-from aegis.arrays import BoundedCache, Flags, Floats, Int32s, Ints
+from aegis.arrays import BoundedCache, Flags, Floats, Ints
 
 Chosen = npt.NDArray[np.int16]
 Places = npt.NDArray[np.int64]
@@ -327,13 +327,10 @@ Node = tuple[int, ...]
 """A candidate per variable."""
 _MOST_BYTES = 128 << 20
 """Bytes of class ids that are remembered."""
-_PLAIN = 1 << 17
-"""Places up to which classes keep the numbers that they have."""
-_SPREAD = 1 << 21
-"""Places from which on it is looked first whether a part of the attributes takes too many rows."""
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-"""Odd, and near the golden section of 2^64: multiples of it are spread evenly (Knuth, TAOCP 3, 6.4)."""
-_SHIFT = np.uint64(64 - 21)
+_MANY = 1 << 21
+"""Possible classes from which on a part of the attributes is looked at first: it may take too many
+rows.
+"""
 
 
 class SmallClasses:
@@ -368,8 +365,6 @@ class SmallClasses:
         }
         self._quasi = tuple(sorted(largest, key=lambda i: -largest[i]))
         self._undivided = cells.undivided()
-        self._numbers = np.arange(cells.count, dtype=np.int32)
-        self._one_of = np.zeros(_SPREAD + 1, dtype=np.int32)
 
     def lost(self, node: Node, room: int) -> Ints | None:
         """Return the cells in too small classes; None if they have more than `room` rows."""
@@ -377,7 +372,7 @@ class SmallClasses:
         ids, space = self._undivided
         for half in halves:
             codes, size = self._classes(half, tuple(node[index] for index in half))
-            if space * size > _SPREAD and self._small(ids, space, room) is None:
+            if space * size > _MANY and self._small(ids, space, room) is None:
                 return None
             ids, space = self._crossed(ids, space, codes, size)
         return self._small(ids, space, room)
@@ -405,30 +400,9 @@ class SmallClasses:
         """Split classes (`ids` below `space`) by a second grouping (`codes` below `size`)."""
         if space == 1:
             return codes, size
-        ids, space = refine(ids, space, codes, size)
-        if space <= _PLAIN:
-            return dense(ids, space)
-        # As `dense` does it, in memory that is there: to touch new pages would take longer than all else.
-        places = ids if space <= _SPREAD else _hashed(ids)
-        self._one_of[places] = self._numbers
-        stands = self._one_of[places]
-        if space > _SPREAD:
-            self._part(ids, stands)
-        number = np.cumsum(stands == self._numbers, dtype=np.int64) - 1
-        return number[stands], int(number[-1]) + 1
-
-    def _part(self, ids: Ints, stands: Int32s) -> None:
-        """Correct `stands` (a cell for each cell's class) where two classes share a hash."""
-        mixed = np.flatnonzero(ids != ids[stands])
-        _, first, which = np.unique(ids[mixed], return_index=True, return_inverse=True)
-        stands[mixed] = mixed[first][which]
+        return dense(*refine(ids, space, codes, size))
 
     @staticmethod
     def _halves(some: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
         """Divide the attributes into every second one and the others, without empty parts."""
         return tuple(half for half in (some[::2], some[1::2]) if half)
-
-
-def _hashed(ids: Ints) -> Ints:
-    """Return a hash below `_SPREAD` for each class number; few classes share one."""
-    return (ids.view(np.uint64) * _FACTOR >> _SHIFT).view(np.int64)
