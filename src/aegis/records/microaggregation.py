@@ -10,13 +10,9 @@ import numpy as np
 
 from aegis.anonymizers.base import Anonymizer, Options, Style, at_least
 from aegis.anonymizers.method import labelled
-from aegis.anonymizers.records import Codes
 from aegis.arrays import Floats, Ints
 from aegis.files import SILENT_STEP, Step
 from aegis.records.space import Space
-
-COMPACT_AT = 8
-"""Assigned records are removed from the arrays once they are more than 1/`COMPACT_AT` of all."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ class VariableOptions(Options):
 
 class _Unassigned:
     """The coordinates of the records that are in no cluster yet, in ascending order of their index.
-    Rows of assigned records stay in the arrays, marked, until many of them can be removed at once.
+    Rows of assigned records stay in the arrays, marked, until they are removed together.
     """
 
     def __init__(self, space: Space) -> None:
@@ -60,20 +56,9 @@ class _Unassigned:
             self.space, self.rows = self.space.take(alive), self.rows[alive]
             self._dead, self._assigned = np.zeros(len(alive), dtype=bool), 0
 
-    def centre(self) -> tuple[Floats, Codes]:
-        """Return the coordinates of the average of the unassigned records."""
-        if not self._assigned:
-            return self.space.centre()
-        return self.space.take(np.flatnonzero(~self._dead)).centre()
-
     def masked(self, distances: Floats) -> Floats:
         """Return `distances` with infinity at the positions of assigned records."""
         return np.where(self._dead, np.inf, distances)
-
-    def compact_when_worth(self) -> None:
-        """Remove the rows of assigned records from the arrays if there are many of them."""
-        if COMPACT_AT * self._assigned > len(self.rows):
-            self.compact()
 
     def remove(self, positions: Ints) -> None:
         """Mark the records at `positions` as assigned to a cluster."""
@@ -125,7 +110,7 @@ def mdav(space: Space, k: int, step: Step = SILENT_STEP) -> Ints:
     pool = _Unassigned(space)
     cluster = 0
     while len(pool) >= 3 * k:
-        pool.compact_when_worth()
+        pool.compact()
         from_r = _around_farthest(pool, k, labels, cluster)
         # s was chosen among all records; r's own cluster may have absorbed it, then again.
         s = pool.farthest(from_r)
@@ -147,7 +132,7 @@ def _around_farthest(pool: _Unassigned, k: int, labels: Ints, cluster: int) -> F
     """Form a cluster of the record farthest from the average and its k - 1 nearest; return the distances
     to that record.
     """
-    r = pool.farthest(pool.space.distances(pool.centre()))
+    r = pool.farthest(pool.space.distances(pool.space.centre()))
     from_r = pool.space.distances(pool.space.at(r))
     near = pool.nearest(from_r, k, r)
     labels[pool.rows[near]] = cluster
@@ -172,7 +157,7 @@ def v_mdav(space: Space, k: int, gamma: float, step: Step = SILENT_STEP) -> Ints
     from_centre = space.distances(space.centre())
     cluster = 0
     while len(pool) >= k:
-        pool.compact_when_worth()
+        pool.compact()
         seed = pool.farthest(from_centre[pool.rows])
         members = pool.nearest(pool.space.distances(pool.space.at(seed)), k, seed)
         pool.remove(members)
