@@ -140,7 +140,7 @@ def lock_embedded(folders: Sequence[Path]) -> None:
         Folders for reading and writing, in addition to the system's folder for temporary files.
     """
     allowed = [*folders, Path(tempfile.gettempdir())]
-    listed = ", ".join("'{}'".format(str(f.resolve()).replace("'", "''")) for f in allowed)
+    listed = ", ".join(literal(str(folder.resolve())) for folder in allowed)
     embedded().raw_sql(
         f"SET allowed_directories = [{listed}]; SET enable_external_access = false; "
         "SET lock_configuration = true"
@@ -247,12 +247,12 @@ def limit_alike(connection: Any) -> None:
     if is_locked(connection):  # connections to one file share their settings
         return
     now = limits()
-    folder = f"{now.folder}-{uuid4().hex[:8]}".replace("'", "''")
+    folder = literal(f"{now.folder}-{uuid4().hex[:8]}")
     files = connection.con.execute("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL")
     allowed = {str(Path(path).resolve().parent) for (path,) in files.fetchall()}
     connection.raw_sql(
         f"SET memory_limit = '{now.memory}'; SET threads = {now.threads}; "
-        f"SET temp_directory = '{folder}'; "
+        f"SET temp_directory = {folder}; "
         f"SET allowed_directories = [{', '.join(map(literal, sorted(allowed)))}]; "
         "SET enable_external_access = false"
     )

@@ -28,7 +28,7 @@ from ibis.expr.operations import DatabaseTable, InMemoryTable
 from sqlglot import exp
 
 from aegis.errors import EngineError, PolicyError
-from aegis.sources.embedded import turn
+from aegis.sources.embedded import quoted, turn
 
 ROW_NUMBER = "aegis_row_number"
 """Name of the column with row numbers, if the engine has them. They are at least 0 and below 2**62.
@@ -236,7 +236,7 @@ class Postgres(Engine):
         if not isinstance(node, DatabaseTable):
             return False
         parts = [part for part in (node.namespace.database, node.name) if part]
-        name = ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+        name = ".".join(map(quoted, parts))
         with self.backend.con.cursor() as cursor:
             cursor.execute("SELECT relkind FROM pg_class WHERE oid = to_regclass(%s)", (name,))
             relation = cursor.fetchone()
