@@ -14,6 +14,9 @@ from aegis.arrays import Floats, Ints
 from aegis.files import SILENT_STEP, Step
 from aegis.records.space import Space
 
+COMPACT_AT = 8
+"""V-MDAV removes assigned records from the arrays once they are more than 1/`COMPACT_AT` of all."""
+
 
 @dataclass(frozen=True)
 class VariableOptions(Options):
@@ -59,6 +62,11 @@ class _Unassigned:
     def masked(self, distances: Floats) -> Floats:
         """Return `distances` with infinity at the positions of assigned records."""
         return np.where(self._dead, np.inf, distances)
+
+    def compact_when_worth(self) -> None:
+        """Remove the rows of assigned records from the arrays if there are many of them."""
+        if COMPACT_AT * self._assigned > len(self.rows):
+            self.compact()
 
     def remove(self, positions: Ints) -> None:
         """Mark the records at `positions` as assigned to a cluster."""
@@ -157,7 +165,7 @@ def v_mdav(space: Space, k: int, gamma: float, step: Step = SILENT_STEP) -> Ints
     from_centre = space.distances(space.centre())
     cluster = 0
     while len(pool) >= k:
-        pool.compact()
+        pool.compact_when_worth()
         seed = pool.farthest(from_centre[pool.rows])
         members = pool.nearest(pool.space.distances(pool.space.at(seed)), k, seed)
         pool.remove(members)
