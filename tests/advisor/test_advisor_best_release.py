@@ -21,7 +21,7 @@ from aegis.cli.advice import search_sections
 from aegis.policy import policy_mapping
 from aegis.present import Finding
 from aegis.privacy.rule import rule_at
-from aegis.report import render
+from aegis.report import render_report
 
 
 def table(rows: int = 400, ill: int = 12, seed: int = 0) -> pa.Table:
@@ -230,4 +230,4 @@ def test_a_front_from_a_summary_says_that_it_counts_all_rows() -> None:
     for section in search_sections(advice):
         console.print(section)
     assert "kept: on all rows." in shown.getvalue()
-    assert "Utility is measured on all rows." in render(advice)
+    assert "Utility is measured on all rows." in render_report(advice)

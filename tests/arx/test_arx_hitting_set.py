@@ -19,7 +19,6 @@ from aegis.advisor.search.feasibility import InMemory
 from aegis.advisor.search.problem import Clock
 from aegis.arx.losses.separable import ChargedLoss
 from aegis.arx.search import hitting_set, listing
-from aegis.arx.search import listing as class_counter
 from aegis.arx.search.hitting_set import ListingSearch, pays
 from aegis.arx.search.listing import Listing, OpenList, SmallClasses
 from aegis.files import SILENT
@@ -278,32 +277,3 @@ def test_a_window_knows_what_is_left(
             del left[tuple(window.chosen[first].tolist())]
         assert window.open_count() == len(left)
     assert (window.first() is None) == (not left)
-
-
-@given(
-    seed=st.integers(0, 999),
-    cells=st.integers(1, 300),
-    spaces=st.tuples(st.integers(2, 40), st.integers(2, 40)),
-    shift=st.integers(52, 63),
-)
-@settings(max_examples=60, deadline=None)
-def test_classes_that_share_a_place_are_told_apart(
-    seed: int, cells: int, spaces: tuple[int, int], shift: int
-) -> None:
-    """Up to 1,600 classes in 2 to 4,096 places."""
-    random = np.random.default_rng(seed)
-    searcher = searcher_of(0, rule_of({"k": 2}, 1.0), "loss")
-    counts = SmallClasses(searcher.problem, in_memory(searcher).cells, 2)
-    counts._numbers = np.arange(cells, dtype=np.int32)
-    first, second = (random.integers(size, size=cells) for size in spaces)
-    with (
-        patch.object(class_counter, "_PLAIN", 0),
-        patch.object(class_counter, "_SPREAD", 1),
-        patch.object(class_counter, "_SHIFT", np.uint64(shift)),
-    ):
-        counts._one_of = np.zeros(1 << 12, dtype=np.int32)
-        ids, space = counts._crossed(first, spaces[0], second, spaces[1])
-    pairs = set(zip(first.tolist(), second.tolist(), strict=True))
-    assert space == len(pairs)
-    assert sorted(set(ids.tolist())) == list(range(space))
-    assert len(set(zip(first.tolist(), second.tolist(), ids.tolist(), strict=True))) == len(pairs)

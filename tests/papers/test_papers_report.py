@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from aegis.papers.report.section import evaluation_section, trained_section
-from aegis.report import render
+from aegis.report import render_report
 from aegis.report.charts import HEAT_STEPS
 from aegis.report.context import TOP, is_relative
 from report_factory import advice, ranked
@@ -48,7 +48,7 @@ def section_of(given: Any, gold: Gold) -> dict[str, Any]:
 def page_of(given: Any, gold: Gold) -> str:
     section = trained_section(gold, given)
     assert section is not None
-    page = render(given, sections=[section])
+    page = render_report(given, sections=[section])
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert "<summary>Trained models</summary>" in page

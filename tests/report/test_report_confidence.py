@@ -6,14 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from aegis.privacy import PrivacyAccount, PrivacyLoss
-from aegis.report import render
+from aegis.report import render_report
 from aegis.report.context import build_context
 from report_factory import advice, ranked
 
 
-def context(given: Any, **parts: Any) -> dict[str, Any]:
-    defaults = dict.fromkeys(("before", "after"))
-    return build_context(given, **{**defaults, "title": "Title", **parts})
+def context(given: Any) -> dict[str, Any]:
+    return build_context(given, title="Title")
 
 
 def compared(*ties: bool | None) -> Any:
@@ -39,7 +38,7 @@ def test_ties_are_named_and_marked() -> None:
     scores = [row["score"] for row in told["ranking"]["rows"]]
     assert scores[0] == "0.3600 ± 0.0040"
     assert "±" not in scores[-1]
-    page = render(given)
+    page = render_report(given)
     assert "Not significantly different: <bdi>c0</bdi>, <bdi>c2</bdi>" in page
     # The figure of the release is of the released rows: no other figure stands next to it unexplained.
     assert "In the ranking, which counts all rows, it scores" in page
@@ -48,12 +47,12 @@ def test_ties_are_named_and_marked() -> None:
 
 
 def test_a_clear_lead_is_said_and_many_ties_are_cut() -> None:
-    assert "clearly ahead of the 2\u00a0runners-up" in render(compared(False, False)).replace(
-        "2 runners-up", "2\u00a0runners-up"
-    )
+    assert "clearly ahead of the 2\u00a0runners-up" in render_report(
+        compared(False, False)
+    ).replace("2 runners-up", "2\u00a0runners-up")
     told = context(compared(*[True] * 9))["confidence"]
     assert (len(told["ties"]), told["more"]) == (6, 3)
-    page = render(compared(*[True] * 9))
+    page = render_report(compared(*[True] * 9))
     assert "and 3 more" in page
 
 
@@ -61,7 +60,9 @@ def test_nothing_is_said_without_standard_errors() -> None:
     told = context(advice([ranked("c1"), ranked("c2", utility_kept=50)]))
     assert told["confidence"] is None
     assert not told["ranking"]["compared"]
-    assert "Against the best" not in render(advice([ranked("c1"), ranked("c2", utility_kept=50)]))
+    assert "Against the best" not in render_report(
+        advice([ranked("c1"), ranked("c2", utility_kept=50)])
+    )
 
 
 def test_the_account_of_noise_stands_in_a_section_of_its_own() -> None:
@@ -76,7 +77,7 @@ def test_the_account_of_noise_stands_in_a_section_of_its_own() -> None:
     )
     given = advice([replace(ranked(), differential_privacy=account)])
     assert context(given)["noise"] is account
-    page = render(given)
+    page = render_report(given)
     assert "ε = <strong>6</strong> and δ = 1e-06" in page
     assert '<td class="number">0</td><td class="number">73</td>' in page
     assert '<td class="number">1e-06</td><td class="number">–</td>' in page
@@ -87,5 +88,5 @@ def test_the_account_of_noise_stands_in_a_section_of_its_own() -> None:
     assert "&lt;b&gt;sex" in page
     assert "Not covered" in page
     whole = replace(ranked(), differential_privacy=PrivacyAccount(account.losses))
-    assert "for all that the release shows" in render(advice([whole]))
-    assert 'id="noise"' not in render(advice([ranked()]))
+    assert "for all that the release shows" in render_report(advice([whole]))
+    assert 'id="noise"' not in render_report(advice([ranked()]))

@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.advisor.owner_preview import ReleaseValues
+from aegis.advisor.ranked import PrivacyChange
 from aegis.advisor.utility import NumberErrors, UtilityFigure
 from aegis.errors import PolicyError
 from aegis.present.finding import LISTED
 from aegis.privacy import PrivacyRule
-from aegis.report import render
+from aegis.report import render_report
 from aegis.report.charts import HEAT_STEPS, heat_step
 from aegis.report.context import (
     SCATTER_LIMIT,
@@ -32,9 +33,11 @@ OWNER = ReleaseValues(())
 """A report for the owner, which states small numbers of rows, too."""
 
 
-def context(given: Any, **parts: Any) -> dict[str, Any]:
-    defaults = dict.fromkeys(("before", "after"))
-    return build_context(given, **{**defaults, "title": "Title", **parts})
+def context(
+    given: Any, *, before: Any = None, after: Any = None, finest: bool = False, **parts: Any
+) -> dict[str, Any]:
+    change = None if before is None else PrivacyChange(before, after, finest)
+    return build_context(replace(given, privacy=change), **{"title": "Title", **parts})
 
 
 def test_the_recommendation_states_what_was_chosen_and_why() -> None:
@@ -182,7 +185,7 @@ def test_the_heat_map_of_a_wide_table_shows_the_strongest_attributes() -> None:
     weakest = min(first[name].unmasked for name in ranking["heat_names"])
     assert (len(ranking["heat_names"]), ranking["heat_more"]) == (LISTED, 40)
     assert sum(score.unmasked > weakest for score in first.values()) < LISTED
-    page = render(given)
+    page = render_report(given)
     assert "The 40 attributes that predict less by themselves are left out." in page
 
 
@@ -282,7 +285,7 @@ def test_the_histogram_accounts_for_every_row(sizes: list[int]) -> None:
 def test_optional_sections_appear_only_with_data() -> None:
     bare = context(advice())
     assert [bare[name] for name in ("privacy", "front", "binding")] == [None] * 3
-    page = render(replace(advice(), front=FRONT, binding=BINDING))
+    page = render_report(replace(advice(), front=FRONT, binding=BINDING))
     assert re.search(r"At the knee, .{1,40} = 5 \(", page)
     assert "<bdi>age: bucketize(width=10)</bdi>" in page
     assert re.findall("<td>(proven best|best found)</td>", page) == [

@@ -12,7 +12,7 @@ from aegis.advisor.utility import Rows, UtilityFigure
 from aegis.masks import Round
 from aegis.policy import Configuration
 from aegis.present import Finding
-from aegis.report import render
+from aegis.report import render_report
 from report_factory import FRONT, advice, ranked
 
 SEARCH = SearchFigures(
@@ -31,7 +31,7 @@ def test_objective_and_measure_have_columns_of_their_own() -> None:
     given = replace(
         advice([replace(ranked("c1"), objective=1234.5)], optimal=True), search=SEARCH, front=front
     )
-    page = render(given)
+    page = render_report(given)
     headings = re.findall(r"<th [^>]*>([^<]*)</th>", page)
     assert headings.count("nu-entropy") == 2
     assert '<td class="number">1,234</td>' in page or '<td class="number">1,235</td>' in page
@@ -43,7 +43,7 @@ def test_a_recommendation_that_scores_less_says_why_with_and_without_a_proof() -
     why = FirstByMasking("least-masking", 0.9, 0.002, 0.1, 0.2)
     for proven in (True, False):
         search = replace(SEARCH, objective="adjusted-pillai", optimal=proven)
-        page = render(replace(advice(optimal=proven), search=search, preferred=why))
+        page = render_report(replace(advice(optimal=proven), search=search, preferred=why))
         assert "Of those found that are as good, it is the one that masks least." in page
         assert ("does better by more than Aegis can measure: proven" in page) == proven
         assert "Scores within 0.002 of the highest, 0.9000, count as equal. Of these we" in page
@@ -74,11 +74,11 @@ def test_a_proof_names_the_rows_on_which_scores_were_compared(suppressed: int, r
 
 def test_the_measure_alone() -> None:
     given = replace(advice(), front=FRONT, search=replace(SEARCH, objective="adjusted-pillai"))
-    page = render(given)
+    page = render_report(given)
     assert "nu-entropy" not in page
     assert "as far as they were found in time" in page  # one of the points is not proven
     proven = replace(FRONT, points=tuple(replace(p, proven=True) for p in FRONT.points))
-    assert "as far as they were found in time" not in render(replace(given, front=proven))
+    assert "as far as they were found in time" not in render_report(replace(given, front=proven))
 
 
 def test_no_mask_costs_more_than_the_whole_release() -> None:

@@ -11,7 +11,7 @@ import aegis
 from aegis.advisor.ranked import RecordLevel
 from aegis.anonymizers import InformationLoss, Recipe
 from aegis.policy import Configuration, load_policy
-from aegis.report import render, render_anonymized
+from aegis.report import render_anonymized, render_report
 from aegis.report.sections import options_text
 from report_factory import advice, privacy, ranked
 
@@ -34,13 +34,13 @@ def release(name: str, **changed: object):
 
 
 def test_a_ranking_without_releases_has_no_section():
-    page = render(advice([ranked("c1")]))
+    page = render_report(advice([ranked("c1")]))
     assert 'id="records"' not in page
     assert 'href="#records"' not in page
 
 
 def test_releases_stand_in_a_section_of_their_own():
-    page = render(advice([release("mdav"), ranked("c1")]))
+    page = render_report(advice([release("mdav"), ranked("c1")]))
     section = page[page.index('id="records"') :]
     section = section[: section.index("</section>")]
     for text in ("mdav", "0.1250", "0.2500", "0.0625", "4,321", "130", "1.50", "a note to read"):
@@ -51,18 +51,18 @@ def test_releases_stand_in_a_section_of_their_own():
 
 
 def test_releases_are_counted_beside_configurations():
-    page = render(advice([release("mdav"), ranked("c1"), ranked("c2")]))
+    page = render_report(advice([release("mdav"), ranked("c1"), ranked("c2")]))
     ranked_words = "2 configurations and 1 record-level release"
     assert page.count(f"All {ranked_words}") == 2
     assert f"among {ranked_words} that were ranked; there are" in page
     failing = [release("mdav", admissible=False), ranked("c1", admissible=False)]
-    page = render(advice(failing))
+    page = render_report(advice(failing))
     assert "None of the 1 configuration and 1 record-level release meets" in page
 
 
 @pytest.mark.wings
 def test_names_of_releases_are_escaped():
-    page = render(advice([release(HOSTILE)]))
+    page = render_report(advice([release(HOSTILE)]))
     assert "<script" not in page
     assert "49" not in page[page.index('id="records"') :][:2000]
 

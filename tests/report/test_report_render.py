@@ -26,7 +26,7 @@ from aegis.errors import InternalError
 from aegis.masks import parse_mask
 from aegis.policy import Configuration
 from aegis.privacy import PrivacyAccount, PrivacyLoss
-from aegis.report import render, render_report
+from aegis.report import render_report
 from aegis.report.charts import fit, text_width
 from aegis.report.context import build_context
 from aegis.report.svg import _require_plain
@@ -82,7 +82,7 @@ class Document(HTMLParser):
 @pytest.fixture(scope="module")
 def full() -> str:
     names = [f"attribute-{i}" for i in range(14)]
-    return render(
+    return render_report(
         replace(
             advice(
                 many(50, names, admissible=12), attributes=names, warnings=["a sample was used"]
@@ -115,7 +115,7 @@ def hostile() -> str:
         privacy([1, 9], sensitive=HOSTILE[2]), privacy([5, 5], sensitive=HOSTILE[2])
     )
     given = replace(given, privacy=change)
-    return render(_with_every_section(given), title=HOSTILE[2], owner_preview=_hostile_values())
+    return render_report(_with_every_section(given), title=HOSTILE[2], shown=_hostile_values())
 
 
 def _with_every_section(given: Advice) -> Advice:
@@ -249,7 +249,7 @@ def test_configurations_are_named_with_what_differs() -> None:
     masks = {**first.configuration.masks, "sex": parse_mask("suppress")}
     other = replace(first, configuration=Configuration("best-2", masks))
     both = advice([first, other], attributes=["age", "sex"])
-    told = build_context(both, before=None, after=None, title="Advice")["ranking"]
+    told = build_context(both, title="Advice")["ranking"]
     assert [point["label"] for point in told["points"]] == ["best-1", "best-2: sex"]
     assert [row["differs"] for row in told["rows"]] == ["", "sex: suppressed"]
 
@@ -302,12 +302,12 @@ def test_size_stays_below_a_megabyte(full: str, hostile: str) -> None:
 
 def test_the_same_advice_gives_the_same_bytes() -> None:
     given = replace(advice(), privacy=PrivacyChange(privacy([2, 9])))
-    assert render(given) == render(given)
+    assert render_report(given) == render_report(given)
 
 
 def test_none_admissible_is_said_first() -> None:
     near = ranked("near", suppressed=31, admissible=False, violations=["k-anonymity: 31 rows"])
-    text = Document(render(advice([near], optimal=True))).text()
+    text = Document(render_report(advice([near], optimal=True))).text()
     assert "No admissible configuration" in text
     assert "near came closest, and would pass with a suppression limit of 3.10 %." in text
     assert "What the closest configuration does to each attribute" in text
@@ -316,7 +316,7 @@ def test_none_admissible_is_said_first() -> None:
 
 
 def test_nothing_to_rank_and_no_rule() -> None:
-    text = Document(render(advice([], rule={}))).text()
+    text = Document(render_report(advice([], rule={}))).text()
     assert "No configuration was ranked, so there is nothing to recommend." in text
     assert "The policy has no privacy criterion" in text
 
@@ -327,7 +327,7 @@ def test_sections_without_data_are_left_out_and_privacy_is_by_class_size() -> No
         measure="g3",
         optimal=True,
     )
-    document = render(given)
+    document = render_report(given)
     ids = {a.get("id") for _, a in Document(document).elements}
     assert ids.isdisjoint({"privacy", "front", "binding", "histogram-wide-title"})
     text = Document(document).text()

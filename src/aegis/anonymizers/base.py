@@ -300,12 +300,11 @@ def by_cells(
     random: np.random.Generator,
     progress: Progress,
 ) -> Outcome:
-    """Cut the records into cells of at least `options.cell_size` records by Mondrian, and run
-    `method` inside each cell.
+    """Run `method` inside Mondrian cells of at least `cell_size` records.
 
-    Each cell uses the domains and scales of the whole table, and contains l distinct sensitive
-    values. So if the table can meet the options, each cell can, too. The result has the notes of
-    all cells, without duplicates; it does not have the method's details.
+    Each cell uses the domains and scales of the whole table, and contains l distinct sensitive values.
+    So if the table can meet the options, each cell can. The result has the notes of all cells, but no
+    details of the method.
     """
     least = max(options.cell_size, options.k)
     cells = RecordGroups.number(mondrian(records, least, distinct=options.l))

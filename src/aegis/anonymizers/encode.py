@@ -97,9 +97,7 @@ def encode(
 
 
 def _check_names(quasi: Sequence[str], entries: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise `DataError` if `entries`, the given kinds, orders and hierarchies by column, names a
-    column that is not a quasi-identifier.
-    """
+    """Refuse kinds, orders or hierarchies of a column that is not a quasi-identifier."""
     for what, columns in entries.items():
         for name in columns:
             if name not in quasi:
@@ -138,9 +136,7 @@ def encode_declared(
     kinds: Mapping[str, str] | None = None,
     orders: Mapping[str, Sequence[Any]] | None = None,
 ) -> Records:
-    """Encode `table` with the given roles, and with the kinds, orders and hierarchies of `policy`;
-    `kinds` and `orders` override those of the policy, as in `encode_for`.
-    """
+    """Encode with these roles and the policy's kinds, orders and hierarchies, as `encode_for`."""
     quasi = policy.quasi_identifiers
     declared_kinds = {
         attribute.name: str(attribute.kind) for attribute in quasi if attribute.kind is not None
@@ -156,9 +152,7 @@ def encode_declared(
 
 
 def roles_of(table: pa.Table, policy: Policy) -> dict[str, str]:
-    """Return the role of each column of a table to release; a sensitive column that is also a
-    quasi-identifier counts as a quasi-identifier.
-    """
+    """Return the roles in a release; a sensitive quasi-identifier counts as a quasi-identifier."""
     roles: dict[str, str] = dict.fromkeys(table.column_names, Role.FEATURE)
     roles |= dict.fromkeys((n for n in policy.sensitive if n in roles), Role.SENSITIVE)
     return roles | {a.name: Role.QUASI_IDENTIFIER for a in policy.quasi_identifiers}
@@ -224,9 +218,7 @@ def _kind(
 
 
 def _natural_kind(dtype: pa.DataType) -> AttributeKind:
-    """Return the kind (numeric, ordinal, categorical) that an attribute has by default if its
-    column has this type.
-    """
+    """Return the kind that an attribute has by default if its column has this type."""
     if pt.is_dictionary(dtype):
         dtype = dtype.value_type
     if pt.is_integer(dtype) or pt.is_floating(dtype) or pt.is_decimal(dtype):
@@ -235,9 +227,7 @@ def _natural_kind(dtype: pa.DataType) -> AttributeKind:
 
 
 def _encoded(column: pa.ChunkedArray) -> tuple[Codes, list[Any]]:
-    """Return the code of each row's value in a column, -1 for missing, and the distinct values that
-    are not missing.
-    """
+    """Return the code of each row's value, -1 for missing, and the distinct values."""
     if pt.is_floating(column.type):
         # -0.0 + 0.0 is 0.0: Arrow distinguishes the two zeros, and Python does not.
         column = pc.add(column, pa.scalar(0.0, column.type))
@@ -254,9 +244,7 @@ def _encoded(column: pa.ChunkedArray) -> tuple[Codes, list[Any]]:
 
 
 def _reordered(codes: Codes, order: Sequence[int]) -> Codes:
-    """Renumber codes so that the value with code order[i] gets the code i. Code -1 (missing) gets
-    the last code.
-    """
+    """Renumber codes so that code order[i] becomes i, and -1 (missing) the last code."""
     new_codes = np.empty(len(order) + 1, dtype=np.int32)
     new_codes[list(order)] = np.arange(len(order))
     new_codes[-1] = len(order)
@@ -426,16 +414,10 @@ def with_masks(
 ) -> RecordTable:
     """Mask the quasi-identifiers of the table, and encode the masked values.
 
-    Parameters
-    ----------
-    read
-        The table with unmasked quasi-identifiers.
-    masks_given
-        Masks by quasi-identifier, as a policy writes them. A quasi-identifier that is not given
-        stays unmasked if `identity` is among its candidates or if it has no candidates. Otherwise
-        it gets its first candidate that is not random.
-    learning
-        Whether masks may learn from the table.
+    `masks_given` are masks by quasi-identifier, as a policy writes them. A quasi-identifier that is
+    not given stays unmasked if `identity` is among its candidates or if it has no candidates.
+    Otherwise it gets its first candidate that is not random. `learning` tells whether masks may
+    learn from the table.
 
     Raises
     ------
@@ -464,9 +446,7 @@ def with_masks(
 
 
 def _masked(read: RecordTable, masks: Mapping[str, Mask]) -> pa.Table:
-    """Return the table in `read` with a mask applied to each of the columns in `masks`; the order
-    of rows does not change.
-    """
+    """Return the table with its columns masked; the order of rows does not change."""
     if not masks:
         return read.table
     rows = pa.array(np.arange(read.table.num_rows))
@@ -491,9 +471,7 @@ def _masks(policy: Policy, masks: Mapping[str, Any]) -> dict[str, Mask | None]:
 
 
 def given_mask(attribute: Attribute, spec: Any) -> Mask | None:
-    """Return the mask that `spec` describes for an attribute, as a policy writes it; None for
-    `identity`, which changes nothing. Raises `PolicyError` if the mask is random.
-    """
+    """Return the mask that `spec` describes, None for `identity`; refuse a random one."""
     where = f"mask of {attribute.name!r}"
     mask = parse_mask(spec, hierarchy=attribute.hierarchy, where=where)
     if not mask.deterministic:
@@ -505,13 +483,8 @@ def given_mask(attribute: Attribute, spec: Any) -> Mask | None:
 
 
 def least_mask(attribute: Attribute) -> Mask | None:
-    """Return the first candidate of a column that is not random; None if the column may be released
-    unmasked.
-
-    Raises
-    ------
-    PolicyError
-        All candidates of the column are noise masks.
+    """Return the first candidate that is not random, None if unmasked is allowed; refuse noise
+    alone.
     """
     if not attribute.masks or Identity() in attribute.masks:
         return None

@@ -36,9 +36,7 @@ class RecordGroups:
 
     @classmethod
     def number(cls, labels: Ints) -> RecordGroups:
-        """Return the groups of N records with equal labels. `labels` has the label of each record,
-        shape (N,); records with negative labels are suppressed.
-        """
+        """Return the groups of records with equal labels, shape (N,); negative: suppressed."""
         grouped = np.flatnonzero(labels >= 0)
         of = np.full(len(labels), SUPPRESSED, dtype=np.int64)
         of[grouped] = distinct_rows([labels[grouped]])[1]
@@ -56,9 +54,7 @@ class RecordGroups:
 
     @cached_property
     def order(self) -> Ints:
-        """The indices of the records that belong to a group, sorted by group and then by record,
-        shape (N - suppressed,).
-        """
+        """The indices of records in groups, sorted by group, then by record."""
         order = np.argsort(self.of, kind="stable")
         return order[self.suppressed :].astype(np.int64)
 
@@ -102,9 +98,7 @@ def _means(attribute: RecordAttribute, groups: RecordGroups, *, rounded: bool) -
 
 
 def _medians(attribute: RecordAttribute, groups: RecordGroups) -> Codes:
-    """Return the code of the lower median of each of G groups, without missing values, shape (G,).
-    If most values of a group are missing, its code is that of the missing value.
-    """
+    """Return the code of the lower median of each group (missing if most are), shape (G,)."""
     of = groups.of[groups.order]
     codes = attribute.codes[groups.order]
     present = codes != attribute.missing
@@ -146,9 +140,7 @@ class Extent:
 
 
 def extent(attribute: RecordAttribute, groups: RecordGroups) -> Extent:
-    """Return, for each group, the range of its values and their lowest common ancestor in the
-    hierarchy.
-    """
+    """Return, for each group, the range of its values and their lowest common ancestor."""
     codes = attribute.codes[groups.order]
     low = np.minimum.reduceat(codes, groups.starts)
     high = np.maximum.reduceat(codes, groups.starts)
@@ -161,9 +153,7 @@ def extent(attribute: RecordAttribute, groups: RecordGroups) -> Extent:
 
 
 def distinct_values(attribute: RecordAttribute, groups: RecordGroups) -> tuple[Ints, Codes]:
-    """Return the P distinct pairs of a group and a value of the attribute that its records have, in
-    ascending order: the groups, and the codes of the values, shape (P,) each.
-    """
+    """Return the distinct pairs of a group and a value, ascending: groups and codes, shape (P,)."""
     key = np.unique(groups.of[groups.order] * attribute.size + attribute.codes[groups.order])
     return key // attribute.size, (key % attribute.size).astype(np.int32)
 
@@ -252,11 +242,8 @@ class InformationLoss:
         *,
         left_out: int = 0,
     ) -> InformationLoss:
-        """Return all measures of the information loss: those on group sizes are computed from
-        `groups`, those on deviations by `deviation`, and `penalty` is given.
-
-        `deviation` has the argument `scaled` and returns the figure `scaled` or `unscaled`.
-        `left_out` is the number of further records that count as suppressed.
+        """Return all measures: on sizes from `groups`, on deviations from `deviation` (called with
+        `scaled`), and the `penalty`. `left_out` further records count as suppressed.
         """
         scaled, unscaled = deviation(scaled=True), deviation(scaled=False)
         size, suppressed = len(groups.of) + left_out, groups.suppressed + left_out
@@ -306,12 +293,11 @@ def centroid_loss(
 def relative_deviation(
     records: Records, moved: Callable[[RecordAttribute, Floats, bool], Floats], *, scaled: bool
 ) -> float:
-    """Return how far a release moves the values of records, relative to their deviation from the
-    centroid of the table: a ratio of two sums over attributes, 0 if all records are equal.
+    """Return how far a release moves values relative to their deviation from the table's centroid: a ratio
+    of two sums over attributes, 0 if all records are equal.
 
-    `moved` returns the squared distances between released and original values of an attribute. Its
-    arguments are the attribute, the squared distance of each record to the centroid of the table,
-    and `scaled`, which says whether numbers are compared as z-scores.
+    `moved` returns the squared distances between released and original values of an attribute, from
+    the attribute, the squared distances to the centroid of the table, and `scaled`.
     """
     table_group = RecordGroups(np.zeros(len(records), dtype=np.int64))
     lost = total = 0.0
@@ -325,20 +311,16 @@ def relative_deviation(
 def distances_to_centroid(
     attribute: RecordAttribute, groups: RecordGroups, *, scaled: bool, rounded: bool = False
 ) -> Floats:
-    """Return the squared distance between the value of each of the N records and the centroid of
-    the record's group, shape (N,).
-
-    Every record must belong to a group. `squared_distances` defines the distance; with `scaled`,
-    numbers are compared as z-scores. With `rounded`, means are rounded to the attribute's
-    resolution.
+    """Return the `squared_distances` of N records to the centroids of their groups, shape (N,). Every
+    record must belong to a group.
     """
     middle = centroid(attribute, groups, rounded=rounded)[groups.of]
     return squared_distances(attribute, attribute.codes, middle, scaled=scaled)
 
 
 def certainty_penalty(records: Records, groups: RecordGroups) -> float:
-    """Return the share of its attribute's domain that a released cell covers, as a mean over all
-    cells, 0..1 (normalised certainty penalty; Xu et al. 2006, section 3.1).
+    """Return the normalised certainty penalty, a mean over cells, 0..1 (Xu et al. 2006, section
+    3.1).
     """
     total = float(groups.suppressed * len(records.attributes))
     if len(groups):

@@ -104,16 +104,8 @@ class Options:
 
 
 def fitting_groups(records: Records, of: Ints, options: Options) -> Flags:
-    """Return, for each group, whether it has at least k records and l values of each sensitive
-    attribute, shape (G,). If persons are known, it must have k persons.
-
-    Parameters
-    ----------
-    of
-        For each of the N records, the number of its group among G groups, from 0 to G - 1, shape
-        (N,).
-    options
-        The options with k and l.
+    """Return whether each group has k records (or persons) and l values of each sensitive attribute,
+    shape (G,). `of` has the group of each record, shape (N,).
     """
     groups = int(of.max(initial=-1)) + 1
     if records.persons is None:
@@ -127,18 +119,14 @@ def fitting_groups(records: Records, of: Ints, options: Options) -> Flags:
 
 
 def _distinct_in(of: Ints, values: Array, groups: int) -> Ints:
-    """Return the number of distinct values in each of G groups, shape (G,). `of` has the group of
-    each value, and `groups` is G.
-    """
+    """Return the number of distinct values in each of G groups, shape (G,)."""
     span = int(values.max(initial=0)) + 1
     pairs = np.unique(of * span + values)
     return np.bincount(pairs // span, minlength=groups)
 
 
 def at_least(name: str, value: float, least: float, *, strictly: bool = False) -> None:
-    """Raise `PolicyError` if the `value` of the option `name` is below `least`; if
-    `strictly`, also if it is equal.
-    """
+    """Refuse a `value` of the option `name` below `least`; if `strictly`, also an equal one."""
     if not (value > least if strictly else value >= least):
         bound = "above" if strictly else "at least"
         raise PolicyError(f"{name} = {value} is too small.", hint=f"It must be {bound} {least}.")
@@ -187,10 +175,7 @@ Method = Callable[[Records, Any, np.random.Generator, Progress], Outcome]
 
 
 def labelled(name: str, label: Callable[[Records, Any, np.random.Generator, Step], Ints]) -> Method:
-    """Return the function of a method that only groups records. `label` returns the group of each
-    record; its arguments are records, options, a random generator, and the step that reports
-    progress under `name`.
-    """
+    """Return the function of a method whose `label` returns the group of each record."""
 
     def run(
         records: Records, options: Any, random: np.random.Generator, progress: Progress
@@ -234,9 +219,7 @@ class OptionEntry:
 
 
 def listed_options(options: type[Any]) -> tuple[OptionEntry, ...]:
-    """Return the options of a dataclass, with descriptions from its docstring and from the
-    docstrings of its base classes.
-    """
+    """Return the options of a dataclass, with descriptions from the docstrings of its classes."""
     documented: dict[str, str] = {}
     for base in reversed(options.__mro__):
         if base.__doc__ and base is not object:
@@ -248,9 +231,7 @@ def listed_options(options: type[Any]) -> tuple[OptionEntry, ...]:
 
 
 def _attributes(doc: str) -> dict[str, str]:
-    """Return the descriptions in a docstring's section `Attributes` by name; an entry "a, b"
-    describes both names.
-    """
+    """Return the descriptions in the section `Attributes` by name; an entry may name several."""
     _, heading, section = doc.partition("Attributes\n----------\n")
     entries: dict[str, str] = {}
     if not heading:

@@ -15,9 +15,7 @@ from aegis.files import SILENT_STEP, Step
 
 
 class _Partitions:
-    """A division of records into partitions: the records sorted by partition, and the size of each
-    partition.
-    """
+    """The records sorted by partition, and the size of each partition."""
 
     def __init__(self, records: Records, rows: Ints, sizes: Ints) -> None:
         self.records = records
@@ -30,15 +28,11 @@ class _Partitions:
 
     @property
     def of(self) -> Ints:
-        """The partition of each of N records, in the order of `rows` (sorted by partition), shape
-        (N,).
-        """
+        """The partition of each record, in the order of `rows`, shape (N,)."""
         return np.repeat(np.arange(len(self.sizes), dtype=np.int64), self.sizes)
 
     def widths(self) -> Floats:
-        """Return the range of each of P partitions in each of A attributes, divided by the range of
-        the attribute, shape (A, P).
-        """
+        """Return the range of each partition relative to the attribute's, shape (A, P)."""
         starts = self.starts
         widths = np.empty((len(self.records.attributes), len(self.sizes)))
         for row, attribute in zip(widths, self.records.attributes, strict=True):
@@ -100,10 +94,7 @@ def mondrian(
 def _cut_all(
     active: _Partitions, open_: Flags, k: int, distinct: int, relaxed: bool
 ) -> tuple[_Partitions, Flags]:
-    """Cut all partitions that can be cut; return the halves, and for each partition whether it was
-    not cut. `open_` says which partitions to try. Both halves must have k records and `distinct`
-    values of each sensitive attribute; if `relaxed`, equal values may be divided.
-    """
+    """Cut all partitions in `open_` that can be cut; return the halves, and which were not cut."""
     widths = active.widths()
     ranking = np.argsort(-widths, axis=0, kind="stable")
     uncut = np.ones(len(active.sizes), dtype=bool)
@@ -132,9 +123,7 @@ def _cut_all(
 
 
 def _halves(part: _Partitions, in_left: Flags, allowed: Flags) -> _Partitions:
-    """Return both halves of each partition that may be cut (`allowed`); `in_left` says which records
-    belong to the left half. The order of the records within each half does not change.
-    """
+    """Return both halves of each partition that may be cut; records keep their order."""
     in_left = in_left[np.repeat(allowed, part.sizes)]
     chosen = part.select(allowed)
     of = chosen.of
@@ -157,10 +146,8 @@ def _halves(part: _Partitions, in_left: Flags, allowed: Flags) -> _Partitions:
 def _cut(
     part: _Partitions, number: int, k: int, distinct: int, relaxed: bool
 ) -> tuple[Flags, Flags]:
-    """Return a possible cut of each of P partitions of N records by the attribute with the index
-    `number`: which records go to the left side, shape (N,), and for which partitions both sides
-    have k records and `distinct` values of each sensitive attribute, shape (P,). If `relaxed`,
-    equal values may be divided.
+    """Return the cut of each partition by the attribute `number`: which records go left, shape (N,), and
+    for which partitions both sides have k records and `distinct` sensitive values, shape (P,).
     """
     attribute = part.records.attributes[number]
     codes = attribute.codes[part.rows]
@@ -178,10 +165,7 @@ def _cut(
 
 
 def _strict_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
-    """Return which of N records go to the left side, shape (N,), if each partition is cut below or
-    above its median value, whichever cut is more even. `codes` has the value of each record, and
-    `size` the number of values.
-    """
+    """Return which records go left, shape (N,), if cuts are at the median's more even side."""
     of = part.of
     key = np.sort(of * size + codes)
     median = key[part.starts + (part.sizes - 1) // 2] - np.arange(len(part.sizes)) * size
@@ -194,10 +178,7 @@ def _strict_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
 
 
 def _relaxed_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
-    """Return which of N records go to the left side, shape (N,): the lower half of each partition,
-    sorted by value; equal values keep their order. `codes` has the value of each record, and `size`
-    the number of values.
-    """
+    """Return which records go left: the lower half of each partition, in stable order, shape (N,)."""
     order = np.argsort(part.of * size + codes, kind="stable")
     rank = np.arange(len(codes)) - np.repeat(part.starts, part.sizes)
     in_left = np.empty(len(codes), dtype=bool)
@@ -206,10 +187,7 @@ def _relaxed_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
 
 
 def _diverse(part: _Partitions, of: Ints, in_left: Flags, distinct: int) -> Flags:
-    """Return, for each of P partitions, whether both sides of its cut would have at least
-    `distinct` values of every sensitive attribute, shape (P,). `of` has the partition of each
-    record, and `in_left` its side.
-    """
+    """Return whether both sides of each cut have `distinct` values of every sensitive attribute."""
     side = 2 * of + in_left
     fine = np.ones(len(part.sizes), dtype=bool)
     for attribute in part.records.sensitive:

@@ -79,10 +79,8 @@ class Recipe:
         return self.anonymizer.configure(**self.options).by_chance
 
     def for_draws(self, seed: int | None) -> int:
-        """Return the seed for the random draws: the seed of the recipe, otherwise `seed`.
-
-        If neither is given, return a random seed from the system if the draws protect the table,
-        otherwise 0.
+        """Return the seed for draws: the recipe's, else `seed`; without either, the system's randomness
+        if the draws protect the table, else 0.
         """
         if self.seed is not None:
             return self.seed
@@ -91,9 +89,7 @@ class Recipe:
         return secrets.randbits(128) if self.by_chance else 0
 
     def repeating(self, seed: int) -> Recipe:
-        """Return the recipe with this seed. If the recipe already has a seed, or its random draws
-        protect the table, return it unchanged.
-        """
+        """Return the recipe with this seed, unless it has one or its draws protect the table."""
         return replace(self, seed=seed) if self.seed is None and not self.by_chance else self
 
     def resolve(self, policy: Policy, records: Records) -> Options:
@@ -125,9 +121,7 @@ class Recipe:
 
 
 def recipe_of(choice: MethodChoice) -> Recipe:
-    """Return the recipe (method and options) for `choice`, a method that a policy names; errors
-    state where the policy names it.
-    """
+    """Return the recipe for a method that a policy names; errors state where."""
     try:
         return Recipe(choice.method, choice.options, name=choice.name)
     except PolicyError as error:
@@ -186,12 +180,10 @@ def dump_recipe(recipe: Recipe, *, measure: str | None = None) -> str:
 def demanded_options(
     anonymizer: Anonymizer, policy: Policy, records: Records, options: Mapping[str, Any]
 ) -> dict[str, int]:
-    """Return the options k and l that the policy's rule requires, if the method (`anonymizer`) can
-    guarantee them. `options` has the options that the recipe sets.
+    """Return the k and l that the policy's rule requires, as far as the method can guarantee them.
 
-    The methods guarantee l for all sensitive attributes together. So the result includes l only if
-    every sensitive attribute has at least l values. Suppression ensures all other requirements of
-    the rule.
+    Methods guarantee l for all sensitive attributes together, so l is left out if one of them has
+    fewer values. Suppression ensures all other requirements of the rule.
     """
     demanded = {}
     if policy.privacy.minimum_size >= MINIMUM_K:
@@ -212,7 +204,5 @@ def demanded_options(
 
 
 def _needs_strict(anonymizer: Anonymizer, options: Mapping[str, Any]) -> bool:
-    """Return whether the method guarantees l only with its option `strict`, and the given options
-    do not set this option.
-    """
+    """Return whether the method guarantees l only with `strict`, which is not set."""
     return any(f.name == "strict" for f in fields(anonymizer.options)) and not options.get("strict")

@@ -64,9 +64,7 @@ class ValueTree:
 
     @cached_property
     def shares(self) -> Floats:
-        """For each of V values and each of L heights of the hierarchy, which share of all values
-        belongs to the value's group, shape (V, L).
-        """
+        """The share of all values in the group of each value at each height, shape (V, L)."""
         shares = np.empty(self.levels.shape)
         for height in range(self.levels.shape[1]):
             groups = self.levels[:, height]
@@ -74,17 +72,13 @@ class ValueTree:
         return shares
 
     def heights_to(self, code: int) -> Codes:
-        """Return, for each of the V values, how high the lowest common ancestor with `code` is in
-        the hierarchy, shape (V,).
-        """
+        """Return the height of each value's lowest common ancestor with `code`, shape (V,)."""
         heights: Codes = np.argmax(self.levels == self.levels[code], axis=1).astype(np.int32)
         return heights
 
     @classmethod
     def flat(cls, labels: tuple[str, ...]) -> ValueTree:
-        """Return a hierarchy with only a root above all values; `labels` has the text of each
-        value.
-        """
+        """Return a hierarchy with only a root above the values with these labels."""
         levels = np.zeros((len(labels), 2), dtype=np.int32)
         levels[:, 0] = np.arange(len(labels))
         return cls(levels, (labels, ("*",)))
@@ -165,11 +159,9 @@ class RecordAttribute:
 
     @cached_property
     def positions(self) -> Floats:
-        """The position of each of the V values on a scale from 0 to 1, shape (V,); a missing value
-        is at 2.
+        """The position of each value from 0 to 1, by size for numbers, else by rank, shape (V,).
 
-        Numeric values are placed by size, others by rank. The missing value is one whole range
-        above the largest, so that Mondrian's cuts separate it first.
+        Missing is at 2, one whole range above the largest, so that Mondrian's cuts separate it first.
         """
         places = np.arange(self.size, dtype=np.float64)
         if self.kind is AttributeKind.NUMERIC:
@@ -190,9 +182,7 @@ class RecordAttribute:
         return ValueTree.flat(tuple("*" if value is None else str(value) for value in self.domain))
 
     def take(self, rows: Ints) -> RecordAttribute:
-        """Return the attribute for the records with the indices `rows`; domain and scale do not
-        change.
-        """
+        """Return the attribute for the records `rows`; domain and scale do not change."""
         return replace(self, codes=self.codes[rows])
 
 
@@ -268,9 +258,7 @@ class Records:
 
     @cached_property
     def subjects(self) -> int:
-        """The number of distinct persons in the records; the number of records if persons are not
-        known.
-        """
+        """The number of distinct persons or, if they are not known, of records."""
         return len(self) if self.persons is None else len(np.unique(self.persons))
 
     @cached_property
@@ -296,11 +284,9 @@ class Records:
 
 
 def distinct_rows(columns: Sequence[Integers]) -> tuple[Ints, Ints]:
-    """Number the distinct rows of several columns of codes, each of shape (N,) for N rows, in the
-    order in which they first occur.
+    """Number the distinct rows of columns of codes, shape (N,) each, in the order in which they first occur.
 
-    Return the index of the first row with each of the D combinations, shape (D,), and the number of
-    each row's combination, shape (N,).
+    Return the first row of each of D combinations, shape (D,), and the number of each row's, shape (N,).
     """
     keys = combine(columns, len(columns[0]))
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)

@@ -103,9 +103,7 @@ def _centroids(
 
 
 def generalised(attribute: RecordAttribute, groups: RecordGroups) -> pa.Array:
-    """Return, for each of G groups of records, the value that represents all their values of an
-    attribute (a range, an ancestor or a set), as text, shape (G,).
-    """
+    """Return the text (value, range, ancestor or set) that represents each group, shape (G,)."""
     if attribute.hierarchy is None and not attribute.ordered:
         return pa.array(_sets(attribute, groups), pa.string())
     covered = extent(attribute, groups)
@@ -127,11 +125,7 @@ def generalised(attribute: RecordAttribute, groups: RecordGroups) -> pa.Array:
 def ancestors(
     attribute: RecordAttribute, codes: Codes | Ints, heights: Codes | Ints
 ) -> list[str | None]:
-    """Return, for each value, the label of its group at a height of the attribute's hierarchy.
-
-    `codes` has M values and `heights` the height for each, shape (M,) both; the result has M
-    labels.
-    """
+    """Return the label of each value's group at its height in the hierarchy, M values and heights."""
     tree = attribute.tree
     return [
         None
@@ -142,9 +136,7 @@ def ancestors(
 
 
 def code_range(attribute: RecordAttribute, low: int, high: int) -> str | None:
-    """Return the values from code `low` to code `high` as text, such as "[5, 9]"; None if the range
-    contains only the missing value.
-    """
+    """Return the values from `low` to `high` as text, such as "[5, 9]"; None for missing alone."""
     if low == attribute.missing:
         return None
     if high == attribute.missing:

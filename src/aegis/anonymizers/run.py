@@ -68,9 +68,7 @@ class Anonymized:
 
 
 def _carried_masks(policy: Policy) -> dict[str, Mask | None]:
-    """Return the mask of each released column that is not a quasi-identifier (the method itself
-    changes those); None for no mask. Identifiers are left out, or tokenised if the policy says so.
-    """
+    """Return the mask of each released column but the quasi-identifiers, which the method changes."""
     return policy.with_label(
         {
             a.name: None if a.role is Role.QUASI_IDENTIFIER else least_mask(a)
@@ -88,15 +86,8 @@ def read_records(
 ) -> RecordTable:
     """Read the released columns into memory, and encode the quasi-identifiers as records.
 
-    Parameters
-    ----------
-    source
-        The table.
-    policy
-        Roles, hierarchies, and masks of columns that are not quasi-identifiers.
-    kinds, orders
-        The kind of each quasi-identifier (numeric, ordinal, categorical), and all values of ordinal
-        ones in ascending order. They override the policy's; see `encode`.
+    The policy states roles, hierarchies and masks of columns that are not quasi-identifiers;
+    `kinds` and `orders` override it, as in `encode`.
 
     Raises
     ------
@@ -189,9 +180,7 @@ def anonymize_records(
 
 
 def _masks_given(read: RecordTable, recipe: Recipe, seed: int, progress: Progress) -> Any:
-    """Return the masks that the recipe's options name for the table `read`, or draw masks with
-    differential privacy if the method does so.
-    """
+    """Return the masks that the recipe's options name, or those that the method draws."""
     draw = recipe.anonymizer.masks
     if draw is None:
         return recipe.options.get("masks")

@@ -177,9 +177,8 @@ class _Project:
         )
 
     def _weigh(self, config: ElementTree.Element, attributes: dict[str, dict[str, Any]]) -> bool:
-        """Write the project's weights of the quasi-identifiers into `attributes`, scaled to a
-        maximum of 1. If all weights are equal, write none. Return whether they differ. `config` has
-        the weights in XML.
+        """Write the project's weights, scaled to a maximum of 1, unless all are equal; return
+        whether.
         """
         quasi = [name for name, a in attributes.items() if a["role"] == "quasi-identifier"]
         project_weights = {
@@ -200,9 +199,7 @@ class _Project:
         return True
 
     def _selected(self, table: bytes) -> bytes:
-        """Return the rows of the CSV table that the project selects. If the selection cannot be
-        read, return all rows and add a note.
-        """
+        """Return the rows of the CSV that the project selects, or all with a note."""
         match = _ROW_SET.search(self._read("input/config.dat"))
         rows = list(csv.reader(StringIO(table.decode("utf-8-sig")), delimiter=self._separator))
         if match is None or struct.unpack(">i", match[1])[0] != len(rows) - 1:
@@ -246,11 +243,7 @@ class _Project:
         return name, written, content
 
     def _levels(self, entry: ElementTree.Element, content: bytes) -> list[Any] | None:
-        """Return the hierarchy levels that the project allows for an attribute, as masks of a
-        policy; None if it allows all.
-
-        `entry` is the attribute in the project's XML, and `content` is its hierarchy as CSV.
-        """
+        """Return the allowed levels of an attribute as masks; None if all are allowed."""
         least, most = entry.findtext("min", "All"), entry.findtext("max", "All")
         if least == most == "All":
             return None
@@ -287,13 +280,7 @@ class _Project:
             raise DataError(f"{self._path}: {key} is {text!r}, not a number.") from None
 
     def _objective(self, metric: str, rule: Mapping[str, Any], weighted: bool) -> str | None:
-        """Return the loss that the project minimises, as an objective of a search; None if Aegis
-        has no equivalent.
-
-        `metric` is the quality model in ARX's notation, `rule` the privacy rule of the policy, and
-        `weighted` says whether attributes have different weights. A note is added for each setting
-        that is not in the project's files.
-        """
+        """Return the loss that the project minimises as an objective; None without an equivalent."""
         if metric.lower().startswith("publisherbenefit"):
             return self._payout(metric, rule)
         model = quality_model(metric)
@@ -317,12 +304,7 @@ class _Project:
         return model.objective.replace(")", f"{weights}{factor})")
 
     def _draw(self, metric: str, score: str | None) -> None:
-        """Complete the options of the method `safe-pub`. Add a note on each setting that the
-        project's files do not contain.
-
-        `metric` is ARX's quality model. `score` is the score by which the method draws; None if ARX
-        has none for this quality model.
-        """
+        """Complete the options of `safe-pub`, with notes on settings that the files lack."""
         assert self._sampled is not None
         self._sampled["score"] = score or "precision"
         if score is None:
@@ -338,10 +320,8 @@ class _Project:
             )
 
     def _payout(self, metric: str, rule: Mapping[str, Any]) -> str | None:
-        """Return the objective `publisher-payout` with the amounts of money that a criterion of the
-        rule names. If no criterion names them, add a note and return None.
-
-        `metric` is the quality model in ARX's notation.
+        """Return `publisher-payout` with the amounts of a criterion; None, with a note, without
+        one.
         """
         stakes = rule.get("profitability")
         if not isinstance(stakes, dict):
@@ -355,9 +335,7 @@ class _Project:
         return f"publisher-payout({amounts}, attacker={attacker})"
 
     def _optimum(self) -> tuple[float, tuple[int, ...]] | None:
-        """Return the loss and the hierarchy levels of the best solution that the project stores;
-        None if it stores no solution that meets the rule.
-        """
+        """Return loss and levels of the best solution that is stored and meets the rule, or None."""
         if "lattice.xml" not in self._archive.namelist():
             return None
         best: tuple[float, tuple[int, ...]] | None = None
@@ -399,9 +377,7 @@ class _Project:
 
 
 def _put(folder: Path, contents: dict[str, bytes]) -> None:
-    """Write each content to the file with its name in the folder, which is made if it does not
-    exist.
-    """
+    """Write each content to the file with its name in the folder, which is made if needed."""
     (folder / "hierarchies").mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
         with replacing(folder / name) as temporary:

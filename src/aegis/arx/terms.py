@@ -93,9 +93,7 @@ _STAKES = rf"\[benefit={_NUMBER}, loss={_NUMBER}, gain={_NUMBER}, cost={_NUMBER}
 
 
 def _stakes(groups: Groups) -> dict[str, Any]:
-    """Return, as options of a privacy model, the attacker and the gains and losses of publisher and
-    attacker. `groups` has the attacker and the four amounts as text.
-    """
+    """Return attacker and amounts, given as text, as options of a privacy model."""
     amounts = map(float, groups[1:])
     return {"attacker": groups[0]} | dict(
         zip(("benefit", "loss", "gain", "cost"), amounts, strict=True)

@@ -7,7 +7,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aegis.cli.output import Output
+from aegis.cli.output import (
+    Column,
+    Output,
+    figure,
+    fixed,
+    heading,
+    line,
+    number,
+    pairs,
+    percent,
+    portion,
+    share,
+    table_of,
+)
 from aegis.cli.parameters import Format
 from aegis.cli.screen import ShortPage
 from aegis.present import Finding, label_lines, label_words, mask_shown, score_words
@@ -28,11 +41,7 @@ if TYPE_CHECKING:
 
 
 def search_sections(advice: Advice) -> Iterator[RenderableType]:
-    """Yield the sections on a search: the proof, what a finer configuration would violate, and the
-    front. A section is left out if there is nothing to show.
-    """
-    from aegis.cli.output import heading, pairs
-
+    """Yield the sections on a search: proof, finer configurations, front; none if empty."""
     if advice.search is not None:
         yield from _proof(advice.search, advice)
     if advice.binding is not None and any(
@@ -49,8 +58,6 @@ def search_sections(advice: Advice) -> Iterator[RenderableType]:
 
 
 def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
-    from aegis.cli.output import figure, fixed, heading, pairs
-
     rows = [
         (
             "objective",
@@ -108,8 +115,6 @@ def _result(search: SearchFigures, advice: Advice) -> str:
 
 
 def _finer(binding: Binding) -> Iterator[RenderableType]:
-    from aegis.cli.output import Column, heading, number, table_of
-
     yield heading("Why no finer?")
     yield table_of(
         [relaxation for relaxation in binding.finer if relaxation.gain > 0],
@@ -122,8 +127,6 @@ def _finer(binding: Binding) -> Iterator[RenderableType]:
 
 
 def _gain(relaxation: Relaxation) -> str:
-    from aegis.cli.output import fixed
-
     if not relaxation.shows:
         return "nothing" if relaxation.proven else "nothing that was found"
     proof = "" if relaxation.proven else ", not proven"
@@ -134,18 +137,6 @@ def _gain(relaxation: Relaxation) -> str:
 
 
 def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
-    from aegis.cli.output import (
-        Column,
-        figure,
-        fixed,
-        heading,
-        line,
-        number,
-        percent,
-        share,
-        table_of,
-    )
-
     rows = advice.summary["rows"]
     by_objective = any(point.objective is not None for point in front.points)
     counted: list[tuple[Column, Callable[[FrontPoint], str]]] = [
@@ -168,9 +159,7 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
 
 
 def objective_legend(advice: Advice) -> str:
-    """Return a line that explains the ranking's column with the search objective; empty if the
-    objective is the measure, because there is no such column then.
-    """
+    """Return what the column of the objective means; empty if it is the measure."""
     search = advice.search
     if search is None or search.objective == advice.measure:
         return ""
@@ -186,8 +175,6 @@ def _remark(point: FrontPoint, front: Front) -> str:
 
 def signed(change: float) -> str:
     """Return a change with an explicit sign."""
-    from aegis.cli.output import fixed
-
     text = fixed(change)
     return f"+{text}" if change > 0 else text
 
@@ -218,9 +205,7 @@ CHANGES_PRINTED = 8
 def print_advice(
     shell: Output, advice: Advice, origin: str, policy: Policy, top: int | None
 ) -> None:
-    """Print the best `top` configurations of the ranking (None: all), and details of the best one.
-    `origin` is the name of the table.
-    """
+    """Print the best `top` configurations (None: all), and details of the best one."""
     if shell.format is Format.JSON:
         shell.json(advice_dict(advice, top))
         return
@@ -250,9 +235,7 @@ def print_advice(
 
 
 def print_short(shell: Output, advice: Advice, best: Ranked, origin: str, policy: Policy) -> None:
-    """Print the result of a search of the table `origin` on one screen: the best configuration, its
-    masks, and cautions.
-    """
+    """Print the result of a search on one screen: best configuration, masks, cautions."""
     page = ShortPage.of(advice, best, origin, policy)
     shell.show(*page.parts())
     shell.caution(advice.warnings, short_texts=page.cautions)
@@ -266,11 +249,7 @@ def advice_dict(advice: Advice, top: int | None) -> dict[str, Any]:
 
 
 def _places(advice: Advice, top: int | None) -> list[int]:
-    """Return the indices of the entries to print: the first `top`, and all record-level releases.
-
-    Record-level releases are always printed, because a user who requests them wants to see their
-    ranks.
-    """
+    """Return the indices of the first `top` entries, and of all record-level releases."""
     first = len(advice.ranking) if top is None else top
     return [i for i, r in enumerate(advice.ranking) if i < first or r.method is not None]
 
@@ -283,10 +262,8 @@ _EACH_COLUMN = (
 
 
 def _rank(advice: Advice, index: int) -> str:
-    """Return the rank of the entry at `index` as text.
-
-    A search lists only the N best configurations. If a record-level release comes after all of
-    them, only ">N" is known of its rank.
+    """Return the rank of an entry as text. A search lists only the N best; of releases after all of
+    them, only ">N" is known.
     """
     last = max((i for i, r in enumerate(advice.ranking) if r.method is None), default=None)
     if advice.search is None or last is None or index <= last:
@@ -319,9 +296,7 @@ def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
 
 
 def _estimate_cells(ranked: Ranked) -> tuple[object, ...]:
-    """Return the CSV cells on a configuration's estimate: its name, the estimated deviation from
-    the unmasked table, and the bounds of the deviation. Without an estimate, there are no cells.
-    """
+    """Return the CSV cells on an estimate: name, deviation and bounds; none without one."""
     estimate = ranked.estimate
     return (
         ()
@@ -340,7 +315,6 @@ def _label(summary: Mapping[str, Any]) -> str:
 
 
 def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[RenderableType]:
-    from aegis.cli.output import pairs
     from aegis.measures import MEASURES
 
     summary = advice.summary
@@ -361,9 +335,7 @@ def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[Renderabl
 
 
 def _extent(advice: Advice) -> tuple[str, str]:
-    """Return a title such as `Searched`, and a text on how many combinations were searched or
-    ranked, and how many are listed.
-    """
+    """Return a title such as `Searched`, and how many combinations were, and are listed."""
     releases = [r for r in advice.ranking if r.method is not None]
     listed = [r for r in advice.ranking if r.method is None]
     release_count = counted(len(releases), "record-level release")
@@ -399,11 +371,7 @@ def _extent(advice: Advice) -> tuple[str, str]:
 
 
 def _shortfalls(advice: Advice, entries: Sequence[Ranked]) -> Iterator[RenderableType]:
-    """Yield sentences on why the first entry of the ranking comes first, and why some of the
-    `entries` do not meet the rule.
-    """
-    from aegis.cli.output import heading, line, pairs
-
+    """Yield why the first entry comes first, and why some do not meet the rule."""
     if advice.preferred is not None:
         yield line(f"\n{advice.preferred.words()}.")
     failing = [r for r in entries if r.violations]
@@ -417,7 +385,6 @@ def _shortfalls(advice: Advice, entries: Sequence[Ranked]) -> Iterator[Renderabl
 
 
 def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
-    from aegis.cli.output import Column, fixed, heading, line, number, percent, share, table_of
     from aegis.measures import MEASURES
 
     places = _places(advice, top)
@@ -466,17 +433,12 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
 
 
 def _pud(advice: Advice) -> str:
-    """Return the heading of the column of deviations (PUD), which are from the unmasked table or,
-    if its counts are not known, from the finest masks.
-    """
+    """Return the heading of deviations, which are from the unmasked table or the finest masks."""
     return "PUD (finest)" if advice.against_finest else "PUD"
 
 
 def _baseline(advice: Advice) -> str:
-    """Return a text with the score with which all scores are compared, such as that of the unmasked
-    table; empty if the utility is compared with another score, or if scores are shares of it.
-    """
-    from aegis.cli.output import fixed
+    """Return the score with which all are compared, unless utility or scores say it otherwise."""
     from aegis.measures import MEASURES
 
     figure = advice.utility
@@ -501,11 +463,7 @@ def _no_classes(entries: list[Ranked]) -> str:
 
 
 def _estimated(ranked: Ranked) -> tuple[str, str]:
-    """Return a configuration's estimated deviation from the unmasked table and the bounds of the
-    deviation, as texts; both are empty if there is no estimate.
-    """
-    from aegis.cli.output import fixed
-
+    """Return an estimated deviation and its bounds as texts; empty without an estimate."""
     estimate = ranked.estimate
     if estimate is None:
         return "", ""
@@ -528,11 +486,7 @@ def _estimate_legend(advice: Advice) -> str:
 
 
 def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
-    """Yield a heading and a table with one row for each attribute: its masked score and its
-    estimated unmasked score.
-    """
-    from aegis.cli.output import Column, fixed, heading, number, table_of
-
+    """Yield a table of the masked and the estimated unmasked score of each attribute."""
     estimate = ranked.estimate
     if estimate is None:
         return
@@ -556,9 +510,7 @@ def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
 
 
 def _cut(advice: Advice, places: list[int], top: int | None) -> str:
-    """Return a text that says which entries of the ranking (with the indices `places`) are printed;
-    empty if all are. `top` is how many the user wants.
-    """
+    """Return which entries are printed, as text; empty if all are."""
     if len(places) == len(advice.ranking):
         return ""
     below = any(index >= (top or 0) for index in places)
@@ -566,9 +518,7 @@ def _cut(advice: Advice, places: list[int], top: int | None) -> str:
 
 
 def _below(ranks: list[str]) -> str:
-    """Return a note that explains ranks such as ">10", of which only a limit is known; empty if
-    there are none.
-    """
+    """Return a note that explains ranks such as ">10"; empty if there are none."""
     unknown = next((rank for rank in ranks if rank.startswith(">")), None)
     if unknown is None:
         return ""
@@ -576,22 +526,14 @@ def _below(ranks: list[str]) -> str:
 
 
 def _score(ranked: Ranked, highest: Ranked | None) -> str:
-    """Return an entry's score as text, with the mark `~` if it does not differ significantly from
-    the score of `highest`, the entry with the highest score.
-    """
-    from aegis.cli.output import fixed
-
+    """Return a score as text, marked `~` if it does not differ significantly from the highest."""
     if ranked.tied_with_best is None:
         return fixed(ranked.score)
     return fixed(ranked.score) + (" ~" if ranked.tied_with_best and ranked is not highest else "  ")
 
 
 def _certainty(advice: Advice) -> str:
-    """Return a text with the standard error of the first score, which also explains the mark `~` of
-    scores that do not differ significantly from the highest.
-    """
-    from aegis.cli.output import fixed
-
+    """Return the standard error of the first score, and what `~` means."""
     first = advice.ranking[0] if advice.ranking else None
     if first is None or first.stderr is None:
         return ""
@@ -610,8 +552,6 @@ def _verdict(ranked: Ranked) -> Text:
 
 
 def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
-    from aegis.cli.output import heading, line
-
     figure, words = advice.stated_utility(best), Finding.of(advice, best)
     yield heading(f"Best: {words.title}")
     yield line(f"{words.released} {words.proof}")
@@ -628,11 +568,8 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
 
 
 def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
-    """Yield a table of the masks of the best configuration, with the score of each attribute before
-    and after masking.
-    """
+    """Yield a table of the best masks, with each attribute's score before and after."""
     from aegis.advisor import utility_kept
-    from aegis.cli.output import Column, fixed, line, number, percent, table_of
     from aegis.measures import MEASURES
 
     measure, masks = MEASURES.get(advice.measure), best.mask_texts
@@ -670,19 +607,13 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
 
 def _learnt(figure: ColumnFigure) -> tuple[str, str, str]:
     """Return how well the other columns predict a column: unmasked, masked, and the share that is kept."""
-    from aegis.cli.output import percent, portion
-
     if figure.left_out:
         return "–", "–", "–"
     return portion(figure.unmasked_explained), portion(figure.explained), percent(figure.kept)
 
 
 def label_sections(advice: Advice) -> Iterator[RenderableType]:
-    """Yield a table of the labels under the best configuration. If there is only one label, yield
-    nothing.
-    """
-    from aegis.cli.output import Column, fixed, heading, line, number, percent, table_of
-
+    """Yield a table of the labels under the best configuration, if there are several."""
     lines = label_lines(advice)
     if not lines:
         return
@@ -709,12 +640,7 @@ def label_sections(advice: Advice) -> Iterator[RenderableType]:
 
 
 def change_sections(advice: Advice) -> Iterator[RenderableType]:
-    """Yield a table of the effect that other masks would have on the best configuration.
-
-    If scores are not estimates, yield nothing.
-    """
-    from aegis.cli.output import Column, heading, number, table_of
-
+    """Yield a table of what other masks would change, if scores are estimates."""
     if advice.estimated is None or not advice.estimated.changes:
         return
     changes = sorted(advice.estimated.changes, key=lambda change: -change.change)[:CHANGES_PRINTED]
@@ -731,8 +657,6 @@ def change_sections(advice: Advice) -> Iterator[RenderableType]:
 
 def method_sections(advice: Advice) -> Iterator[RenderableType]:
     """Yield a table of the record-level releases and their losses, if there are any."""
-    from aegis.cli.output import Column, fixed, heading, line, number, table_of
-
     releases = [(r.name, r.method) for r in advice.ranking if r.method is not None]
     if not releases:
         return

@@ -41,7 +41,7 @@ from aegis.cli.parameters import (
     split_names,
 )
 from aegis.errors import PolicyError
-from aegis.files import TABLE_FORMATS, format_of
+from aegis.files import TABLE_FORMATS, format_of, write_text
 from aegis.options import option
 from aegis.registry import format_of_summary
 from aegis.requests import SEARCH_WORK, SearchRequest
@@ -118,9 +118,7 @@ class CandidateOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
-    """Options for the counts of the table, such as earlier releases, columns to leave out and the
-    population.
-    """
+    """Options for the counts of the table."""
 
     after: After = None
     leave_out: LeaveOut = None
@@ -191,9 +189,7 @@ class AdviseCommand:
         }
 
     def searches(self, policy: Policy) -> bool:
-        """Return whether the command searches all combinations of masks. If not, it ranks the
-        configurations that the user or the policy lists.
-        """
+        """Return whether all combinations are searched, because none are listed."""
         releases = self.releases
         if releases.search or any(value is not None for value in self.searching.values()):
             return True
@@ -310,8 +306,6 @@ def _advice(
 
 def _print(options: AdviseCommand, advice: Advice, policy: Policy, *, short: bool) -> None:
     """Print the advice, write the best configuration, and suggest the next step."""
-    from aegis.files import write_text
-
     pages, shell, table = options.pages, options.pages.shell, shown_location(options.table)
     best = advice.best
     output = pages.output if best is not None else None
@@ -351,9 +345,7 @@ def _deciding(options: AdviseCommand) -> dict[str, Any]:
 
 
 def _check_kind(options: AdviseCommand) -> None:
-    """Raise `PolicyError` if the user gives options for a ranking together with options for a
-    search.
-    """
+    """Refuse options for a ranking together with options for a search."""
     ranking, searching = options.releases.ranking, options.searching
     if options.pages.report is None:
         unused = {"--no-values": options.pages.no_values or None}
@@ -402,9 +394,7 @@ def _written(best: Ranked, advice: Advice) -> str:
 
 
 def _to_check(advice: Advice) -> bool:
-    """Return whether the owner of the table must check the rule, because a protected summary does
-    not say whether the best configuration meets it.
-    """
+    """Return whether the owner must check the rule, because a protected summary does not say."""
     best = advice.best
     return advice.estimated is not None and best is not None and best.admissible is None
 

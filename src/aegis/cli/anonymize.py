@@ -21,7 +21,20 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.output import Output, PrintOptions, reporting
+from aegis.cli.output import (
+    Column,
+    Output,
+    PrintOptions,
+    fixed,
+    heading,
+    line,
+    number,
+    pairs,
+    percent,
+    reporting,
+    share,
+    table_of,
+)
 from aegis.cli.parameters import PolicyFile, ReportFile, SignCertificate, Table
 from aegis.errors import PolicyError
 from aegis.files import TABLE_FORMATS
@@ -161,9 +174,7 @@ def _recipe(grouping: MethodOptions, file: Located | None, release: AnonymizeReq
 
 
 def _option(text: str) -> tuple[str, Any]:
-    """Return the name and the value of a text of the form `NAME=VALUE`; the value is parsed as
-    YAML.
-    """
+    """Return name and value (parsed as YAML) of a text NAME=VALUE."""
     from aegis.policy import parse_value
 
     name, equals, value = text.partition("=")
@@ -206,8 +217,6 @@ def _next(release: AnonymizedRelease, policy_file: Path) -> list[RenderableType]
 
 def print_release(shell: Output, release: AnonymizedRelease, policy: Policy) -> None:
     """Print a release with its information loss and its privacy."""
-    from aegis.cli.output import heading, line, pairs
-
     how = "verified on the written file" if release.path else "verified in memory, not written"
     shell.show(
         line(f"Released {release.released_rows:,} of {counted(release.rows, 'row')}, {how}.")
@@ -218,8 +227,6 @@ def print_release(shell: Output, release: AnonymizedRelease, policy: Policy) -> 
 
 
 def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
-    from aegis.cli.output import percent, share
-
     grouped = release.grouped
     figures = [
         ("method", f"{release.recipe.method} ({release.recipe.anonymizer.reference})"),
@@ -243,8 +250,6 @@ def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
 
 
 def _losses(release: AnonymizedRelease) -> list[tuple[str, str]]:
-    from aegis.cli.output import fixed
-
     loss = release.grouped.loss
     return [
         ("IL on z-scores", fixed(loss.scaled)),
@@ -273,8 +278,6 @@ def _privacy(release: AnonymizedRelease, policy: Policy) -> list[tuple[str, str]
 
 def print_front(shell: Output, release: AnonymizedRelease) -> None:
     """Print the settings that MO-OBAM has tried, and mark those on the Pareto front."""
-    from aegis.cli.output import Column, fixed, heading, line, number, table_of
-
     shell.show(heading("Information loss against diversity"))
     shell.show(
         table_of(

@@ -17,7 +17,17 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.output import Output, PrintOptions, reporting
+from aegis.cli.output import (
+    Output,
+    PrintOptions,
+    heading,
+    line,
+    pairs,
+    percent,
+    portion,
+    reporting,
+    share,
+)
 from aegis.cli.parameters import (
     After,
     ConfigurationName,
@@ -78,13 +88,7 @@ class PolicyChanges:
     population: Population = None
 
     def made_to(self, policy: Policy) -> Policy:
-        """Apply the changes to a policy.
-
-        Raises
-        ------
-        PolicyError
-            The way to show suppressed columns is unknown, or an attribute to leave out is unknown.
-        """
+        """Apply the changes to a policy; refuse unknown ways of showing and attributes."""
         from aegis.policy import SuppressedColumns
 
         changed = policy.without(split_names(self.leave_out) or ()).drawn_from(self.population)
@@ -185,9 +189,7 @@ def _with_other(
     others: Sequence[Configuration],
     file: Path,
 ) -> NoAdmissibleConfiguration:
-    """Return the error on a configuration that does not meet the rule, with the first of the other
-    configurations of its file that does.
-    """
+    """Return the error, with the first other configuration of the file that meets the rule."""
     from aegis.advisor.composition import read_release
     from aegis.release.applying import first_admissible
 
@@ -241,13 +243,8 @@ def _report(options: ApplyCommand, release: Release, policy: Policy, file: Path)
 
 
 def configuration_file(path: Path | None, policy_file: Path, policy: Policy) -> Path:
-    """Return the file with the configuration: the file that the user names, or else the policy.
-
-    Raises
-    ------
-    PolicyError
-        The given file does not exist, but the policy has configurations. The message names them,
-        because the user may have meant one of these.
+    """Return the file that the user names, or else the policy. If it does not exist, the error names the
+    policy's configurations, one of which may be meant.
     """
     if path is None:
         return policy_file
@@ -282,8 +279,6 @@ def _print(
     data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
     if shell.as_data(data) or shell.quiet:
         return
-    from aegis.cli.output import heading, line, pairs
-
     shell.show(
         line(
             f"Released {release.released_rows:,} of {counted(release.rows, 'row')}, verified on "
@@ -295,8 +290,6 @@ def _print(
 
 
 def _facts(release: Release) -> list[tuple[str, str]]:
-    from aegis.cli.output import percent, share
-
     figures = [
         ("configuration", release.configuration.name),
         ("rows suppressed", share(release.suppressed_rows, release.rows)),
@@ -323,11 +316,7 @@ def _facts(release: Release) -> list[tuple[str, str]]:
 
 
 def _weight(weight: KeptWeight) -> list[tuple[str, str]]:
-    """Return figures for people, each a name and a text: the weight of suppressed rows, and how
-    many people could be found.
-    """
-    from aegis.cli.output import portion
-
+    """Return the weight of suppressed rows, and how many people could be found, as texts."""
     figures = [("weight suppressed", portion(weight.suppressed_share))]
     if weight.expected is not None and weight.largest is not None:
         figures.append(
@@ -341,8 +330,6 @@ def _weight(weight: KeptWeight) -> list[tuple[str, str]]:
 
 
 def _privacy(release: Release, policy: Policy) -> list[tuple[str, str]]:
-    from aegis.cli.output import share
-
     report = release.audit.report
     verdict = "met" if policy.quasi_identifiers else "met, but protects nothing"
     met = [(str(criterion), verdict) for criterion in policy.privacy.criteria]

@@ -11,7 +11,22 @@ import typer
 
 from aegis.cli.apply import choose
 from aegis.cli.files import Opening, opens_table
-from aegis.cli.output import Output, PrintOptions, reporting, shown_location
+from aegis.cli.output import (
+    Column,
+    Output,
+    PrintOptions,
+    figure,
+    fixed,
+    heading,
+    line,
+    number,
+    pairs,
+    portion,
+    reporting,
+    share,
+    shown_location,
+    table,
+)
 from aegis.cli.parameters import ConfigurationName, QuasiIdentifiers, Table, column_names, refuse
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.options import option
@@ -88,8 +103,6 @@ def print_check(shell: Output, check: CertificateCheck, origin: str, certificate
     rows = ([each.what, each.certified, each.measured] for each in check.mismatches)
     if shell.as_data(data, ("what", "certified", "measured"), rows):
         return
-    from aegis.cli.output import heading, line
-
     if check.audit is not None:
         shell.show(*_head(check.audit, origin), *_identity(check.audit.report))
         shell.show(*_outside(check.audit))
@@ -125,8 +138,6 @@ def _field(name: str) -> str:
 
 
 def _head(audited: Audit, origin: str) -> Iterator[RenderableType]:
-    from aegis.cli.output import pairs
-
     account = audited.differential_privacy
     yield pairs(
         (
@@ -139,8 +150,6 @@ def _head(audited: Audit, origin: str) -> Iterator[RenderableType]:
 
 
 def _identity(report: PrivacyReport) -> Iterator[RenderableType]:
-    from aegis.cli.output import Column, figure, heading, number, pairs, portion, share, table
-
     unit, members = report.unit, report.members
     yield heading("Can a person be found?")
     yield pairs(
@@ -175,8 +184,6 @@ def _identity(report: PrivacyReport) -> Iterator[RenderableType]:
 
 
 def _sizes(report: PrivacyReport) -> Iterator[RenderableType]:
-    from aegis.cli.output import Column, heading, number, table
-
     unit, members = report.unit, report.members
     yield heading(f"{unit.capitalize()} by size of their class")
     yield table(
@@ -195,8 +202,6 @@ def _bar(rows: int, total: int) -> str:
 
 
 def _sensitive(report: PrivacyReport) -> Iterator[RenderableType]:
-    from aegis.cli.output import Column, heading, number, table
-
     names = list(report.attributes)
     for start in range(0, len(names), ATTRIBUTES_PER_TABLE):
         attributes = names[start : start + ATTRIBUTES_PER_TABLE]
@@ -208,17 +213,13 @@ def _sensitive(report: PrivacyReport) -> Iterator[RenderableType]:
             ([title, *(column[title] for column in columns)] for title in columns[0]),
         )
     if len(names) > 1 and report.homogeneous_rows_any is not None:
-        from aegis.cli.output import line
-
         yield line(
             f"\n{report.unit.capitalize()} in classes where any of them is constant: {report.homogeneous_rows_any:,}"
         )
 
 
 def _without_repeats(columns: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Leave out the figures on recursive (c,l)-diversity for larger l if no sensitive attribute
-    reaches it for a smaller l. `columns` has the figures of each attribute.
-    """
+    """Leave out recursive (c,l)-diversity for larger l if no attribute reaches a smaller l."""
     never = [
         title
         for title in columns[0]
@@ -232,8 +233,6 @@ def _without_repeats(columns: list[dict[str, str]]) -> list[dict[str, str]]:
 
 def _attribute_figures(figures: AttributeFigures, report: PrivacyReport) -> dict[str, str]:
     """Return the figures of one sensitive attribute, by their titles."""
-    from aegis.cli.output import fixed
-
     texts = {
         f"{report.unit} in homogeneous classes": f"{figures.homogeneous_rows:,}",
         f"alpha, with k = {report.k:,}": fixed(figures.alpha),
@@ -259,8 +258,6 @@ def _attribute_figures(figures: AttributeFigures, report: PrivacyReport) -> dict
 
 def _outside(audited: Audit) -> Iterator[RenderableType]:
     """Yield the risks that the rule does not cover."""
-    from aegis.cli.output import heading, line, pairs, share
-
     outside = audited.outside
     if outside is None or outside.rows is None or outside.unique_rows is None:
         return
@@ -271,8 +268,6 @@ def _outside(audited: Audit) -> Iterator[RenderableType]:
 
 def _verdict(audited: Audit) -> Iterator[RenderableType]:
     from rich.text import Text
-
-    from aegis.cli.output import heading, line
 
     if audited.rule is None:
         yield line("\nNo rule to check: give --k 5 or --policy FILE.")
@@ -347,9 +342,7 @@ class RoleOptions:
 
     @property
     def by_option(self) -> dict[str, object]:
-        """The options that cannot be combined with a certificate: their values, by the name of the
-        option.
-        """
+        """The options that exclude a certificate, by name."""
         return {
             "--quasi-identifiers": self.quasi_identifiers,
             "--sensitive": self.sensitive,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.files import DEFAULT, Opening, opens_table
-from aegis.cli.output import Output, reporting
+from aegis.cli.output import Column, Output, line, number, reporting, table
 from aegis.cli.parameters import Format, FormatOption, PolicyFile, Quiet, RuleOverride, VerifyKey
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 
@@ -84,8 +84,6 @@ def _print(shell: Output, composition: Composition) -> None:
     if shell.format is Format.CSV:
         shell.figures(figures)
         return
-    from aegis.cli.output import Column, line, number, table
-
     rows = (
         [name, "meets it" if v.admissible else "breaks it", f"{v.suppressed_rows:,}"]
         for name, v in zip(composition.releases, composition.each, strict=True)

@@ -44,10 +44,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: Exception, arguments: Sequence[str] = ()) -> Failure:
-        """Convert an exception to the failure that the user sees.
-
-        `arguments` are the words of the command line.
-        """
+        """Convert an exception to the failure that the user of these `arguments` sees."""
         if isinstance(error, AegisError):
             hint = error.hint
             if isinstance(error, InternalError):
@@ -123,17 +120,7 @@ _REPORT = (
 
 
 def fail(error: Exception, arguments: Sequence[str], outputs: Sequence[str] = ()) -> int:
-    """Print `error` and return the exit code. If AEGIS_DEBUG is 1, print the traceback first.
-
-    Parameters
-    ----------
-    error
-        The error that ended the run.
-    arguments
-        The command line.
-    outputs
-        Files and tables that were made before the error.
-    """
+    """Print `error` and return the exit code; with AEGIS_DEBUG=1, the traceback first."""
     if os.environ.get("AEGIS_DEBUG") == "1":
         write(sys.stderr, "".join(traceback.format_exception(error)))
     failure = Failure.of(error, arguments)
@@ -153,11 +140,8 @@ def fail(error: Exception, arguments: Sequence[str], outputs: Sequence[str] = ()
 
 
 def fail_to_show(why: OSError, arguments: Sequence[str], outputs: Sequence[str]) -> int:
-    """Report that results could not be displayed. Return the exit code, which is 0 if the command
-    had written all its files (`outputs`).
-
-    If another program read the results and closed the pipe, this is not an error, and there is no
-    message.
+    """Report that results could not be displayed; return 0 if all files (`outputs`) had been written.
+    A pipe that another program closed is no error, and there is no message.
     """
     closed = isinstance(why, BrokenPipeError)
     if outputs:
@@ -178,9 +162,7 @@ def fail_to_show(why: OSError, arguments: Sequence[str], outputs: Sequence[str])
 
 
 def written_before(outputs: Sequence[str]) -> list[str]:
-    """Return a list with one sentence on the files that were written before a run ended; empty if
-    there are no files.
-    """
+    """Return one sentence on the files that were written before a run ended, if any."""
     return [f"Written: {', '.join(map(clean, outputs))}."] if outputs else []
 
 
@@ -200,17 +182,13 @@ def _kind(error: AegisError) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Return an error message of the command line's parser as one line, without the name of the
-    exception.
-    """
+    """Return a message of the parser as one line, without the name of the exception."""
     text = text.replace("\n\t", " ")
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def _usage_message(error: Any, arguments: Sequence[str]) -> str:
-    """Return the message of an error of the command line's parser. If several required options are
-    missing, it names all of them, because the parser stops at the first one.
-    """
+    """Return the parser's message; it stops at the first missing option, this names all."""
     message: str = error.format_message()
     if not hasattr(error, "param_type") or None in (error.ctx, error.param):  # nothing is missing
         return message
@@ -226,9 +204,7 @@ def _usage_message(error: Any, arguments: Sequence[str]) -> str:
 
 
 def _suggest_format(error: Any) -> None:
-    """Let the error of an unknown option suggest the option `--format` if its name is a format:
-    `--format json` instead of `--json`.
-    """
+    """Let the error of `--json` or `--csv` suggest `--format json`."""
     value = getattr(error, "option_name", "").lstrip("-")
     if value in ("json", "csv") and hasattr(error, "possibilities") and error.ctx is not None:
         options = [name for option in error.ctx.command.params for name in option.opts]

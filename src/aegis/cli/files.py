@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.output import Output, shown_location
+from aegis.cli.output import Output, heading, line, shown_location
 from aegis.cli.parameters import FileEngine, TableName, given_options, takes_records
 from aegis.cli.startup import before_tables
 from aegis.errors import DataError, PolicyError
@@ -55,24 +55,11 @@ def open_subject(
     reading: Reading | None = None,
     proposing: bool = False,
 ) -> Source | Summary:
-    """Open the table or the summary at a path or URL.
+    """Open the table or the summary at a path, glob or URL.
 
-    Parameters
-    ----------
-    location
-        A path, glob or URL.
-    name
-        Name of the table, if a database is given.
-    memory_limit
-        Memory limit of the embedded engine from now on.
-    engine, master
-        The engine that reads the table, and the address of Spark.
-    verify_key
-        The public key (PEM) that must verify a summary's signature.
-    reading
-        How to read text files.
-    proposing
-        Whether more reading options may be proposed: see `aegis.sources.open_proposing`.
+    `memory_limit` holds for the embedded engine from now on. `verify_key` must verify a summary's
+    signature. `proposing` tells whether more reading options may be proposed (see
+    `aegis.sources.open_proposing`).
     """
     refuse_added(location)
     elsewhere = engine is not None and engine.elsewhere
@@ -107,9 +94,7 @@ def open_subject(
 
 
 def read_summary(path: str | Path, verify_key: Path | None) -> Summary:
-    """Read a summary from disk. If `verify_key` is given, the key must verify the summary's
-    signature.
-    """
+    """Read a summary; `verify_key` must verify its signature, if given."""
     from aegis.signing import load_public_key
     from aegis.summary import load_bundle
 
@@ -157,8 +142,6 @@ def check_outputs(
 
 def _remove_leftovers(path: Path) -> None:
     """Delete the files that a killed run left behind, and warn the user."""
-    from aegis.cli.output import Output
-
     for leftover in leftovers(path):
         leftover.unlink(missing_ok=True)
         Output().warn(
@@ -169,8 +152,6 @@ def _remove_leftovers(path: Path) -> None:
 def written(paths: Sequence[str | Path | None]) -> list[RenderableType]:
     """Return the line that lists the written files with their sizes."""
     from rich.filesize import decimal
-
-    from aegis.cli.output import heading
 
     existing = [path for path in paths if path is not None]
     if not existing:
@@ -204,14 +185,10 @@ def unused(path: str | Path) -> str:
 
 
 def repeated(**options: object) -> list[str]:
-    """Return options as words of a command line. Options that are None or off are left out.
+    """Return options as words of a command line, without those that are None or off.
 
-    Parameters
-    ----------
-    options
-        Values by the name of the option, with `_` instead of `-`; a name of one letter is the short
-        name. A value may be a switch, a text, a list of names, or a list of paths; for paths, the
-        option is repeated.
+    `_` in a name stands for `-`, and a name of one letter is short. A value is a switch, a text, or a
+    list of names; for a list of paths, the option is repeated.
     """
     words: list[str] = []
     for name, value in options.items():
@@ -230,20 +207,11 @@ def repeated(**options: object) -> list[str]:
 
 
 def next_step(why: str, *words: str | Path, **options: object) -> list[RenderableType]:
-    """Return the next step: a sentence, and a command to copy.
+    """Return the next step: a sentence without its full stop, and a command to copy.
 
-    Parameters
-    ----------
-    why
-        The purpose of the command, as a sentence without its full stop.
-    words
-        The words after `aegis`. A long command is divided into lines before options, and before a
-        table with a long name.
-    options
-        The options that follow the words, as `repeated` takes them.
+    `words` follow `aegis`, and then the `options`, as `repeated` takes them. A long command is divided
+    into lines before options, and before a table with a long name.
     """
-    from aegis.cli.output import heading, line
-
     every = (*words, *repeated(**options))
     quoted = [_program(), *(shlex.quote(shown_location(str(word))) for word in every)]
     command = "  " + " ".join(quoted)
@@ -274,9 +242,7 @@ _POLICIES = frozenset({"policy_file", "policy"})
 
 @dataclass(frozen=True, kw_only=True)
 class FileSyntax:
-    """The syntax of a text file: separators, quotes and field names. An option that the user does
-    not give is None.
-    """
+    """The syntax of a text file: separators, quotes and field names; None if not given."""
 
     encoding: str | None = option(
         None, "Encoding of a text file, such as cp1252 or utf-16.", "NAME"
@@ -306,9 +272,7 @@ class FileSyntax:
 
 @dataclass(frozen=True, kw_only=True)
 class FileValues:
-    """How values are written in a text file or workbook. An option that the user does not give is
-    None or empty.
-    """
+    """How values are written in a text file or workbook; None or empty if not given."""
 
     decimal: str | None = option(None, "The decimal mark: . or ,", "CHAR")
     thousands: str | None = option(None, "The thousands separator, such as ' in 1'000.", "CHAR")
@@ -339,9 +303,7 @@ class FileValues:
 
 
 def _refuse_unused(reading: Reading, subject: Source | Summary, location: str) -> None:
-    """Raise `PolicyError` if one of the options in `reading` has no effect on the format of the
-    opened table (`subject`). `location` is its path.
-    """
+    """Refuse options in `reading` that have no effect on the format of the table."""
     from aegis.sources import Source
 
     unused: tuple[str, ...] | None
@@ -445,13 +407,7 @@ class Opening:
         quiet: bool = False,
         proposing: bool = False,
     ) -> Source:
-        """Open the table at a path or URL (`location`). The other parameters are those of `subject`.
-
-        Raises
-        ------
-        DataError
-            `location` is a summary.
-        """
+        """Open a table as `subject` does; raise `DataError` if it is a summary."""
         from aegis.sources import Source
 
         subject = self.subject(location, policy, quiet=quiet, proposing=proposing)
@@ -499,16 +455,12 @@ class Opening:
 
 
 def opens_table(command: Callable[..., None]) -> Callable[..., None]:
-    """Convert a function to a command that reads a table. Each field of a record (dataclass) that
-    is a parameter of the function becomes an option.
-    """
+    """Convert a function to a command that reads a table; fields of records become options."""
     return takes_records(command, _before_reading)
 
 
 def _before_reading(options: Mapping[str, Any]) -> None:
-    """Raise an error, before anything else is loaded, if a policy among the `options` is not
-    a readable text file.
-    """
+    """Refuse policies that are no readable text, before anything else is loaded."""
     for name in _POLICIES & options.keys():
         if isinstance(options[name], Path):
             require_text(options[name], "policy", PolicyError)

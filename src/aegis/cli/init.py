@@ -20,7 +20,7 @@ from aegis.cli.files import (
     unused,
     written,
 )
-from aegis.cli.output import Output, reporting, write
+from aegis.cli.output import Output, heading, line, pairs, reporting, write
 from aegis.cli.parameters import Force, Quiet, Table, output_file
 from aegis.words import counted, cut
 
@@ -99,9 +99,7 @@ def command(
 
 
 def _print(shell: Output, proposed: ProposedPolicy, output: Path, read: Sequence[str]) -> None:
-    """Print the proposed roles, and the next command to run. `read` has the arguments with which
-    this command opens the table: its path, and the options that the user gave for opening it.
-    """
+    """Print the proposed roles, and the next command; `read` has the words that open the table."""
     shell.say(*_roles(proposed))
     shell.say(*written([output]))
     shell.suggest(
@@ -116,18 +114,13 @@ def _print(shell: Output, proposed: ProposedPolicy, output: Path, read: Sequence
 
 
 def _named(names: Sequence[str]) -> str:
-    """Return a list of names as text, each cut to a length that fits a list; if there are many, the
-    first ones and the number of all others.
-    """
+    """Return names as a text that fits a list: if many, the first ones and how many more."""
     more = f", and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return ", ".join(map(cut, names[:_NAMED])) + more
 
 
 def _roles(proposed: ProposedPolicy) -> Iterator[RenderableType]:
-    """Yield lines with the attributes of each proposed role, and with what you must still add to
-    the rule.
-    """
-    from aegis.cli.output import heading, line, pairs
+    """Yield the attributes of each proposed role, and what you must add to the rule."""
     from aegis.policy import Role
     from aegis.privacy.report import UNPROTECTED
 
@@ -151,9 +144,7 @@ def _roles(proposed: ProposedPolicy) -> Iterator[RenderableType]:
 
 
 def _alone(proposed: ProposedPolicy) -> str:
-    """Return a text on how many rows have values of the unmasked features that no other row has;
-    empty if these rows were not counted.
-    """
+    """Return how many rows have unmasked values that no other has; empty if not counted."""
     if proposed.alone is None:
         return ""
     if not proposed.alone:

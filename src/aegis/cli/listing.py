@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli import completion
-from aegis.cli.output import Output
+from aegis.cli.output import Column, Output, heading, line, pairs, table
 from aegis.cli.parameters import Format, FormatOption, Quiet
 from aegis.words import default_value, json_fields, jsonable
 
@@ -88,8 +88,6 @@ class RegistryListing:
         cells = ([_cell(entry[key]) for key in header] for entry in entries)
         if shell.as_data({"schema": SCHEMA, "entries": entries}, header, cells):
             return
-        from aegis.cli.output import Column, line, table
-
         columns = [Column(key, wraps=key in ("cost", self.columns[-1])) for key in self.columns]
         rows = ([_short(key, entry[key]) for key in self.columns] for entry in entries)
         shell.show(table(columns, rows))
@@ -101,8 +99,6 @@ def _print_entry(shell: Output, entry: dict[str, Any], example: str) -> None:
     cells = [_cell(value) for value in entry.values()]
     if shell.as_data({"schema": SCHEMA, "entries": [entry]}, list(entry), [cells]):
         return
-    from aegis.cli.output import heading, line, pairs
-
     plain = {key: value for key, value in entry.items() if key not in ("parameters", "example")}
     shell.show(
         pairs((key.replace("_", " "), _cell(value)) for key, value in plain.items() if value != "")
@@ -121,9 +117,7 @@ def _parameter(parameter: dict[str, Any]) -> str:
 
 
 def _short(key: str, value: object) -> str:
-    """Return the text of a cell in the list of entries. `key` is the column; the kinds of column
-    that a mask accepts become "any" if they are all kinds.
-    """
+    """Return a cell of the list; all kinds of columns are "any"."""
     from aegis.masks import Kind
 
     every = key == "kinds" and isinstance(value, list) and len(value) == len(Kind)
@@ -140,9 +134,7 @@ def _cell(value: object) -> str:
 
 
 def _parameters(each: Iterable[tuple[str, str, bool, object]]) -> list[dict[str, Any]]:
-    """Return parameters as JSON values. In `each`, a parameter is its name, its description,
-    whether it is required, and its default.
-    """
+    """Return parameters (name, description, whether required, default) as JSON values."""
     names = ("name", "description", "required", "default")
     return [dict(zip(names, jsonable(parameter), strict=True)) for parameter in each]
 

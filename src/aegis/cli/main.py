@@ -76,16 +76,12 @@ _OTHER_OPTIONS = {
 
 
 def panel_of(name: str) -> str | None:
-    """Return the heading under which the help lists an option that several commands share; None if
-    it has no such heading.
-    """
+    """Return the heading of an option that several commands share; None if it has none."""
     return _PANELS.get(name)
 
 
 class PanelCommand(TyperCommand):
-    """A command whose `--help` explains the most important options and only lists the names of the
-    others.
-    """
+    """A command whose `--help` explains the most important options, and names the others."""
 
     first: tuple[str, ...] = ()
 
@@ -124,9 +120,7 @@ class PanelCommand(TyperCommand):
         TyperCommand.format_help(command, ctx, formatter)
 
     def _short(self) -> PanelCommand:
-        """Return a copy of the command for a short help: with few examples, with its most important
-        options, and with only the names of all other options.
-        """
+        """Return a copy with few examples and the foremost options, for a short help."""
         short = copy.copy(self)
         short.params = [each for each in self.params if getattr(each, "rich_help_panel", 0) is None]
         text, head, examples = (self.help or "").partition(EXAMPLES_HEAD)
@@ -165,9 +159,7 @@ class PanelGroup(TyperGroup):
 
 
 def _help_order(parameter: Any, foremost: Sequence[str]) -> int:
-    """Return a key that sorts the parameters of a command: arguments first, then the options in
-    `foremost`, then all others.
-    """
+    """Return a key that sorts parameters: arguments, `foremost` options, all others."""
     if not isinstance(parameter, TyperOption):
         return -1
     return foremost.index(parameter.name) if parameter.name in foremost else len(foremost)
@@ -272,9 +264,7 @@ PACKAGE_COMMANDS = Extensions("command")
 
 
 class Command(Protocol):
-    """A command, such as `advise`: a module or object with a function and examples. The function's
-    docstring is the help of the command.
-    """
+    """A command: a module or object with a function, whose docstring is the help, and examples."""
 
     @property
     def command(self) -> Callable[..., None]:
@@ -286,9 +276,7 @@ class Command(Protocol):
 
 
 def _commands(verb: str) -> Mapping[str, Command]:
-    """Return the command called `verb`, by name; if it has subcommands (`VERBS`), return all of
-    these.
-    """
+    """Return the command `verb`, or all its subcommands, by name."""
     module: Any = LISTINGS.get(verb)
     if verb in VERBS and module is None:
         module = import_module(f"aegis.cli.{verb}")
@@ -449,9 +437,7 @@ def _warnings_printed_once() -> Iterator[None]:
 
 
 def _foremost(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split the arguments into two lists: the global options, wherever they are, and all other
-    words, which are the command with its options.
-    """
+    """Split the arguments into the global options, wherever they are, and all other words."""
     first: list[str] = []
     rest: list[str] = []
     words = iter(arguments)
@@ -500,9 +486,7 @@ def _run(arguments: Sequence[str], outputs: Sequence[str]) -> int:
 
 
 def process() -> None:
-    """Run the command line as a process that ends immediately afterwards. This is the entry point
-    of `aegis`.
-    """
+    """Run the command line as a process that ends immediately afterwards: the entry point."""
     codes: list[int] = []
     atexit.register(startup.end, codes)  # registered first, so that it is called last
     try:

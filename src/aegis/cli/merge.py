@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from aegis.cli.files import check_outputs, next_step, unused, written, written_dict
-from aegis.cli.output import Output
+from aegis.cli.output import Output, line
 from aegis.cli.parameters import Force, Format, FormatOption, Quiet, VerifyKey, output_file
 from aegis.files import BUNDLE
 from aegis.words import counted
@@ -59,8 +59,6 @@ def command(
     document["files"] = written_dict([output])
     if shell.as_data(document, ("class", "rows"), list(figures["classes"].items())):
         return
-    from aegis.cli.output import line
-
     shell.show(
         line(
             f"Merged {counted(len(summaries), 'summary', 'summaries')}: {counted(merged.rows, 'row')}"

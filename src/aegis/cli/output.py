@@ -134,9 +134,7 @@ _LOST: ContextVar[OSError | None] = ContextVar("lost", default=None)
 
 
 def lost() -> OSError | None:
-    """Return the error with which standard output has failed since the last call of `start`; None
-    if it has not failed.
-    """
+    """Return the error with which standard output has failed since `start`; None if it has not."""
     return _LOST.get()
 
 
@@ -269,9 +267,7 @@ class Output:
         write(sys.stdout, "".join(map(_csv_line, (header, *rows))))
 
     def figures(self, data: Mapping[str, Any]) -> None:
-        """Print a nested result as CSV, with one row per figure; the JSON pointer of a figure is
-        its name.
-        """
+        """Print a nested result as CSV: a row per figure, named by its JSON pointer."""
         self.csv(("figure", "value"), _pointers(data))
 
     def as_data(
@@ -464,9 +460,7 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> Ta
 def table_of(
     entries: Iterable[T], *columns: tuple[Column, Callable[[T], str | Text]] | None
 ) -> Table:
-    """Return a table with a row for each entry. In `columns`, each column comes with a function
-    that returns the text of its cell for an entry; None is no column.
-    """
+    """Return a table with a row for each entry, and a column for each title and its function."""
     present = [column for column in columns if column is not None]
     rows = ([text(entry) for _, text in present] for entry in entries)
     return table([column for column, _ in present], rows)
@@ -547,9 +541,7 @@ def figure(value: float | None, digits: int = 5) -> str:
 
 
 def fixed(value: float | None, decimals: int = 4) -> str:
-    """Return a number as text with a fixed number of decimals, so that a column of numbers is easy
-    to compare. Less than 1e-12 is a rounding error, and shown as 0.
-    """
+    """Return a number with a fixed number of decimals; below 1e-12, a rounding error, as 0."""
     if value is None or math.isnan(value):
         return NOTHING
     if 1e-12 <= abs(value) < 0.5 * 10**-decimals or abs(value) >= 1e15:
@@ -607,18 +599,14 @@ class TerminalProgress:
 
 
 class Interruptible:
-    """A receiver of progress that raises `KeyboardInterrupt` at the end of a step if the user
-    pressed Ctrl-C and a library caught the interrupt.
-    """
+    """A receiver of progress that raises an interrupt that a library has caught."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Open a step. If an interrupt arrives during the step, raise `KeyboardInterrupt` at its
-        end.
-        """
+        """Open a step; after an interrupt, raise `KeyboardInterrupt` at its end."""
         with self._progress.step(title, total) as step:
             yield step
         check()
@@ -644,9 +632,7 @@ class QueryClock:
         self._started = now()
 
     def text(self) -> str:
-        """Return a text such as "query 40 %, 0:12 left"; empty if the query is new or its progress
-        is unknown.
-        """
+        """Return such as "query 40 %, 0:12 left"; empty if it is new or unknown."""
         share, now = self._done(), self._now()
         if share is None or share < self._share:
             # Another query: what it has done so far was done since now at the earliest.
@@ -680,9 +666,7 @@ def reporting(*, quiet: bool) -> Iterator[Progress]:
 
 
 def _heard(progress: Progress) -> Progress:
-    """Return a receiver of progress that passes everything on to `progress`, raises interrupts and,
-    if requested, logs steps.
-    """
+    """Return a receiver that also raises interrupts and, if requested, logs steps."""
     return Interruptible(LoggedProgress(progress) if listening() else progress)
 
 

@@ -71,9 +71,7 @@ def takes_records(
 
 
 def _ordered(record: Any) -> list[inspect.Parameter]:
-    """Return the options of a record (dataclass) in the order of its fields; the options in `LAST`
-    come at the end.
-    """
+    """Return the options of a record in the order of its fields, with `LAST` at the end."""
     return sorted(_parameters(record), key=lambda p: p.name in LAST and LAST.index(p.name) + 1)
 
 
@@ -97,9 +95,8 @@ def _parameters(record: Any) -> Iterator[inspect.Parameter]:
 
 
 def _option_fields(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
-    """Yield each field of a record that becomes an option, with the declaration of the option and
-    the type of the field. The declaration is None for a nested record or if there is none; the type
-    is None if the declaration states it.
+    """Yield each field that becomes an option, with its declaration (None for a nested record or without
+    one) and its type (None if the declaration states it).
     """
     options = own_options(record)
     for field in fields(record):
@@ -112,9 +109,7 @@ def _option_fields(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any
 
 
 def given_options(record: Any) -> dict[str, object]:
-    """Return those options of a record and of its nested records whose values differ from the
-    defaults, by name of the option.
-    """
+    """Return the options of a record that differ from the defaults, by name."""
     changed: dict[str, object] = {}
     for field, described, kind in _option_fields(type(record)):
         value = getattr(record, field.name)
@@ -136,9 +131,7 @@ def _long_name(field: Field[Any], option: Option | None, kind: Any) -> str:
 
 
 def _kind(record: Any, field: Field[Any]) -> Any:
-    """Return the type of a record's field. Its annotation is evaluated in the module of the class
-    that declares it.
-    """
+    """Return the type of a field, evaluated in the module of the class that declares it."""
     home = next(c for c in record.__mro__ if field.name in vars(c).get("__annotations__", {}))
     alone = type(field.name, (), {"__annotations__": {field.name: field.type}})
     names = vars(sys.modules[home.__module__])

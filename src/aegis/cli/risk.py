@@ -15,7 +15,21 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.output import Output, PrintOptions, reporting, shown_location
+from aegis.cli.output import (
+    Column,
+    Output,
+    PrintOptions,
+    figure,
+    heading,
+    number,
+    pairs,
+    percent,
+    portion,
+    reporting,
+    share,
+    shown_location,
+    table,
+)
 from aegis.cli.parameters import Force, QuasiIdentifiers, Table, column_names
 from aegis.options import option
 from aegis.requests import RiskRequest
@@ -42,8 +56,6 @@ def print_risk(
 
 
 def _head(data: dict[str, Any], origin: str) -> Iterator[RenderableType]:
-    from aegis.cli.output import figure, pairs
-
     weight = data["weight"]
     stand = (
         "none: each record counts once"
@@ -64,8 +76,6 @@ def _head(data: dict[str, Any], origin: str) -> Iterator[RenderableType]:
 
 
 def _risk(data: dict[str, Any]) -> Iterator[RenderableType]:
-    from aegis.cli.output import heading, pairs, portion, share
-
     rows, risk = data["rows"], data["risk"]
     yield heading("Can the person behind a record be found?")
     yield pairs(
@@ -81,8 +91,6 @@ def _risk(data: dict[str, Any]) -> Iterator[RenderableType]:
 
 
 def _special(data: dict[str, Any], rows: int) -> Iterator[RenderableType]:
-    from aegis.cli.output import Column, figure, heading, number, pairs, percent, share, table
-
     yield heading("Special uniques (SUDA)")
     yield pairs(
         (
@@ -105,8 +113,6 @@ def _special(data: dict[str, Any], rows: int) -> Iterator[RenderableType]:
 
 
 def _numbers(numbers: MaskedNumbers) -> Iterator[RenderableType]:
-    from aegis.cli.output import figure, heading, pairs, percent
-
     yield heading("Masked numbers")
     yield pairs(
         (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from aegis.present import IN_WORDS, Finding
 from aegis.present.finding import DROPPED, UNCHANGED
-from aegis.words import counted, cut, predicted
+from aegis.words import counted, cut, percent, predicted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -126,8 +126,6 @@ def alone(lost: float | None) -> str:
     """Return a note that masking only one column costs `lost` percent of utility; empty if this is
     little.
     """
-    from aegis.words import percent
-
     return "" if lost is None or lost < 0.05 else f"  (alone costs {percent(lost)})"
 
 

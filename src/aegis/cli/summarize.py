@@ -18,7 +18,7 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.output import Output, RunOptions, clean, reporting
+from aegis.cli.output import Column, Output, RunOptions, clean, line, number, reporting, table
 from aegis.cli.parameters import (
     ExactPairs,
     PolicyFile,
@@ -180,8 +180,6 @@ def _print(
     data = {"schema": SCHEMA} | figures | {"files": written_dict([output])}
     if shell.as_data(data, names, rows):
         return
-    from aegis.cli.output import Column, line, number, table
-
     columns = (
         Column(names[0], wraps=True),
         Column(names[1]),

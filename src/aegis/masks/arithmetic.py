@@ -92,9 +92,7 @@ def numbers_that(column: ir.NumericValue, condition: ir.BooleanValue) -> ir.Bool
 
 
 def constant(value: int, column: ir.IntegerValue) -> ir.IntegerValue:
-    """Return `value` as a literal of the column's type; it may need 64 bits if the type is
-    unsigned.
-    """
+    """Return `value` as a literal of the column's type, which may be unsigned and of 64 bits."""
     return ibis.literal(value, type=column.type())
 
 
@@ -181,8 +179,8 @@ def interval(low: ir.Value | str, high: ir.Value | str) -> ir.StringValue:
 
 
 def by_bisection(column: ir.Value, starts: Sequence[ir.Value], values: Sequence[Any]) -> Any:
-    """Return, for each number of `column`, the entry of `values` for the interval that contains the
-    number. `starts` lists where all intervals except the first begin.
+    """Return the entry of `values` for the interval of each number; `starts` begin all but the
+    first.
     """
     if not starts:
         return values[0]

@@ -318,9 +318,7 @@ LARGEST = 1e300
 
 
 def wrong(mask: str, parameter: str, value: object, allowed: str) -> PolicyError:
-    """Return the error for a parameter of the mask called `mask` with a `value` that is not
-    allowed.
-    """
+    """Return the error for a parameter with a `value` that is not allowed."""
     return PolicyError(
         f"Mask {mask!r}: parameter {parameter!r} is {brief(value)}.", hint=f"Allowed: {allowed}."
     )
@@ -329,9 +327,7 @@ def wrong(mask: str, parameter: str, value: object, allowed: str) -> PolicyError
 def whole(
     mask: str, parameter: str, value: object, *, at_least: int = 0, at_most: int | None = None
 ) -> int:
-    """Return `value`, the value of a mask's parameter, if it is an int from `at_least` to
-    `at_most`; otherwise raise `PolicyError`. True and 2.0 are refused.
-    """
+    """Return `value` if it is an int from `at_least` to `at_most`, not True or 2.0; else refuse it."""
     large = isinstance(value, int) and value > MOST_WHOLE
     top = "" if at_most is None and not large else f" and at most {at_most or MOST_WHOLE}"
     allowed = f"a whole number, at least {at_least}{top}"
@@ -343,9 +339,7 @@ def whole(
 
 
 def number(mask: str, parameter: str, value: object, *, positive: bool = False) -> int | float:
-    """Return `value`, the value of a mask's parameter, if it is a finite int or float (above 0 if
-    `positive`); otherwise raise `PolicyError`.
-    """
+    """Return `value` if it is a finite number (above 0 if `positive`); else refuse it."""
     allowed = "a number above 0" if positive else "a finite number"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise wrong(mask, parameter, value, allowed)
@@ -358,9 +352,7 @@ def number(mask: str, parameter: str, value: object, *, positive: bool = False) 
 
 
 def exact(mask: str, parameter: str, value: object, *, positive: bool = False) -> int | float:
-    """Return `value`, the value of a mask's parameter, if it is a number (above 0 if `positive`)
-    with so few decimal places that interval bounds are exact; otherwise raise `PolicyError`.
-    """
+    """Return `value` if it is a number with few enough decimals for exact bounds; else refuse it."""
     checked = number(mask, parameter, value, positive=positive)
     digits = decimals(checked)
     if digits > MOST_DIGITS or abs(checked) * 10**digits > MOST_SCALED:
@@ -374,9 +366,7 @@ def exact(mask: str, parameter: str, value: object, *, positive: bool = False) -
 
 
 def one_of(mask: str, parameter: str, value: object, allowed: Sequence[str]) -> str:
-    """Return `value`, the value of a mask's parameter, if it is one of `allowed`; otherwise raise
-    `PolicyError`.
-    """
+    """Return `value` if it is one of `allowed`; else refuse it."""
     if not isinstance(value, str) or value not in allowed:
         raise PolicyError(
             f"Mask {mask!r}: parameter {parameter!r} is {brief(value)}.",
@@ -386,9 +376,7 @@ def one_of(mask: str, parameter: str, value: object, allowed: Sequence[str]) -> 
 
 
 def either(mask: str, example: str, **values: object) -> None:
-    """Raise `PolicyError` unless exactly one of two parameters of the mask called `mask` has a
-    value; `example` shows how to write it.
-    """
+    """Refuse a mask unless exactly one of two parameters has a value."""
     missing = [value is None for value in values.values()]
     if all(missing) or not any(missing):
         raise PolicyError(
@@ -399,9 +387,7 @@ def either(mask: str, example: str, **values: object) -> None:
 
 
 def together(what: str, hint: str, **values: object) -> None:
-    """Raise `PolicyError` unless both or neither of two parameters have a value. `what` names the
-    mask, and `hint` says what to write.
-    """
+    """Refuse what has a value for one of two parameters only."""
     if len({value is None for value in values.values()}) > 1:
         raise PolicyError(
             f"{what} takes {' and '.join(map(repr, values))} together; one given.", hint=hint
@@ -409,18 +395,14 @@ def together(what: str, hint: str, **values: object) -> None:
 
 
 def text(mask: str, parameter: str, value: object) -> str:
-    """Return `value`, the value of a mask's parameter, if it is a text that is not empty; otherwise
-    raise `PolicyError`.
-    """
+    """Return `value` if it is a text that is not empty; else refuse it."""
     if not isinstance(value, str) or not value:
         raise wrong(mask, parameter, value, "a text that is not empty")
     return value
 
 
 def edges(mask: str, value: object) -> tuple[int | float, ...]:
-    """Return `value` if it is a list of cut points, that is, finite numbers in strictly ascending
-    order; otherwise raise `PolicyError`, which names `mask`.
-    """
+    """Return `value` if it is a list of finite numbers in strictly ascending order; else refuse it."""
     allowed = "a list of numbers in ascending order, none twice"
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise wrong(mask, "edges", value, allowed)
@@ -579,10 +561,7 @@ def learnt_field(what: str) -> Any:
 def channel_blocks(
     mask: NoiseMask, data: ValueCounts, reports: int
 ) -> Iterator[tuple[slice, Floats]]:
-    """Yield the channel of a noise mask (the probability of each of R reports, or noisy values, for
-    each of V values) in blocks of values, each with the slice of its values. So the whole matrix is
-    never in memory. `reports` is R.
-    """
+    """Yield the channel in blocks of values, so that the whole matrix is never in memory."""
     size = max(1, _CELLS // max(reports, 1))
     for start in range(0, len(data.values), size):
         rows = slice(start, min(start + size, len(data.values)))
@@ -627,9 +606,7 @@ class NumberGrid:
 
     @classmethod
     def between(cls, mask: str, lower: float, upper: float, step: float) -> NumberGrid:
-        """Return the numbers `lower`, `lower + step`, ... up to at most `upper`. Raise
-        `PolicyError`, which names `mask`, if there are too many.
-        """
+        """Return the numbers from `lower` by `step` up to `upper`; refuse too many."""
         low, high, by = map(as_fraction, (lower, upper, step))
         size = (high - low) // by + 1
         if size > MOST_REPORTS:

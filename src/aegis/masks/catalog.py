@@ -166,9 +166,7 @@ def _parse(spec: object, hierarchy: Hierarchy | None) -> Mask:
 
 
 def _checked(mask: type[Mask], parameters: object) -> dict[str, Any]:
-    """Return `parameters`, as a policy has them, by name; raise `PolicyError` if one is unknown or
-    missing.
-    """
+    """Return the parameters by name; refuse unknown and missing ones."""
     names = [field.name for field in mask.declared()]
     if not isinstance(parameters, Mapping):
         raise PolicyError(

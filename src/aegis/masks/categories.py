@@ -54,9 +54,7 @@ def text_of(value: object) -> str | None:
 
 
 def among(text: str, texts: Collection[str]) -> bool:
-    """Return whether a text is one of `texts`, or the same number as one of them in
-    another notation.
-    """
+    """Return whether a text is one of `texts`, or the same number in another notation."""
     number = _number(text)
     return text in texts or (number is not None and number in map(_number, texts))
 
@@ -130,9 +128,7 @@ def mapped(column: ir.Column, targets: Mapping[str, Any], otherwise: ir.Value) -
 
 
 def _by_runs(column: ir.IntegerValue, keyed: Mapping[int, Any], otherwise: ir.Value) -> ir.Value:
-    """Return the entry of `keyed` for each integer, or `otherwise` if there is none, by bisection
-    over runs of neighbouring integers with the same entry.
-    """
+    """Return the entry for each integer by bisection over runs of equal entries, or `otherwise`."""
     starts: list[int] = []
     targets: list[Any] = [otherwise]
     following: int | None = None
@@ -286,9 +282,7 @@ class Group(Mask):
 
 
 def _values(mask: str, parameter: str, value: object) -> tuple[Value, ...]:
-    """Return `value`, the value of a mask's parameter, if it is a list of different values;
-    otherwise raise `PolicyError`.
-    """
+    """Return `value` if it is a list of different values; else refuse it."""
     allowed = "a list of texts, numbers or booleans, none twice"
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise parameters.wrong(mask, parameter, value, allowed)
@@ -301,9 +295,7 @@ def _values(mask: str, parameter: str, value: object) -> tuple[Value, ...]:
 
 
 def _groups(mask: str, groups: object) -> tuple[tuple[str, tuple[Value, ...]], ...]:
-    """Return the groups that a policy states (values by name of the group), sorted by name; raise
-    an error if a value is in two groups.
-    """
+    """Return the groups sorted by name; refuse a value in two groups."""
     pairs = tuple(groups.items()) if isinstance(groups, Mapping) else groups
     if not isinstance(pairs, tuple) or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
         raise parameters.wrong(

@@ -60,9 +60,7 @@ class Grouping:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The masked values as text, for display: "null" for null, "39" for 39.0, dates in ISO
-        8601.
-        """
+        """The masked values as text: "null", "39" for 39.0, dates in ISO 8601."""
         values = self.masked_values
         if pa.types.is_string(values.type) or pa.types.is_integer(values.type):
             # The common case of many labels; Arrow's text of these types is that of `text_of`.
@@ -185,9 +183,7 @@ def _masked(
 def _of_stacks(
     columns: Sequence[pa.Array], stacks: Sequence[tuple[Mask, Sequence[int]]], connection: Any
 ) -> list[pa.ChunkedArray]:
-    """Return the masked values of each stack: a mask, and the indices of the `columns` whose values
-    it masks, one after the other. One query computes all of them.
-    """
+    """Return the masked values of each stack of columns under one mask, by one query."""
     most = max(sum(len(columns[n]) for n in numbers) for _, numbers in stacks)
     rows = np.arange(most, dtype=np.int64)
     # Built from a buffer: Arrow imports pandas to convert a NumPy array.
@@ -261,9 +257,7 @@ def _refined(left: Int32s, right: Codes) -> Int32s:
 
 
 def _renumbered(keys: Ints) -> Int32s:
-    """Return a code for each entry of `keys`: equal keys get equal codes, numbered from 0 in order
-    of first appearance.
-    """
+    """Return codes for equal keys, numbered from 0 by first appearance."""
     if not len(keys):
         return np.zeros(0, dtype=np.int32)
     size = int(keys.max()) + 1
@@ -285,9 +279,7 @@ def _check_sizes(left: Codes, right: Codes) -> None:
 
 
 def parts_of(mask: Mask) -> tuple[Mask, ...]:
-    """Return the masks of a composition, also of compositions within it; any other mask is returned
-    as the only entry.
-    """
+    """Return the masks of a composition, also of nested ones; any other mask alone."""
     if not isinstance(mask, Compose):
         return (mask,)
     return tuple(part for inner in mask.masks for part in parts_of(inner))

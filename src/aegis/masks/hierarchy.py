@@ -269,10 +269,7 @@ class Hierarchy:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Switch off garbage collection for a while.
-
-    Rows contain no cycles, and searching them for cycles takes four times as long as reading them.
-    """
+    """Switch off garbage collection: its search takes four times as long as reading rows."""
     before = gc.isenabled()
     gc.disable()
     try:
@@ -283,9 +280,7 @@ def _without_collection() -> Iterator[None]:
 
 
 def _type_of(values: Any, listed: list[Any]) -> Any:
-    """Return the Ibis type of `values` if they are an Arrow array, otherwise of the first entry of
-    `listed` that is not null.
-    """
+    """Return the Ibis type of an Arrow array, else of the first entry that is not null."""
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return ibis.dtype(values.type)
     first = next((value for value in listed if value is not None), "")
@@ -302,9 +297,7 @@ def _comparable(value: object) -> object:
 
 
 def _split(text: str, name: str) -> list[list[str]]:
-    """Return the rows in the `text` of a hierarchy file, split at the first separator with which
-    all rows have equally many columns.
-    """
+    """Return the rows of a hierarchy file, by the first separator that makes them even."""
     best: list[list[str]] = []
     wrong: csv.Error | None = None
     for separator in SEPARATORS:
@@ -355,11 +348,7 @@ def _trimmed(row: list[str]) -> list[str] | None:
 
 
 def _require_even(rows: list[list[str]], name: str) -> None:
-    """Raise `DataError` unless all rows of the hierarchy file `name` have equally many levels, at
-    least one.
-
-    The message quotes no value, because the file may contain data instead of a hierarchy.
-    """
+    """Refuse uneven rows, without quoting a value: the file may contain data instead."""
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]) or len(row) < 2:
             first = f"row 1 has {len(rows[0]) - 1} levels above its value"
@@ -371,9 +360,7 @@ def _require_even(rows: list[list[str]], name: str) -> None:
 
 
 def _check_rows(rows: tuple[Row, ...], name: str) -> None:
-    """Raise `DataError`, which names the hierarchy, unless its `rows` (a value and its groups) have
-    the same length and different values, and the groups of each level lie within those of the next.
-    """
+    """Refuse rows that are uneven, repeat a value, or split a group on a higher level."""
     if not rows:
         raise DataError(f"Hierarchy {name} is empty.", hint="Give one row per value.")
     by_value: dict[str | None, Row] = {}
@@ -396,11 +383,7 @@ def _check_rows(rows: tuple[Row, ...], name: str) -> None:
 
 
 def _sound(columns: Sequence[pa.Array]) -> bool:
-    """Return whether the values are unique, and each group of a level lies within one group of the
-    next level. `columns` are the values and their groups on each level.
-
-    If not, `_check_rows` finds the offending values.
-    """
+    """Return whether values are unique and groups nested; if not, `_check_rows` says where."""
     levels = [column.dictionary_encode(null_encoding="encode") for column in columns]
     if len(levels[0].dictionary) < len(columns[0]):
         return False
@@ -414,9 +397,7 @@ def _sound(columns: Sequence[pa.Array]) -> bool:
 
 
 def _plain_rows(columns: Sequence[pa.Array]) -> bytes | None:
-    """Return the rows of a hierarchy as sorted JSON lines; None if a cell is null or needs escapes.
-    `columns` are the values and their groups on each level.
-    """
+    """Return the rows as sorted JSON lines; None if a cell is null or needs escapes."""
     for column in columns:
         if column.null_count or pc.any(pc.match_substring_regex(column, _ESCAPED)).as_py():
             return None
@@ -456,9 +437,7 @@ def _group_name(group: object, name: str) -> str:
 
 
 def _leaves(node: Any, above: tuple[str, ...], name: str) -> Iterator[Row]:
-    """Yield the row of each value below `node` of a tree of nested mappings: the value, then its
-    groups. `above` lists the groups that contain `node`, the nearest first.
-    """
+    """Yield the row of each value below `node`; `above` are its groups, the nearest first."""
     if isinstance(node, Mapping):
         for group, below in node.items():
             yield from _leaves(below, (_group_name(group, name), *above), name)
@@ -595,17 +574,13 @@ class Lookup:
         return pc.if_else(pc.is_null(column), null, masked)
 
     def expression(self, column: ir.Value, joined: ir.Value) -> ir.Value:
-        """Return the masked `column`, given `joined`, the masked texts that a join with the list
-        found; it is null where no value of the list matched.
-        """
+        """Return the masked column from `joined`, null where no value of the list matched."""
         null = ibis.null(dt.string) if self.of_null is None else ibis.literal(self.of_null)
         return ibis.ifelse(column.isnull(), null, joined.fill_null(self.otherwise))
 
 
 def lookup_of(mask: Mask | None, dtype: dt.DataType) -> Lookup | None:
-    """Return a mask as a list of values and masked texts, for a column of the type `dtype`; None if
-    the mask has no list, or a short expression computes the masked text.
-    """
+    """Return a mask as a list of values and texts; None if it has none or a short expression."""
     if mask is None or not (dtype.is_string() or dtype.is_integer()):
         return None
     if type(mask).targets is Mask.targets:
@@ -635,9 +610,7 @@ def _cached_lookup(mask: Mask, dtype: dt.DataType) -> Lookup | None:
 
 
 def _of_level(hierarchy: Hierarchy, level: int) -> Lookup:
-    """Return the list of a hierarchy's values, which are texts, and their groups on `level`. The
-    result is the same as from `Level.targets`.
-    """
+    """Return the list of a hierarchy's values and their groups, as of `Level.targets`."""
     values, texts = hierarchy.columns[0], hierarchy.columns[level]
     of_null = None
     if values.null_count:
@@ -667,9 +640,7 @@ class Joined:
     lookups: Mapping[str, Lookup]
 
     def masked(self, name: str, mask: Mask | None) -> ir.Value:
-        """Return the expression for the column `name` of `table` after masking; if `mask` is None,
-        the column itself.
-        """
+        """Return the expression of a column after masking; None changes nothing."""
         column = self.table[name]
         if name in self.lookups:
             return self.lookups[name].expression(column, self.looked_up[name])
@@ -677,11 +648,7 @@ class Joined:
 
 
 def join_lookups(source: Source, table: ir.Table, masks: Mapping[str, Mask | None]) -> Joined:
-    """Return a table of the source's engine, joined with a list of values and masked texts for each
-    mask that needs one.
-
-    Masks with a short expression do not change the table.
-    """
+    """Return a table joined with the list of each mask that has one and no short expression."""
     lookups: dict[str, Lookup] = {}
     handed: dict[str, ir.Table] = {}
     for name, mask in masks.items():
@@ -697,9 +664,8 @@ def join_lookups(source: Source, table: ir.Table, masks: Mapping[str, Mask | Non
 def joined_with(
     table: ir.Table, lookups: Mapping[str, Lookup], handed: Mapping[str, ir.Table]
 ) -> Joined:
-    """Return a table joined with lookup tables (values and masked texts). For each column, `handed`
-    has its lookup table in the engine, and `lookups` the contents. The join adds the columns
-    aegis_v0 (values), aegis_g0 (masked texts), aegis_v1, ...
+    """Return a table joined with lookup tables that the engine has; it adds aegis_v0 (values), aegis_g0
+    (masked texts), aegis_v1, ...
     """
     for number, (name, small) in enumerate(handed.items()):
         table = table.left_join(small, table[name] == small[f"aegis_v{number}"])

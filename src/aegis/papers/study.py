@@ -73,9 +73,7 @@ def _evaluated(
 
 
 def _of_finalists(study: Study, advice: Advice, options: Mapping[str, Any]) -> Evaluation:
-    """Train models on the first configurations of an advice that meet the privacy rule, and return
-    the evaluation.
-    """
+    """Train models on the first configurations of an advice that meet the privacy rule."""
     finalists = [ranked for ranked in advice.ranking if ranked.admissible][:FINALISTS]
     masked = [ranked.configuration for ranked in finalists if ranked.method is None]
     methods = [
@@ -212,8 +210,8 @@ def evaluate_labels(
 
 
 def _suiting(task: LabelTask, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return other values for the options `models` and `metric` if they do not suit the label of
-    `task`. A metric of None stands for the label's default.
+    """Return other values for `models` and `metric` (None: the default) if they do not suit the
+    label.
     """
     from aegis.papers.evaluation import METRICS
 
@@ -227,9 +225,7 @@ def _suiting(task: LabelTask, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_verdicts(advice: Advice, table_advice: Advice) -> Advice:
-    """Return the advice for one label, but take from `table_advice`, the advice on the whole table,
-    whether each configuration meets the privacy rule.
-    """
+    """Return the advice for one label with the verdicts of the advice on the whole table."""
     by_name = {ranked.name: ranked for ranked in table_advice.ranking}
     ranking = [
         replace(

@@ -174,18 +174,14 @@ class LabelTask:
             chosen_measure(self.measure, label=self.label.kind)
 
     def named_measure(self, general: str | None) -> str | None:
-        """Return the name of the label's own measure. If the label names none, return `general` if
-        that measure fits the label's kind, else None.
-        """
+        """Return the label's own measure, else `general` if it fits the label's kind."""
         if self.measure is not None or general is None:
             return self.measure
         chosen = MEASURES.get(general)
         return chosen.name if chosen.reads_label and chosen.label is self.label.kind else None
 
     def measure_by(self, general: str | None) -> Measure:
-        """Return the label's own measure. If the label names none, return `general` if it fits the
-        label's kind, else the default measure of this kind.
-        """
+        """Return the label's own measure, else `general` if it fits, else the kind's default."""
         return chosen_measure(self.named_measure(general), label=self.label.kind)
 
 

@@ -115,9 +115,7 @@ class Located:
     origin: str
 
     def where(self, *path: str | int) -> str:
-        """Return "file, line n" for the entry at `path`. If its line is unknown, use the nearest
-        entry above it whose line is known.
-        """
+        """Return "file, line n" for `path`, or for the nearest entry above with a known line."""
         entry_lines = self.lines
         for key in path:
             if key not in entry_lines.parts:
@@ -365,13 +363,7 @@ class _Reader:
 
 
 def write_yaml(data: Mapping[str, Any]) -> str:
-    """Return plain data as YAML that readers of YAML 1.1 and 1.2 interpret in the same way.
-
-    Raises
-    ------
-    PolicyError
-        The type of a value is not one of Python's plain types.
-    """
+    """Return plain data as YAML that 1.1 and 1.2 read alike; refuse other types."""
     try:
         return str(yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True))
     except yaml.representer.RepresenterError as error:
@@ -408,9 +400,7 @@ class PolicyMapping(BaseModel):
 
 
 class LabelEntry(PolicyMapping):
-    """The entry `label` of a policy file: `label: income`, `label: {column: price, kind: number}`,
-    or `label: {column: price, bins: 5}`. For protected summaries, also give `classes` or `cuts`.
-    """
+    """The entry `label`: `income`, or `{column: price, kind: number}`, with bins, classes or cuts."""
 
     column: Annotated[str, BeforeValidator(_column), Field(min_length=1)]
     """Name of the label column."""
@@ -430,9 +420,7 @@ class LabelEntry(PolicyMapping):
 
 
 class TaskEntry(LabelEntry):
-    """One entry in the list `labels` of a policy file: `income`, or `{column: hours, kind: number,
-    weight: 2}`.
-    """
+    """One entry of `labels`: `income`, or `{column: hours, kind: number, weight: 2}`."""
 
     weight: float = Field(default=1.0, allow_inf_nan=False)
     """How much the label counts in the mean of the shares kept; above zero."""
@@ -469,9 +457,7 @@ class AttributeEntry(PolicyMapping):
 
 
 class ReadingShape(PolicyMapping):
-    """The entry of a policy file that states the format of text files and workbooks, if Aegis
-    should not find it out from the files.
-    """
+    """The entry that states the format of text files and workbooks."""
 
     encoding: str | None = None
     """Name of the encoding: `utf-8`, `cp1252`, `latin-1`, `utf-16`, ..."""
@@ -506,9 +492,7 @@ class ReadingShape(PolicyMapping):
 
 
 class ReleaseShape(PolicyMapping):
-    """The entry `release` of a policy file, with facts for readers of the report. All its keys are
-    optional.
-    """
+    """The entry `release`, with optional facts for readers of the report."""
 
     data: str | None = None
     """Name of the data set."""
@@ -591,14 +575,7 @@ class PolicyShape(PolicyMapping):
     """Facts for the report on the release: purpose, recipient, author and so on."""
 
     def asked_measure(self) -> str | None:
-        """Return the name of the measure that the policy requests, either by its name or by the
-        metric of models that it predicts.
-
-        Raises
-        ------
-        PolicyError
-            The policy names both a measure and a metric, or the measure is unknown.
-        """
+        """Return the requested measure, by name or metric; refuse both, or an unknown one."""
         models = None if self.models is None else ",".join(self.models)
         expected = metric_name(self.merit, models)
         if expected is not None and self.measure is not None:

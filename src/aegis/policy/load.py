@@ -148,9 +148,7 @@ def plain(value: Any) -> Any:
 
 
 def shown_policy(policy: Policy) -> Policy:
-    """Return the policy as certificates state it: its masks list no values that they learnt from a
-    table. You may have copied such a list into a configuration or into the masks of an attribute.
-    """
+    """Return the policy as certificates state it: without lists that masks learnt from a table."""
     attributes = {
         name: replace(each, masks=tuple(dict.fromkeys(mask.unlisted() for mask in each.masks)))
         for name, each in policy.attributes.items()
@@ -167,9 +165,7 @@ def _unlisted(policy: Policy) -> dict[str, Configuration]:
 
 
 def policy_digest(policy: Policy) -> str:
-    """Return the SHA-256 digest of the canonical text of a policy. The digest changes if the
-    content of a hierarchy changes.
-    """
+    """Return the SHA-256 of the canonical text, which covers the content of hierarchies."""
     return hashlib.sha256(canonical_policy(policy).encode()).hexdigest()
 
 
@@ -214,9 +210,7 @@ _TEXTS = {"population": "the path of a table with the rows of the population"}
 
 
 def _hint(path: Sequence[str | int], forms: Sequence[ErrorDetails]) -> str:
-    """Return a sentence that says what to write for a wrong entry of a policy. `forms` are the errors
-    of the schema check for each form that the entry may have.
-    """
+    """Return what to write for a wrong entry, from the schema's errors for each form it may have."""
     first, key = forms[0], str(path[-1])
     if len(forms) > 1:
         shapes = [
@@ -273,9 +267,7 @@ def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
 
 
 def as_policy(policy: Policy | str | Path | Mapping[str, Any]) -> Policy:
-    """Return a policy. If a path or a mapping is given instead of a `Policy`, read the policy from
-    it.
-    """
+    """Return a policy, read from a path or a mapping if need be."""
     return policy if isinstance(policy, Policy) else load_policy(policy)
 
 
@@ -300,9 +292,7 @@ def read_document(path: str | Path, what: str) -> Located:
 def _refuse_other_documents(
     file: Path, data: Mapping[str, Any], attributes: Mapping[str, Attribute]
 ) -> None:
-    """Raise an error if a file with the content `data` is a recipe, certificate or policy, unless
-    the telling keys are names of `attributes`.
-    """
+    """Refuse a recipe, certificate or policy, unless its keys are names of attributes."""
     if "method" in data and "method" not in attributes:
         raise PolicyError(
             f"{file} holds the recipe of a record-level release, not masking configurations.",
@@ -427,33 +417,20 @@ def dump_configurations(
 
 
 def choice(source: str | Path | Located) -> dict[str, Any]:
-    """Return the entries of a file that has `configurations` or is a recipe (`method`); an empty
-    mapping for a file that is just {attribute: mask}, because its keys are names of attributes.
-    """
+    """Return the entries of a file with `configurations` or a `method`, else an empty mapping."""
     data = read_mapping(source, "configuration")
     return data if {"configurations", "method"} & data.keys() else {}
 
 
 def measure_of_choice(source: str | Path | Located) -> str | None:
-    """Return the measure by which the configurations or the recipe in a file were chosen; None if
-    the file names no measure.
-
-    `source` is a path, or the result of `read_document`.
-
-    Raises
-    ------
-    PolicyError
-        The file is missing, not YAML or not a mapping, or the measure is unknown.
-    """
+    """Return the measure by which a file's configurations or recipe were chosen, or None."""
     data = choice(source)
     return MEASURES.get(str(data["measure"])).name if "measure" in data else None
 
 
 @contextmanager
 def _at(located: Located, *path: str | int, usual: tuple[str | int, ...] = ()) -> Iterator[None]:
-    """Return a context that adds the file and the line of the entry at `path` to the message of an
-    error: the line of an entry below it if the error names one, else that of the entry `usual`.
-    """
+    """Add file and line to errors in this context: of the entry that they name, else of `usual`."""
     try:
         yield
     except (PolicyError, DataError) as error:
@@ -540,9 +517,7 @@ class _Loader:
             return several_labels(tasks, serve, labels_known=labels_known)
 
     def _check_weight(self, name: str | None, attributes: Mapping[str, Attribute]) -> None:
-        """Raise `PolicyError` if the column of weights, `name`, would be released unmasked, because
-        it can identify persons.
-        """
+        """Refuse a column of weights that would be released unmasked: it can identify persons."""
         attribute = None if name is None else attributes.get(name)
         if attribute is not None and any(isinstance(mask, Identity) for mask in attribute.masks):
             raise PolicyError(
@@ -588,9 +563,7 @@ class _Loader:
             raise self._shape_error(error) from error
 
     def _shape_error(self, error: ValidationError) -> PolicyError:
-        """Return the first error of the schema check as an error that names the line in the policy
-        file. For an unknown key, it also suggests the known key with the most similar name.
-        """
+        """Return the first schema error with its line and, for an unknown key, the nearest one."""
         # A misspelt key also makes the right one missing: it is the better thing to say.
         details = error.errors()
         first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")
@@ -611,10 +584,7 @@ class _Loader:
         return PolicyError(f"{where}: {name} is {brief(first['input'])}.", hint=_hint(path, forms))
 
     def _path(self, detail: ErrorDetails) -> tuple[str | int, ...]:
-        """Return the path of a wrong entry in the file, from the path in an error of the schema check.
-
-        That path also has parts that name one of several forms of an entry, such as text or mapping.
-        """
+        """Return the path of a wrong entry, without the parts that name forms of an entry."""
         data, path = self.located.data, []
         *parts, last = detail["loc"]
         for part in (*parts, last):
@@ -661,9 +631,7 @@ class _Loader:
     def _kind(
         self, entry: AttributeEntry, path: tuple[str, str]
     ) -> tuple[AttributeKind | None, tuple[Any, ...]]:
-        """Return how methods compare the values of an attribute (`kind`), and the order of its
-        values, if stated; an order makes the attribute ordinal.
-        """
+        """Return how values are compared, and their order, which makes them ordinal."""
         key = "kind" if entry.order is None else "order"
         if (entry.kind or entry.order) and entry.role is not Role.QUASI_IDENTIFIER:
             raise PolicyError(
@@ -733,10 +701,7 @@ def _configuration(
     located: Located,
     path: tuple[str | int, ...],
 ) -> Configuration:
-    """Return the configuration `name` from its `masks` as written at `path` in the file `located`.
-    Attributes that it leaves out get their only candidate mask or, if they have several,
-    `identity`.
-    """
+    """Return a configuration; attributes left out get their only candidate, else `identity`."""
     if not isinstance(masks, dict):
         raise PolicyError(
             f"{located.where(*path)}: configuration {name!r} is {masks!r}.",

@@ -41,9 +41,7 @@ class OwnerRule:
 
     @classmethod
     def of(cls, entry: object, where: str) -> OwnerRule:
-        """Return the rule in the mapping that `to_dict` wrote; raise `PolicyError` if `entry` is
-        anything else. `where` names its place in the message.
-        """
+        """Return the rule that `to_dict` wrote; refuse anything else, at `where`."""
         if not isinstance(entry, Mapping) or not entry.keys() <= {"privacy", "person", "locked"}:
             raise PolicyError(
                 f"{where} does not state correctly which rule the summary was made under: {entry!r}.",
@@ -58,9 +56,7 @@ class OwnerRule:
         return cls(replace(rule_of(entry.get("privacy")), person=person), locked)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rule as the mapping in a policy file, together with the column of persons and
-        whether the rule is locked.
-        """
+        """Return the rule as in a policy, with the column of persons and whether it is locked."""
         return {
             "privacy": self.rule.to_mapping(),
             "person": self.rule.person,
@@ -125,9 +121,7 @@ class RuleOverride:
 
     @property
     def weaker(self) -> bool:
-        """Whether the rule in use is weaker than the owner's rule. A rule that cannot be compared
-        counts as weaker.
-        """
+        """Whether the used rule is weaker than the owner's, or cannot be compared."""
         return bool(self.lacks)
 
     @property
@@ -171,9 +165,7 @@ class Terms:
 
     @classmethod
     def of(cls, policy: Policy, *, locked: bool = False) -> Terms:
-        """Return the terms that a policy sets for its summaries; `locked` says that they may not be
-        used with a weaker rule.
-        """
+        """Return the terms of a policy; `locked` forbids use with a weaker rule."""
         return cls(canonical_policy(policy), locked)
 
     @property
@@ -183,9 +175,7 @@ class Terms:
 
     @cached_property
     def declared(self) -> dict[str, Any]:
-        """The policy as plain values, in which each hierarchy is replaced by the digest of its
-        content.
-        """
+        """The policy as plain values, with digests in place of hierarchies."""
         try:
             mapping = json.loads(self.policy)
         except ValueError as error:
@@ -223,9 +213,7 @@ def owner_of_choice(source: str | Path | Located) -> OwnerRule | None:
 
 
 def rule_of(mapping: object) -> PrivacyRule:
-    """Return the privacy rule in the entry `privacy` of a policy. Without this entry, the rule
-    requires nothing.
-    """
+    """Return the rule in an entry `privacy`; without one, it requires nothing."""
     if mapping is None or mapping == {}:
         return PrivacyRule()
     if isinstance(mapping, Mapping) and mapping.keys() == {"suppression"}:
@@ -257,21 +245,7 @@ def require_joint_rule(policy: Policy) -> None:
 
 
 def require_same_table(releases: Sequence[Configuration], rows: int) -> None:
-    """Raise an error if a release was certainly made from another table, because that table had
-    another number of rows.
-
-    Parameters
-    ----------
-    releases
-        The releases; only those that were read from a certificate know the rows of their table.
-    rows
-        Number of rows of the table.
-
-    Raises
-    ------
-    PolicyError
-        A release was made from a table with another number of rows.
-    """
+    """Refuse releases whose certificates state another number of rows of their table."""
     for release in releases:
         certified_rows = release.certified.get("rows")
         if certified_rows is not None and certified_rows != rows:
@@ -285,25 +259,11 @@ def require_same_table(releases: Sequence[Configuration], rows: int) -> None:
 def require_as_certified(
     releases: Sequence[Configuration], suppressed: Sequence[int], rule: PrivacyRule
 ) -> None:
-    """Raise an error if Aegis cannot tell which rows a release shows, because its certificate states
-    another number of suppressed rows.
+    """Raise `PolicyError` if a release that was read from a certificate suppressed another number of
+    rows than its masks suppress under `rule` (`suppressed`): then it is unknown which rows it shows.
 
     A release under a stronger rule may suppress more rows: the joint classes that Aegis checks are
     then at least as fine as the real ones.
-
-    Parameters
-    ----------
-    releases
-        The releases; only those that were read from a certificate know their suppressed rows.
-    suppressed
-        For each release, how many rows of this table its masks suppress under `rule`.
-    rule
-        The rule of the policy.
-
-    Raises
-    ------
-    PolicyError
-        A release suppressed another number of rows.
     """
     for release, rows in zip(releases, suppressed, strict=True):
         suppressed_rows = release.certified.get("suppressed_rows")
@@ -347,9 +307,7 @@ def made_after(releases: Sequence[Configuration]) -> tuple[frozenset[int], ...]:
 def _index_of(
     earlier: Mapping[str, Any], before: Sequence[Configuration], release: Configuration
 ) -> int:
-    """Return the index in `before` of the release that the certificate of `release` describes by
-    `earlier`; raise `PolicyError` if it is not there.
-    """
+    """Return the index in `before` of the `earlier` release that a certificate describes."""
     digest = earlier.get("certificate")
     for index, other in enumerate(before):
         unlisted = {name: mask.unlisted().spec() for name, mask in other.masks.items()}

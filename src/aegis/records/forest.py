@@ -52,16 +52,12 @@ class Forest:
         self._model.fit(features[training_rows], target[training_rows])
 
     def accuracy(self, features: Array | None = None) -> float:
-        """Return the share of the test records for which the forest predicts the correct target.
-        With `features`, the forest predicts from these codes instead of the original ones.
-        """
+        """Return the share of test records that are predicted, from `features` if given."""
         codes = self._features[self._test] if features is None else features
         return float(np.mean(self._model.predict(codes) == self._target[self._test]))
 
     def drop_without(self, column: int, random: np.random.Generator, repeats: int = 5) -> float:
-        """Return how much accuracy on the test records the forest loses if the values of the
-        feature with index `column` are shuffled: the mean over `repeats` shuffles.
-        """
+        """Return the mean loss of accuracy if the values of a feature are shuffled."""
         accuracy = self.accuracy()
         scores = []
         for _ in range(repeats):

@@ -122,11 +122,7 @@ class ReleasedCells:
             self._low[attribute.name] = self._high[attribute.name] = values
 
     def columns(self) -> list[list[Any]]:
-        """Return the values to release: one list for each quasi-identifier, with one value per
-        record.
-
-        Numbers that did not become ranges stay numbers; everything else is text.
-        """
+        """Return the released values by quasi-identifier: numbers if exact, else text."""
         return [self._column(attribute) for attribute in self.records.attributes]
 
     def _column(self, attribute: RecordAttribute) -> list[Any]:
@@ -150,9 +146,7 @@ class ReleasedCells:
         return values
 
     def classes(self) -> Ints:
-        """Return the number of the equivalence class of each of the N records, shape (N,). Records
-        with equal released values have the same number.
-        """
+        """Return the class of each record, shape (N,): equal released values, equal numbers."""
         columns: list[Codes] = []
         for values in self.columns():
             texts = np.array([str(value) for value in values])
@@ -201,11 +195,8 @@ class ReleasedCells:
         return np.where(mixed, 1.0, moved)
 
     def loss(self, labels: Ints, k: int, *, left_out: int) -> InformationLoss:
-        """Return the information loss of the release.
-
-        `labels` has the class of each record. For the loss by distances, a number is compared with
-        the middle of its released range, and a generalised category counts as lost. `left_out` is
-        the number of further records that count as suppressed.
+        """Return the information loss. A number is compared with the middle of its released range, and a
+        generalised category counts as lost. `left_out` further records count as suppressed.
         """
         groups = RecordGroups.number(labels)
         grouped = np.flatnonzero(labels >= 0)
@@ -256,9 +247,7 @@ class ReleasedCells:
 
 
 def _span(attribute: RecordAttribute) -> float:
-    """Return the range of a numeric attribute, its largest minus its smallest value; 1 if all
-    values are equal, because the result is used as a divisor.
-    """
+    """Return the range of a numeric attribute, as a divisor: 1 if all values are equal."""
     least, most = attribute.bounds
     return most - least if most > least else 1.0
 
@@ -453,16 +442,13 @@ def _pattern(attribute: RecordAttribute, drop: float, options: HybridOptions) ->
 
 
 def band(share: float, limits: tuple[float, float, float]) -> str:
-    """Return the frequency band of a value that `share` of the rows have: super-major, major, minor
-    or super-minor. `limits` has the smallest shares of the first three bands.
-    """
+    """Return the frequency band of a value with this share; `limits` has the least shares of three."""
     return BANDS[sum(share < limit for limit in limits)]
 
 
 def _violating(records: Records, figures: tuple[Pattern, ...], options: HybridOptions) -> Ints:
-    """Return the indices of the records that violate the rule: those with a rare (minor or
-    super-minor) value in a pattern-friendly attribute. If no attribute is pattern-friendly, return
-    all records. `figures` has the figures of the categorical quasi-identifiers.
+    """Return the records with a rare value in a pattern-friendly attribute; all if none is
+    pattern-friendly.
     """
     violating = np.zeros(len(records), dtype=bool)
     friendly = [pattern.name for pattern in figures if pattern.friendly]
@@ -474,9 +460,7 @@ def _violating(records: Records, figures: tuple[Pattern, ...], options: HybridOp
 
 
 def _dropped(records: Records, options: HybridOptions) -> dict[str, Ints]:
-    """Return the indices of the records that are left out before the hybrid scheme begins, by
-    reason. A record with several reasons is listed under the first one.
-    """
+    """Return the records that are left out before, by the first reason that applies."""
     dropped = np.zeros(len(records), dtype=bool)
     reasons: dict[str, Ints] = {}
     outliers = np.zeros(len(records), dtype=bool)
@@ -543,12 +527,8 @@ def _run(
 
 
 def _accounted(records: Records, options: HybridOptions) -> Mapping[str, float]:
-    """Return the epsilon of differential privacy that makes any two records hard to distinguish,
-    summed over the numeric attributes: one figure for records that violate the rule, one for the
-    others.
-
-    If the sensitivity is smaller than the range of an attribute, its epsilon grows by the factor
-    range / sensitivity. Strict releases have no noise, so both figures are 0.
+    """Return the epsilon that makes any two records hard to distinguish, summed over numeric attributes,
+    for violating and other records. It is epsilon times range / sensitivity; 0 for strict releases.
     """
     spent = 0.0
     for attribute in records.attributes:
@@ -584,10 +564,7 @@ def _notes(
 def _published(
     records: Records, violating: Flags, options: HybridOptions, random: np.random.Generator
 ) -> tuple[ReleasedCells, Ints]:
-    """Generalise the records that violate the rule, and add noise to all records (steps 3 and 4 of
-    the paper). Return the values to release, and the number of the equivalence class of each
-    record. `violating` says which of the N records violate the rule, shape (N,).
-    """
+    """Generalise violating records and add noise to all (steps 3 and 4); return cells and classes."""
     cells = ReleasedCells(records)
     rows = np.flatnonzero(violating)
     if len(rows):
@@ -606,11 +583,8 @@ def _published(
 def _strict(
     records: Records, violating: Flags, options: HybridOptions, random: np.random.Generator
 ) -> tuple[ReleasedCells, Ints]:
-    """Make a k-anonymous release: categories stay exact if at least k records share them, and all
-    other records are clustered and generalised.
-
-    `violating` says which records violate the rule. Return the released values, and the class of
-    each record, -1 for suppressed records.
+    """Make a k-anonymous release: categories that k records share stay exact, all other records are
+    clustered. Return the released values and classes; -1 is suppressed.
     """
     labels = np.full(len(records), -1, dtype=np.int64)
     shared = _shared(records, np.flatnonzero(~violating), options, labels)
@@ -628,10 +602,7 @@ def _strict(
 
 
 def _shared(records: Records, rows: Ints, options: HybridOptions, labels: Ints) -> int:
-    """Form groups of the records in `rows` that share all categories and have at least k records
-    and l values of each sensitive attribute. Write the number of each record's group to `labels`,
-    and return the number of groups.
-    """
+    """Label the groups of `rows` that share all categories and fit k and l; return their number."""
     exact = [a for a in records.attributes if a.kind is not AttributeKind.NUMERIC]
     if not len(rows):
         return 0
@@ -651,9 +622,7 @@ def _shared(records: Records, rows: Ints, options: HybridOptions, labels: Ints) 
 
 
 def _fits(records: Records, rows: Ints, options: HybridOptions) -> bool:
-    """Return whether the records `rows` can form a group: at least k records, with at least l
-    different values of each sensitive attribute.
-    """
+    """Return whether the records `rows` can form a group under k and l."""
     varied = all(len(np.unique(a.codes[rows])) >= options.l for a in records.sensitive)
     return len(rows) >= options.k and varied
 
@@ -661,9 +630,7 @@ def _fits(records: Records, rows: Ints, options: HybridOptions) -> bool:
 def _outcome(
     records: Records, chosen: Ints, cells: ReleasedCells, labels: Ints, options: HybridOptions
 ) -> Outcome:
-    """Return the outcome of the hybrid scheme for all records of the table. `cells` has the values
-    to release for the `chosen` records, and `labels` their equivalence classes.
-    """
+    """Return the outcome for all records, from the cells and classes of the `chosen` ones."""
     everyone = np.full(len(records), -1, dtype=np.int64)
     everyone[chosen] = labels
     columns: dict[str, tuple[Any, ...]] = {}

@@ -84,9 +84,7 @@ class CellSearch:
         self.pending: Ints = np.arange(self.rows, dtype=np.int64)
 
     def run(self, step: Step = SILENT_STEP) -> Flags:
-        """Search which cells to suppress; return True for each such cell of the N records and A
-        attributes, shape (N, A).
-        """
+        """Search which cells to suppress; return them as flags, shape (N, A)."""
         run = self._by_cost if len(self.columns) <= FEW_ATTRIBUTES else self._by_number
         run(step)
         unplaced = len(self.pending)
@@ -96,9 +94,7 @@ class CellSearch:
         return self.starred
 
     def _by_cost(self, step: Step) -> None:
-        """Try all patterns, the cheapest first. A pattern is a set of attributes to suppress in a
-        record.
-        """
+        """Try all patterns (sets of attributes to suppress), the cheapest first."""
         attributes = range(len(self.columns))
         every = [
             pattern
@@ -110,9 +106,7 @@ class CellSearch:
                 return
 
     def _by_number(self, step: Step) -> None:
-        """Try the patterns of no attribute, then of one, of two, and so on; if there are too many,
-        try only a part. A pattern is a set of attributes to suppress in a record.
-        """
+        """Try the patterns of no attribute, of one, of two, ...; if too many, a part."""
         grown: list[Pattern] = [()]
         for cells in range(len(self.columns) + 1):
             grown = self._advance(self._patterns(cells, grown), step)
@@ -120,9 +114,8 @@ class CellSearch:
                 return
 
     def _advance(self, patterns: Sequence[Pattern], step: Step) -> list[Pattern]:
-        """Try these patterns (sets of attributes to suppress in a record), and report the progress.
-        Return the patterns to extend by one more attribute; none if every record is in an
-        acceptable class.
+        """Try these patterns; return those to extend by one more attribute, none if every record is in
+        an acceptable class.
         """
         before = len(self.pending)
         grown = self._level(patterns)
@@ -145,9 +138,8 @@ class CellSearch:
         return sorted(wider)
 
     def _level(self, patterns: Sequence[Pattern]) -> list[Pattern]:
-        """Apply patterns (sets of attributes to suppress) to records as long as this brings a
-        record into an acceptable class; the pattern with the most such records for its cost is
-        applied first. Return the patterns to extend by one more attribute, the best first.
+        """Apply patterns as long as this brings a record into an acceptable class, those with the most
+        records for their cost first; return those to extend, the best first.
         """
         waiting: list[tuple[float, int]] = []
         ranked: list[tuple[float, int]] = []
@@ -172,18 +164,13 @@ class CellSearch:
         return [patterns[index] for _, index in sorted(ranked)[:WIDTH]]
 
     def _tried(self, pattern: Pattern) -> tuple[int, Ints]:
-        """Try to suppress the attributes of `pattern` in all records that are in no acceptable
-        class yet. Return the number of acceptable classes that this makes, and the indices of their
-        records.
-        """
+        """Return how many acceptable classes a pattern makes of open records, and these records."""
         of = self.grouped(self.pending, pattern)
         fitting = self.fits(self.pending, of)
         return len(fitting), self.pending[fitting[of]]
 
     def grouped(self, rows: Ints, pattern: Pattern) -> Ints:
-        """Return the equivalence class of each of the records `rows` if the attributes with the
-        indices in `pattern` are ignored.
-        """
+        """Return the class of each of the records `rows` without the attributes in `pattern`."""
         attributes = [i for i in range(len(self.columns)) if i not in pattern]
         if not attributes:
             return np.zeros(len(rows), dtype=np.int64)
@@ -191,18 +178,14 @@ class CellSearch:
 
 
 class _Leftovers:
-    """Distributes the records that the search brought into no acceptable class among the
-    classes.
-    """
+    """Distributes the records in no acceptable class among the classes."""
 
     def __init__(self, search: CellSearch) -> None:
         self.search = search
         self.codes: Ints = np.column_stack(search.columns).astype(np.int64)
 
     def join(self) -> None:
-        """Add each remaining record to the class that needs the cheapest suppression of cells for
-        it.
-        """
+        """Add each remaining record to the class that suppresses the cheapest cells for it."""
         search = self.search
         while len(search.pending):
             codes = np.where(search.starred, -1, self.codes)
@@ -309,16 +292,14 @@ def _run(
 
 
 def _costs(records: Records, importance: Sequence[str]) -> Floats:
-    """Return the cost of suppressing one cell of each of A attributes, shape (A,). `importance`
-    names the attributes that the method should keep, the most important first.
-    """
+    """Return the cost of suppressing a cell of each attribute, shape (A,), by `importance`."""
     worth = {name: len(importance) + 1 - rank for rank, name in enumerate(importance)}
     return np.array([float(worth.get(a.name, 1)) for a in records.attributes])
 
 
 def _star(attribute: RecordAttribute, *, empty: bool) -> int:
-    """Return the code of a suppressed cell: the code of `*` (or of null, if `empty`) if the column
-    contains this value already, else a new code.
+    """Return the code of a suppressed cell: of `*` (null, if `empty`) if there is one, else a new
+    one.
     """
     mark = None if empty else SUPPRESSED_VALUE
     domain = attribute.domain
@@ -326,10 +307,7 @@ def _star(attribute: RecordAttribute, *, empty: bool) -> int:
 
 
 def _released_values(attribute: RecordAttribute, starred: Flags, *, empty: bool) -> list[Any]:
-    """Return the values to release, one for each record: as text if one of them is `*`, otherwise
-    in the type of the column. `starred` says which cells are suppressed. Suppressed cells are null
-    if `empty`, else `*`.
-    """
+    """Return the released values: text if one is `*`, else in the type of the column."""
     mark = None if empty else SUPPRESSED_VALUE
     as_text = bool(starred.any()) and not empty
     values = [str(value) if as_text and value is not None else value for value in attribute.domain]
@@ -370,9 +348,7 @@ def _notes(records: Records, starred: Flags, *, empty: bool) -> tuple[str, ...]:
 
 
 def _loss(records: Records, starred: Flags, labels: Ints, k: int) -> InformationLoss:
-    """Return the information loss of the release. A suppressed cell (True in `starred`) counts as
-    if it had the average value of the table. `labels` has the class of each record.
-    """
+    """Return the information loss; a suppressed cell counts as the average value of the table."""
     cells = dict(zip((a.name for a in records.attributes), starred.T, strict=True))
     deviation = partial(relative_deviation, records, lambda a, away, _: away[cells[a.name]])
     return InformationLoss.of(RecordGroups.number(labels), k, deviation, float(starred.mean()))

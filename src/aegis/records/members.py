@@ -45,9 +45,7 @@ class _Coverage:
         self._heights = np.empty(0)
 
     def begin(self, combination: int) -> Floats:
-        """Start a cluster with the combination of values that has the index `combination`. Return
-        the cost, from 0 to 1, of adding each of the D distinct combinations to it, shape (D,).
-        """
+        """Start a cluster; return the cost of adding each combination to it, 0 to 1, shape (D,)."""
         if self._tree:
             tree = self._attribute.tree
             heights = tree.heights_to(int(self._codes[combination])) / tree.height
@@ -58,10 +56,7 @@ class _Coverage:
         return self._costs()
 
     def include(self, combination: int) -> Floats | None:
-        """Add the combination of values with the index `combination` to the cluster. Return the new
-        cost, from 0 to 1, of adding each of the D distinct combinations, shape (D,); None if no
-        cost changes.
-        """
+        """Add a combination; return the new costs, shape (D,), or None if none changes."""
         if self._tree:
             height = float(self._heights[combination])
             if height <= self._covered:
@@ -83,9 +78,7 @@ class _Coverage:
 
 
 class _Cluster:
-    """The cluster that is being built, with the cost of adding each distinct combination of values
-    to it, summed over all attributes.
-    """
+    """The cluster that is being built, with the summed cost of adding each combination."""
 
     def __init__(self, coverages: list[_Coverage], combination: int) -> None:
         self._coverages = coverages
@@ -104,9 +97,7 @@ class _Cluster:
 
 
 class _Queues:
-    """Queues of the records that are in no cluster yet: one queue for each distinct combination of
-    values, in the order of the records.
-    """
+    """The records without a cluster: a queue for each combination, in the order of the records."""
 
     def __init__(self, of: Ints, count: int) -> None:
         self.order = np.argsort(of, kind="stable")
@@ -118,9 +109,7 @@ class _Queues:
         self.open = np.ones(count, dtype=bool)
 
     def take(self, combination: int) -> int:
-        """Remove the first record from the queue of a combination of values, and return its
-        index.
-        """
+        """Remove the first record from the queue of a combination; return its index."""
         record = int(self.head[combination])
         self._next[combination] += 1
         self.waiting -= 1
@@ -131,17 +120,13 @@ class _Queues:
         return record
 
     def cheapest(self, cost: Floats) -> int:
-        """Return the index of the combination of values with the least `cost` among those that
-        still have records in their queue. Of equal costs, take the combination whose next record
-        comes first.
+        """Return the combination with records and the least `cost`; of equal, the earliest
+        record's.
         """
         return self._first(np.where(self.open, cost, np.inf))
 
     def farthest(self, distance: Floats) -> int:
-        """Return the index of the combination of values with the largest `distance` among those
-        that still have records in their queue. Of equal distances, take the combination whose next
-        record comes first.
-        """
+        """Return the combination with records and the largest `distance`, likewise."""
         return self._first(np.where(self.open, -distance, np.inf))
 
     def _first(self, cost: Floats) -> int:
@@ -212,10 +197,10 @@ def k_member(
 def _grow(
     records: Records, queues: _Queues, cluster: _Cluster, seed: int, of: Ints, k: int, distinct: int
 ) -> list[int] | None:
-    """Add records from `queues` to a cluster until it has k records and `distinct` different values
-    of each sensitive attribute. Return the indices of its records, or None if too few records are
-    left. `seed` is the index of the combination of values to start with, and `of` has this index
-    for each record.
+    """Add records to a cluster until it has k records and `distinct` values of each sensitive attribute.
+
+    Return the records; None if too few are left. `seed` is the combination to start with, `of` that
+    of each record.
     """
     members = [queues.take(seed)]
     sensitive_codes: list[set[int]] = [{int(a.codes[members[0]])} for a in records.sensitive]
@@ -232,9 +217,7 @@ def _grow(
 
 
 def _join_cheapest(records: Records, rest: Ints, labels: Ints) -> None:
-    """Add each of the records `rest` to the cluster whose information loss it increases least.
-    Write the number of this cluster to `labels`.
-    """
+    """Label each of the records `rest` with the cluster whose information loss it raises least."""
     groups = RecordGroups(labels.copy())
     sizes = groups.sizes.copy()
     covers = [_Cover(a, groups) for a in records.attributes]
@@ -249,9 +232,7 @@ def _join_cheapest(records: Records, rest: Ints, labels: Ints) -> None:
 
 
 class _Cover:
-    """How much of one attribute each of G finished clusters covers (a range, or a common ancestor
-    in the hierarchy), as a cost from 0 to 1, shape (G,).
-    """
+    """What each of G finished clusters covers of an attribute, as a cost from 0 to 1, shape (G,)."""
 
     def __init__(self, attribute: RecordAttribute, groups: RecordGroups) -> None:
         self.codes = attribute.codes
@@ -268,9 +249,7 @@ class _Cover:
         return self._height if self._tree else np.minimum(self._high - self._low, 1.0)
 
     def with_code(self, code: int) -> Floats:
-        """Return the cost, from 0 to 1, of each of the G clusters if the value with this code were
-        added, shape (G,).
-        """
+        """Return this cost if the value with this code were added, shape (G,)."""
         if self._tree:
             heights = self._attribute.tree.heights_to(code) / self._attribute.tree.height
             return np.maximum(self._height, heights[self._some])

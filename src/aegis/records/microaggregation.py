@@ -10,13 +10,12 @@ import numpy as np
 
 from aegis.anonymizers.base import Anonymizer, Options, Style, at_least
 from aegis.anonymizers.method import labelled
-from aegis.anonymizers.records import Codes
 from aegis.arrays import Floats, Ints
 from aegis.files import SILENT_STEP, Step
 from aegis.records.space import Space
 
 COMPACT_AT = 8
-"""Assigned records are removed from the arrays once they are more than 1/`COMPACT_AT` of all."""
+"""V-MDAV removes assigned records from the arrays once they are more than 1/`COMPACT_AT` of all."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class VariableOptions(Options):
 
 class _Unassigned:
     """The coordinates of the records that are in no cluster yet, in ascending order of their index.
-    Rows of assigned records stay in the arrays, marked, until many of them can be removed at once.
+    Rows of assigned records stay in the arrays, marked, until they are removed together.
     """
 
     def __init__(self, space: Space) -> None:
@@ -54,24 +53,14 @@ class _Unassigned:
         return len(self.rows) - self._assigned
 
     def compact(self) -> None:
-        """Remove the rows of assigned records from the arrays. The positions of other records
-        change.
-        """
+        """Remove the rows of assigned records; the positions of others change."""
         if self._assigned:
             alive = np.flatnonzero(~self._dead)
             self.space, self.rows = self.space.take(alive), self.rows[alive]
             self._dead, self._assigned = np.zeros(len(alive), dtype=bool), 0
 
-    def centre(self) -> tuple[Floats, Codes]:
-        """Return the coordinates of the average of the unassigned records."""
-        if not self._assigned:
-            return self.space.centre()
-        return self.space.take(np.flatnonzero(~self._dead)).centre()
-
     def masked(self, distances: Floats) -> Floats:
-        """Return a copy of `distances`, one for each position in the arrays, where assigned records
-        have an infinite distance.
-        """
+        """Return `distances` with infinity at the positions of assigned records."""
         return np.where(self._dead, np.inf, distances)
 
     def compact_when_worth(self) -> None:
@@ -85,24 +74,18 @@ class _Unassigned:
         self._assigned += len(positions)
 
     def farthest(self, distances: Floats) -> int:
-        """Return the position of the unassigned record at the largest distance; of equal ones, the
-        first.
-        """
+        """Return the first position of the unassigned record at the largest distance."""
         return int(np.argmax(np.where(self._dead, -1.0, distances)))
 
     def nearest(self, distances: Floats, count: int, position: int) -> Ints:
-        """Return the positions of the `count` unassigned records with the smallest `distances`. The
-        record at `position` is always among them.
-        """
+        """Return the `count` nearest unassigned positions, always with `position` itself."""
         unassigned = self.masked(distances)
         unassigned[position] = -1.0
         return smallest(unassigned, count)
 
 
 def smallest(values: Floats, count: int) -> Ints:
-    """Return the positions of the `count` smallest values, in ascending order. Of equal values, the
-    one at the lower position counts as smaller.
-    """
+    """Return the positions of the `count` smallest values, ascending; of equal, the lower one."""
     bound = np.partition(values, count - 1)[count - 1]
     below = np.flatnonzero(values < bound)
     equal = np.flatnonzero(values == bound)[: count - len(below)]
@@ -135,7 +118,7 @@ def mdav(space: Space, k: int, step: Step = SILENT_STEP) -> Ints:
     pool = _Unassigned(space)
     cluster = 0
     while len(pool) >= 3 * k:
-        pool.compact_when_worth()
+        pool.compact()
         from_r = _around_farthest(pool, k, labels, cluster)
         # s was chosen among all records; r's own cluster may have absorbed it, then again.
         s = pool.farthest(from_r)
@@ -154,11 +137,10 @@ def mdav(space: Space, k: int, step: Step = SILENT_STEP) -> Ints:
 
 
 def _around_farthest(pool: _Unassigned, k: int, labels: Ints, cluster: int) -> Floats:
-    """Form a cluster of the unassigned record farthest from the average, and its k - 1 nearest
-    records. Write the number `cluster` to `labels`. Return the distance of each unassigned record
-    to that farthest record.
+    """Form a cluster of the record farthest from the average and its k - 1 nearest; return the distances
+    to that record.
     """
-    r = pool.farthest(pool.space.distances(pool.centre()))
+    r = pool.farthest(pool.space.distances(pool.space.centre()))
     from_r = pool.space.distances(pool.space.at(r))
     near = pool.nearest(from_r, k, r)
     labels[pool.rows[near]] = cluster
@@ -218,9 +200,7 @@ def _extend(
 
 
 def _join_nearest(space: Space, rows: Ints, labels: Ints, clusters: int) -> None:
-    """Add each of the records `rows` to the cluster with the nearest centre. Write the number of
-    this cluster to `labels`.
-    """
+    """Label each of the records `rows` with the cluster of the nearest centre."""
     if not len(rows):
         return
     centres = [space.take(np.flatnonzero(labels == c)).centre() for c in range(clusters)]

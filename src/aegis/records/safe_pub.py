@@ -94,17 +94,13 @@ class SampledOptions(Options):
 
     @property
     def privacy(self) -> SampledPrivacy:
-        """Return the sampling rate and the smallest class size k that guarantee epsilon, less its
-        part for the search for masks, and delta.
-        """
+        """Return rate and class size that guarantee epsilon, less the search's part, and delta."""
         rest = math.nextafter(self.epsilon - self.search, 0) if self.search else self.epsilon
         return sampled_privacy(rest, self.delta, self.rate)
 
     @property
     def searched_class(self) -> int:
-        """Return the number of rows from which the search for masks counts an equivalence class of
-        the table as kept: on average, the sample has k rows of such a class.
-        """
+        """Return from how many rows the search counts a class of the table as kept."""
         privacy = self.privacy
         return math.ceil(max(privacy.k, self.k) / privacy.rate)
 
@@ -127,9 +123,7 @@ def sample_records(
     random: np.random.Generator,
     progress: Progress,
 ) -> Outcome:
-    """Draw a random sample of the records, and leave out equivalence classes of the sample with
-    fewer than k records.
-    """
+    """Draw a random sample, and leave out its classes of fewer than k records."""
     privacy = options.privacy
     with progress.step("Drawing records", len(records)):
         in_sample = random.random(len(records)) < privacy.rate
@@ -189,18 +183,8 @@ def drawn_masks(
     """Draw a mask for each quasi-identifier by the differentially private search; return the masks
     as a policy writes them, or None if the options ask for no search.
 
-    Parameters
-    ----------
-    table
-        The table with unmasked quasi-identifiers.
-    policy
-        The policy; the search tries its candidates from the last, the coarsest, to the first.
-    options
-        Masks of attributes that are not searched, the score, the budget and the number of draws.
-    seed
-        Seed of the random draws.
-    progress
-        Receives one step.
+    The search tries the policy's candidates from the last, the coarsest, to the first. Masks that
+    the options name are not searched.
 
     Raises
     ------
@@ -230,9 +214,7 @@ def drawn_masks(
 
 
 def _chain(attribute: Attribute, fixed_masks: Mapping[str, Any]) -> Chain:
-    """Return the masks among which the search chooses for an attribute: the policy's candidates in
-    their order or, if `fixed_masks` has a mask for the attribute, only this one.
-    """
+    """Return the masks to choose from: the fixed one, else the policy's candidates in their order."""
     if attribute.name in fixed_masks:
         return (given_mask(attribute, fixed_masks[attribute.name]) or Identity(),)
     chain = attribute.masks or (Identity(),)
@@ -304,9 +286,7 @@ def scheme_cells(
 
 
 def _targets(policy: Policy, quasi: tuple[Attribute, ...]) -> tuple[int, ...]:
-    """Return the index of the label among the quasi-identifiers, as the only entry: the attribute
-    that others should predict. Raise `PolicyError` if the label is not one of them.
-    """
+    """Return the index of the label among the quasi-identifiers; refuse if it is none of them."""
     names = [attribute.name for attribute in quasi]
     label = policy.label.column if policy.label else None
     if label not in names:
@@ -327,9 +307,7 @@ def _shows_nothing(mask: Mask) -> bool:
 
 
 def _shares(attribute: Attribute, mask: Mask, codes: Integers, masked_values: pa.Array) -> Floats:
-    """Return, for each of V values, the share of all original values of the hierarchy that have the
-    same masked value, shape (V,). `codes` has the index in `masked_values` of each value's masked value.
-    """
+    """Return the share of the hierarchy's original values behind each masked value, shape (V,)."""
     if isinstance(mask, Suppress):
         return np.ones(len(codes))
     hierarchy = attribute.hierarchy

@@ -42,9 +42,7 @@ class Space:
 
     @classmethod
     def of(cls, records: Records, *, scaled: bool = True) -> Space:
-        """Return the coordinates of `records`. Numbers become z-scores; if `scaled` is False, they
-        keep their unit.
-        """
+        """Return the coordinates of `records`; numbers become z-scores, if `scaled`."""
         points: list[Floats] = []
         ranked: list[bool] = []
         nominal: list[Codes] = []
@@ -89,10 +87,7 @@ class Space:
         )
 
     def centre(self) -> tuple[Floats, Codes]:
-        """Return the average record: means of numbers, lower medians of ranks, and most frequent
-        categories (as codes). Of equally frequent categories, the one with the lowest code is
-        taken.
-        """
+        """Return the average record: means, lower medians of ranks, and modes (the lowest code)."""
         middle = (len(self) - 1) // 2
         coordinates = np.array(
             [
@@ -114,9 +109,7 @@ class Space:
         return self.points[:, row], self.nominal[:, row]
 
     def distances(self, point: tuple[Floats, Codes]) -> Floats:
-        """Return the squared distance between each of the N records and `point`, shape (N,).
-        `point` has P coordinates and the codes of Q categories.
-        """
+        """Return the squared distance between each record and `point`, shape (N,)."""
         total = np.zeros(len(self))
         difference = np.empty(len(self))
         for row, value in zip(self.points, point[0], strict=True):

@@ -115,11 +115,10 @@ def _rank_swap(
 
 
 def swapped_ranks(attribute: RecordAttribute, percent: float, random: np.random.Generator) -> Codes:
-    """Swap each value of an attribute with a value of a similar rank: ranks may differ by at most
-    `percent` percent of the number of records. Return the new codes of all N records, shape (N,).
+    """Swap each value with one whose rank differs by at most `percent` of the records; return the codes.
 
-    Equal values are ranked in random order. A value is not swapped if all its possible partners are
-    taken. Missing values are never swapped.
+    Equal values are ranked in random order. A value is not swapped if all its partners are taken.
+    Missing values are never swapped.
     """
     rows = np.flatnonzero(attribute.codes != attribute.missing)
     ranked = rows[np.lexsort((random.random(len(rows)), attribute.codes[rows]))]
@@ -145,9 +144,7 @@ def _free(
     end: int,
     random: np.random.Generator,
 ) -> int | None:
-    """Return a random index from `start` to `end` - 1 for which `swapped` is False; None if there is
-    none.
-    """
+    """Return a random index from `start` to `end` - 1 that is not swapped; None if there is none."""
     if start >= end:
         return None
     for index in random.integers(start, end, _TRIES).tolist():
@@ -220,9 +217,7 @@ class _Swap:
         self._pools = np.split(order, starts[1:])
 
     def each(self, rows: Ints, area: Ints, *, until: int | None = None) -> None:
-        """Swap the records `rows`, in random order, with records of other areas. `area` has the
-        area of each record. Stop when `until` records are swapped, including earlier swaps.
-        """
+        """Swap `rows`, in random order, with records of other areas, until so many are swapped."""
         for row in self._random.permutation(rows).tolist():
             if until is not None and int(self._swapped.sum()) >= until:
                 return

@@ -38,9 +38,7 @@ class WithEarlier:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the added copies of quasi-identifiers. Rows with equal values in these
-        columns form the joint classes.
-        """
+        """The names of the added copies, by which rows form the joint classes."""
         return tuple(name for release in self.releases for name in release.quasi)
 
     @property

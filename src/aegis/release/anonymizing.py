@@ -254,9 +254,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         return points
 
     def verify(self, output: Source) -> Audit:
-        """Audit the written table `output`; raise `InternalError` if it fails the rule or the k
-        that the method guarantees.
-        """
+        """Audit the written table; refuse it if it fails the rule or the claimed k."""
         person = self.policy.person
         if person is None:
             checked = audit(output, policy=self.policy)
@@ -290,9 +288,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         return AnonymizedRelease(recipe=recipe, grouped=grouped, notes=tuple(notes), **common)
 
     def how(self, release: AnonymizedRelease, output: Source) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return the recipe and its information loss, for the certificate; its masks list no values
-        that they learnt.
-        """
+        """Return the recipe and its loss for the certificate, without values that masks learnt."""
         recipe = release.how()
         options = recipe["anonymizer"]["options"]
         masks = options.get("masks")
@@ -302,9 +298,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
 
 
 def _unlisted(policy: Policy, name: str, spec: Any) -> Any:
-    """Return the mask of a quasi-identifier (`name`) without values that it learnt. A mask on levels
-    of a hierarchy learns none.
-    """
+    """Return the mask of a quasi-identifier without the values that it learnt."""
     attribute = policy.attributes.get(name)
     mask = parse_mask(spec, hierarchy=None if attribute is None else attribute.hierarchy)
     return mask.unlisted().spec()

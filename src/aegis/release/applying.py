@@ -273,9 +273,7 @@ def first_admissible(
 
 
 def _stated_earlier(earlier: Configuration) -> dict[str, Any]:
-    """Return an earlier release as the certificate of a later one states it. Masks that were read
-    from no certificate are stated without the values that they learnt.
-    """
+    """Return an earlier release as a later certificate states it, without learnt values."""
     masks = {name: mask.unlisted() for name, mask in earlier.masks.items()}
     configuration = earlier if earlier.certificate else replace(earlier, masks=masks)
     return {"certificate": earlier.certificate, "masks": configuration.spec()}
@@ -339,9 +337,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         check_noise(policy, self.masks)
 
     def _draw(self, seed: int | None) -> DrawnTable | None:
-        """Return the table after drawing the noise of its masks, from `seed` if it is not None;
-        return None if no mask adds noise.
-        """
+        """Return the table with the noise of its masks drawn from `seed`; None without noise."""
         if not noise_of(self.masks):
             return None
         self.source.engine.require_here(
@@ -360,9 +356,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             )
 
     def _check(self, widened: WithEarlier) -> CheckedClasses:
-        """Check the rule on the masked table, alone or together with earlier releases. `widened`
-        is the table with the columns of these releases.
-        """
+        """Check the rule on the masked table, alone or together with earlier releases."""
         policy, noised, narrow = self.policy, self.noised, None
         if noised is None:
             masked = masked_table(
@@ -392,9 +386,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         )
 
     def _judge(self, widened: WithEarlier) -> None:
-        """Suppress the rows that fail the rule, alone or together with earlier releases. `widened`
-        is the table with the columns of these releases.
-        """
+        """Suppress the rows that fail the rule, alone or together with earlier releases."""
         policy, noised = self.policy, self.noised
         self.checked = self._check(widened)
         self.verdict = self.checked.verdict
@@ -440,9 +432,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         )
 
     def _values(self, *, masked: bool) -> dict[str, int]:
-        """Return how many distinct values each attribute that the rule protects has, in its masked
-        or in its original form.
-        """
+        """Return how many distinct values the protected attributes have, masked or not."""
         sizes = {}
         for name in self.policy.privacy.sensitive:
             table = masked_table(self.source, {name: self.masks[name]}) if masked else None
@@ -478,9 +468,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         return release
 
     def verify(self, output: Source) -> Audit:
-        """Audit the written table `output`; raise `InternalError` if it violates the rule, as far
-        as noise in its values allows this check.
-        """
+        """Audit the written table; raise `InternalError` as far as noise lets it be checked."""
         rows = output
         if self.policy.person is not None:
             quasi = [name for name in self.quasi if name in output.columns]
@@ -536,8 +524,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         }
 
     def _verifiable(self, output: Source, checked: Audit) -> Audit:
-        """Return the audit `checked` of `output`, without criteria that cannot be verified because
-        of noise.
+        """Return the audit without criteria that cannot be verified because of noise.
 
         The output does not show the true values, by whose classes the rule was checked. Classes by
         the quasi-identifiers without noise are unions of those, so only criteria that merged

@@ -181,9 +181,7 @@ def _columns(
     sensitive: Sequence[str] | None,
     person: str | None,
 ) -> _Columns:
-    """Return the given roles of the columns, or else those in the policy: quasi-identifiers,
-    sensitive columns, and the column of persons.
-    """
+    """Return quasi-identifiers, sensitive columns and that of persons, as given or of the policy."""
     if policy is not None:
         if quasi is None:
             source.refuse_other_table(policy.attributes, most=1)
@@ -224,10 +222,7 @@ def _audit(
     leaves: ShownLeaves | None,
     progress: Progress,
 ) -> Audit:
-    """Measure the privacy figures of a table, and check the rule on it, if there is one. `columns`
-    are the columns of each role; `leaves` has the number of original values behind each masked
-    value.
-    """
+    """Measure a table, and check the rule on it if there is one."""
     quasi, sensitive, person = columns
     if person is not None and population is not None:
         raise PolicyError(
@@ -274,8 +269,8 @@ def _read(source: Source, named: Sequence[str]) -> CodedRows | None:
 
 
 def _people(source: Source, policy: Policy | None, rule: PrivacyRule | None) -> Source | None:
-    """Return the population that the policy's weights of the rows describe. None if there are no
-    weights, if the rule needs no population, or if the policy names a table of the population.
+    """Return the population that weights of rows describe, if the rule needs one and no table is
+    named.
     """
     if policy is None or rule is None or policy.population or policy.weight not in source.columns:
         return None

@@ -196,9 +196,7 @@ def read_certificate(certificate: str | Path | Mapping[str, Any]) -> Mapping[str
 
 
 class _Check:
-    """The steps of comparing a table with its certificate. They record differences in `mismatches`,
-    and fields that cannot be checked in `unchecked`.
-    """
+    """The steps of a comparison: differences go to `mismatches`, the rest to `unchecked`."""
 
     def __init__(
         self,
@@ -265,9 +263,7 @@ class _Check:
             self.mismatches.append(Mismatch(what, certified, measured))
 
     def _differences(self, what: str, certified: Any, measured: Any) -> None:
-        """Record each field below `what` in which the `certified` and the `measured` document
-        differ.
-        """
+        """Record each field below `what` in which both documents differ."""
         self.mismatches += [Mismatch(*three) for three in differing(certified, measured, what)]
 
     def _seal(self) -> None:

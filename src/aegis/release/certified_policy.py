@@ -59,11 +59,7 @@ def without_files(policy: Mapping[str, Any]) -> dict[str, Any]:
 def certified_population(
     policy: Policy | None, original: Source | None, masks: Mapping[str, Mask | None]
 ) -> Source | None:
-    """Return the population with which the certified classes are compared.
-
-    It is masked by `masks`. Return None if no policy is given, or if the population follows from an
-    original table that is not given.
-    """
+    """Return the masked population for comparison; None if policy or its source is not given."""
     if policy is None:
         return None
     needed = {policy.weight, *(a.name for a in policy.quasi_identifiers)}
@@ -81,10 +77,7 @@ def mask_parameters(spec: Any, path: str = "") -> set[tuple[str, str]]:
 
 
 def incomparable(certified: Mapping[str, Any], source: Source) -> str:
-    """Return why the digests of a certificate and of a table cannot be compared; empty if they can.
-
-    `certified` is the entry `input` or `output` of the certificate.
-    """
+    """Return why the digests of an entry (`input` or `output`) and a table cannot be compared."""
     files, ordered, unordered = DIGESTED
     kind = str(certified.get("sha256_of", files))
     if kind == source.digest_of and (kind != ordered or source.engine.in_process):
@@ -97,11 +90,10 @@ def incomparable(certified: Mapping[str, Any], source: Source) -> str:
 def digest_of_original(
     document: Mapping[str, Any], original: Source, key: PrivateKey | None
 ) -> Mismatch | str:
-    """Return the digest of the original table in a certificate (`document`) and the measured one;
-    if they cannot be compared, return the field and the reason.
+    """Return the stated and measured digest of the original, or why they cannot be compared.
 
     A certificate that is signed with `key` states a digest that needs this key, and an unsigned one
-    states none. Earlier versions of Aegis wrote the digest without a key.
+    states none. Earlier versions wrote the digest without a key.
     """
     certified = document["input"]
     name = "hmac_sha256" if "hmac_sha256" in certified else "sha256"
@@ -120,18 +112,7 @@ def digest_of_original(
 def original_differs(
     document: Mapping[str, Any], original: Source, output: Source, policy: Policy | None
 ) -> Iterator[Mismatch]:
-    """Yield each field for which the certificate and the original table have different values.
-
-    Parameters
-    ----------
-    document
-        The certificate.
-    original, output
-        The table before masking, and the released file.
-    policy
-        The policy of the release, under which the utility is measured; None if the certificate has
-        no policy.
-    """
+    """Yield each field for which the certificate and the original table have different values."""
     certified = document["input"]
     measured_input: dict[str, Any] = {"rows": original.rows}
     if original.dialect is not None:
@@ -162,9 +143,7 @@ def original_differs(
 def _utilities_differ(
     utility: Mapping[str, Any], figure: UtilityFigure | None, rows: int
 ) -> Iterator[Mismatch]:
-    """Yield each field of the certified `utility` that differs from the measured one (`figure`).
-    The original table has so many `rows`.
-    """
+    """Yield each field of the certified utility that differs from the measured one."""
     labels = utility.get("labels")
     measured = {} if figure is None else figure.to_dict()
     for name, measured_label in measured.get("labels", {}).items():
@@ -192,9 +171,7 @@ def _measured_as(labels: Mapping[str, Any], policy: Policy) -> Policy:
 def _utility_differs(
     what: str, certified: Mapping[str, Any], measured_fields: Mapping[str, Any], rows: int
 ) -> Iterator[Mismatch]:
-    """Yield each field of the certified utility that differs from the measured one. The first
-    versions of Aegis stated all digits of the scores of the table, which has so many `rows`.
-    """
+    """Yield these fields; the first versions of Aegis stated all digits of scores."""
     exact = certified.get("reference") != measured_fields.get("reference")
     each = rows_each(rows, 1, earlier=True)
     for key, measured in measured_fields.items():

@@ -104,9 +104,7 @@ def differing(certified: Any, measured: Any, path: str) -> Iterator[tuple[str, A
 
 
 def alike(certified: Any, measured: Any) -> bool:
-    """Return whether two values are equal; numbers are equal if they agree in nine significant
-    digits.
-    """
+    """Return whether two values are equal; numbers, in nine significant digits."""
     if isinstance(certified, float | int) and isinstance(measured, float | int):
         if isinstance(certified, bool) or isinstance(measured, bool):
             return certified is measured
@@ -242,9 +240,7 @@ _SHARE = _or_null(_between(0, 1, "share"))
 
 
 def _fields(document: Mapping[str, Any], rows: int) -> list[tuple[Path, Possible]]:
-    """Return which values each field of a certificate (`document`) can have if the released file
-    has `rows` rows. A field is given by its path of names, in which `*` stands for any name.
-    """
+    """Return what each field (a path of names, `*` for any) can have if the file has so many rows."""
     utility = document.get("utility")
     name = utility.get("measure") if isinstance(utility, Mapping) else None
     number_of_rows, any_number = _counts(0, rows), _or_null(_between(-math.inf, math.inf))
@@ -376,9 +372,7 @@ def _persons(document: Mapping[str, Any]) -> Iterator[Mismatch]:
 
 
 def lost_like(certified: Any, lost: Mapping[str, int]) -> Mapping[str, int] | int:
-    """Return the lost label classes as a certificate states them: by their number or, in earlier
-    versions, by name.
-    """
+    """Return lost label classes as the certificate states them: by number or, earlier, by name."""
     return lost if isinstance(certified, Mapping) else len(lost) or {}
 
 
@@ -438,9 +432,7 @@ def labels_differ(
 def _label(
     certified: Mapping[str, Any], source: Source, policy: Policy, task: LabelTask, *, all_rows: bool
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield name, stated value and measured value of each field in `certified`, the figures of one
-    label. `all_rows` says that no row was suppressed.
-    """
+    """Yield name, stated value and measured value of each figure of one label."""
     policy_of_label, rows = policy.of_task(task), None
     each = rows_each(source.rows, len(policy.tasks))
     yield "reference_name", certified.get("reference_name"), str(Reference.UNMASKED)
@@ -480,9 +472,8 @@ def share_like(
     label_rows: Sequence[float] | None,
     rows: float,
 ) -> float | None:
-    """Return the percentage of utility that is kept, as `utility_kept` computes it. Certificates
-    of earlier versions compare with the exact score of a constant prediction; if `certified` is their
-    percentage, that is returned.
+    """Return the percentage of utility kept. Earlier certificates compare with the exact score of a
+    constant prediction; if `certified` is their percentage, that is returned.
     """
     shares = [utility_kept(value, reference, measure, label_rows, each) for each in (rows, None)]
     return next((share for share in shares if alike(certified, share)), shares[0])

@@ -80,9 +80,7 @@ def utility_of(
 
 
 def _summary(source: Source, policy: Policy) -> Summary:
-    """Summarise a released table. Columns that the release leaves out are first added, with every
-    value suppressed.
-    """
+    """Summarise a released table, with columns that it leaves out added as suppressed."""
     complete = with_hidden(source, policy)
     names = [*(a.name for a in policy.features), *policy.label.columns]
     if policy.weight is None and policy.person is None:
@@ -97,9 +95,7 @@ def _summary(source: Source, policy: Policy) -> Summary:
 def _utility_of_labels(
     source: Source, output: Source, policy: Policy, measured: Source | None, *, earlier: bool
 ) -> UtilityFigure:
-    """Combine the shares of utility that an output keeps for each of several labels. `measured` is
-    the output with weights and persons, if the policy names them; `earlier` as in `utility_of`.
-    """
+    """Combine the shares of utility kept for several labels; arguments as in `utility_of`."""
     several = policy.label.several
     assert several is not None
     output = with_hidden(output, policy)
@@ -129,9 +125,7 @@ def _utility_of_labels(
 def _nothing(
     source: Source, policy: Policy, measure: str | None, labels: int, *, earlier: bool
 ) -> UtilityFigure:
-    """Return the utility, by `measure`, of a release that shows only one class of the label.
-    `labels` and `earlier` are as in `utility_of`.
-    """
+    """Return the utility of a release that shows only one class of the label."""
     before = Scorer(summarize(source, as_it_is(policy, original=True)))
     chosen, _ = measure_for(before.summary, measure)
     reference = before.value(before.unmasked, chosen)
@@ -330,21 +324,11 @@ def certify(
     how: Mapping[str, Any],
     key: PrivateKey | None = None,
 ) -> dict[str, Any]:
-    """Return the certificate of a released file.
+    """Return the certificate of a released file, with the digest of the written file `output`.
 
-    Parameters
-    ----------
-    release
-        The verified release.
-    source, output
-        The input, and the written file. The certificate has the digest of the written file.
-    policy
-        The policy of the release.
-    how
-        A description of how the release was made: its configuration or its record-level method.
-    key
-        Private key that signs the certificate. With it, the certificate also has a digest of the
-        input that only the owner of the key can compute.
+    `how` describes how the verified release was made: its configuration or its record-level method.
+    `key` signs the certificate; with it, the certificate also has a digest of the input that only
+    the owner of the key can compute.
 
     Raises
     ------
@@ -380,9 +364,7 @@ def certify(
 
 
 def certified_utility(utility: UtilityFigure) -> dict[str, Any]:
-    """Return a utility as certificates state it: with the number of label classes of which every
-    row is suppressed, but not with these classes and their rows.
-    """
+    """Return a utility as certificates state it: lost label classes are only counted."""
     figures = jsonable(utility)
     for each in (figures, *figures.get("labels", {}).values()):
         each["lost_classes"] = len(each["lost_classes"]) or {}
@@ -425,12 +407,11 @@ def refuse_unplanned(checked: Audit, expected: int) -> None:
 def refuse_other_classes(
     output: Source, judged: Source, quasi: Sequence[str], sensitive: Sequence[str]
 ) -> None:
-    """Raise `InternalError` unless the written table `output` has the same classes as the rows
-    `judged`, on which the rule was checked.
+    """Raise `InternalError` unless the written table has the same classes as the rows `judged`, on which
+    the rule was checked.
 
-    The output does not identify persons, so the rule cannot be checked on it. The rule was checked
-    on the rows that identify persons. The privacy figures of the output are the same if each class
-    has the same number of rows in both tables, in total and for each protected value.
+    The output does not identify persons, so the rule cannot be checked on it. The figures are the same
+    if each class has the same number of rows in both, in total and for each protected value.
     """
     written = count_classes(output, quasi, sensitive).table
     planned = count_classes(judged, quasi, sensitive).table

@@ -278,9 +278,7 @@ class MaskingTransformer:
         return hasattr(self, "masks_")
 
     def _require_fitted(self, method: str) -> None:
-        """Raise an error for `method` unless `fit` was called. If scikit-learn is
-        imported, the error is also one of scikit-learn's `NotFittedError`.
-        """
+        """Refuse `method` before `fit`, with scikit-learn's error if it is imported."""
         if self.__sklearn_is_fitted__():
             return
         message, hint = "The transformer is not fitted.", f"Call fit before {method}."

@@ -117,9 +117,7 @@ def target_of(
     force: bool = False,
     batches: Batches = lambda: None,
 ) -> FileTarget | SparkFolder:
-    """Return the target of a release: a folder if the rows stay on the engine, otherwise a file.
-    The options are those of `FileTarget`.
-    """
+    """Return the target of a release: a folder if rows stay on the engine, else a file."""
     if source.engine.rows_stay:
         return SparkFolder(source, str(output), force)
     return FileTarget(source, Path(output), safe_csv, force, batches)
@@ -220,9 +218,7 @@ class ReleasePlan(ABC, Generic[R]):
         """
 
     def batches(self) -> Iterator[pa.RecordBatch] | None:
-        """Return the rows of `table` in batches, if they can be masked without a query; otherwise
-        None.
-        """
+        """Return the rows of `table` in batches; None if they need a query."""
         return None
 
     @abstractmethod
@@ -231,14 +227,10 @@ class ReleasePlan(ABC, Generic[R]):
 
     @abstractmethod
     def how(self, release: R, output: Source) -> Mapping[str, Any]:
-        """Return a description of how the release was made, for the certificate. `output` is the
-        written table.
-        """
+        """Return how the release was made, for the certificate of the written `output`."""
 
     def verified(self, output: Source, **where: Any) -> R:
-        """Audit the written table and return the verified release; `where` states where the table
-        is.
-        """
+        """Audit the written table, which is at `where`; return the verified release."""
         started = time.perf_counter()
         checked = self.verify(output)
         self.timings["verify"] = time.perf_counter() - started
@@ -315,9 +307,7 @@ def _release_file(plan: ReleasePlan[R], output: str | Path, request: ReleaseRequ
 def _certified(
     plan: ReleasePlan[R], release: R, written: Source, draft: Path, request: ReleaseRequest
 ) -> R:
-    """Measure the utility of the table `written`, and write its certificate to `draft`; return
-    the release with both.
-    """
+    """Measure the utility of what was written, and write its certificate to `draft`."""
     with plan.progress.step("Measuring the utility that is kept"):
         utility = utility_of(
             plan.source, written, plan.policy, measure=request.measure, measured=plan.measured
@@ -332,9 +322,7 @@ def _certified(
 
 
 def configuration_under(choice: Configuration | Ranked | Advice, policy: Policy) -> Configuration:
-    """Return a configuration; raise `PolicyError` if the owner of the summary that it was chosen
-    from has another rule than the policy.
-    """
+    """Return a configuration; refuse it if its owner's rule differs from the policy's."""
     configuration, _, owner = configuration_to_apply(choice)
     if owner is not None:
         what = f"The summary that {configuration.name!r} was chosen from"
@@ -402,11 +390,10 @@ def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mas
 
 
 def hidden_columns(policy: Policy, masks: Mapping[str, Mask | None]) -> tuple[str, ...]:
-    """Return the columns of `masks` that a release omits because their mask suppresses every value.
+    """Return the columns that a release omits because their mask suppresses every value.
 
-    The result is empty if the policy fills such columns with `*`. Columns that the rule protects
-    are not omitted, because an audit measures them. If the release would have no other columns,
-    none is omitted.
+    None are omitted if the policy fills them with `*`, or if there would be no others. Columns that the
+    rule protects stay, because an audit measures them.
     """
     if policy.suppressed_columns is SuppressedColumns.FILL:
         return ()
@@ -419,11 +406,7 @@ def hidden_columns(policy: Policy, masks: Mapping[str, Mask | None]) -> tuple[st
 
 
 def learnt_bounds(masks: Mapping[str, Mask], rows: int) -> dict[str, str]:
-    """Return, for each column, sentences on the values that the learnt bounds of its mask reveal.
-
-    Only columns whose masks learn bounds from the data are included. Each bound is shared by `rows`
-    rows.
-    """
+    """Return, by column, sentences on what learnt bounds reveal; `rows` rows share each."""
     return {
         name: " ".join(dict.fromkeys(learns))
         for name, mask in masks.items()
@@ -476,9 +459,7 @@ class StatedMasks:
 
 
 def _shows_list(output: Source, name: str, mask: Mask) -> bool:
-    """Return whether the released column `name` has each value that its mask lists. A mask that
-    draws values or is composed of several need not show the values on its list.
-    """
+    """Return whether a released column must and does show each value that its mask lists."""
     values = getattr(mask, "values", None)
     if values is None or not mask.deterministic or name not in output.columns:
         return False
@@ -512,18 +493,8 @@ def unfitting(
 ) -> list[str]:
     """Describe everything in a masked table that its configuration cannot have produced.
 
-    The table must have exactly the columns that the configuration releases, each with the type that
-    its mask produces. Every value must be one that the mask can show.
-
-    Parameters
-    ----------
-    table
-        The masked table, in any form that `open_table` accepts.
-    policy, configuration
-        The policy and the configuration of the release, with fitted masks.
-    kinds
-        Kinds of the columns of the unmasked table by name. A column that is not listed may have any
-        type.
+    It must have exactly the released columns, with the types and values that their masks produce.
+    `kinds` are those of the unmasked columns; one that is not listed may have any type.
     """
     source = open_table(table)
     masks = release_masks(policy, configuration)
@@ -547,8 +518,8 @@ def unfitting(
 
 
 def odd_values(source: Source, masks: Mapping[str, Mask]) -> dict[str, list[str] | None]:
-    """Return, for each column that `masks` names, up to five values that its mask cannot show. None
-    if the mask does not determine which values it shows.
+    """Return, by column, up to five values that its mask cannot show; None if the mask does not determine
+    its values.
 
     Columns are read together, and masked together: a query for each of many columns would take long.
     """
@@ -581,9 +552,7 @@ def odd_values(source: Source, masks: Mapping[str, Mask]) -> dict[str, list[str]
 
 
 def _determines_values(mask: Mask) -> bool:
-    """Return whether a mask determines which values it can show. A mask from a certificate may lack
-    the hierarchy with these values.
-    """
+    """Return whether a mask, perhaps without its hierarchy, determines its values."""
     try:
         return mask.idempotent or mask.shows(SUPPRESSED) is not None
     except InternalError:
@@ -646,9 +615,9 @@ class KeptWeight:
         return json_fields(self, "column", "total", "released", "suppressed_share", *figures)
 
     def for_certificate(self) -> dict[str, Any]:
-        """Return the figures as a certificate states them. Sums are rounded to a power of ten that
-        no weight exceeds, because exact sums would reveal the weight of a suppressed row. The share
-        is computed from them; it is None if it could be wrong by more than 0.1.
+        """Return the figures for a certificate. Exact sums would reveal the weight of a suppressed row,
+        so they are rounded to a power of ten above all weights. The share follows from them; it is
+        None if it could be wrong by more than 0.1.
         """
         step = 10.0 ** math.ceil(math.log10(self.heaviest)) if self.heaviest > 0 else 1.0
         total, released = (
@@ -674,17 +643,8 @@ def not_released(weight: str) -> str:
 
 
 def kept_weight(source: Source, rows: Source, column: str, quasi: Sequence[str]) -> KeptWeight:
-    """Measure the total weight of the released rows, to compare it with the weight of the whole
-    table.
-
-    Parameters
-    ----------
-    source
-        The table with its weights in `column`.
-    rows
-        The released rows, with their weights in the column `WEIGHT`.
-    quasi
-        Columns of the release that form its classes.
+    """Measure the weight of the released `rows` (in `WEIGHT`) against that of the table (in `column`), and
+    the risk in the classes by `quasi`.
     """
     weights = source.table[column]
     input_sums = source.collect(

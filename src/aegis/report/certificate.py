@@ -71,9 +71,7 @@ def _context(certificate: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _release_sentence(certificate: Mapping[str, Any]) -> str:
-    """Return a sentence that names the released file, the table from which it was made, and the
-    persons whom the rule counts.
-    """
+    """Return a sentence on the released file, its table, and the persons of the rule."""
     file, origin = certificate["output"].get("file"), certificate["input"].get("origin")
     release = clean(file, limit=120) if file else "A release"
     if origin:
@@ -104,9 +102,7 @@ def _columns(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _text(mask: Any) -> str:
-    """Return a mask of a configuration as text. In a certificate, a mask without parameters is a
-    name, and any other mask a mapping from its name to its parameters.
-    """
+    """Return a mask of a certificate (a name, or its parameters by name) as text."""
     if isinstance(mask, Mapping) and len(mask) == 1:
         ((name, parameters),) = mask.items()
         if not isinstance(parameters, Mapping):
@@ -136,8 +132,8 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[KeyFigure]:
 
 
 def _utility(utility: Mapping[str, Any], certificate: Mapping[str, Any]) -> KeyFigure:
-    """Return the utility that a certificate states as a key figure of the report. Older certificates state
-    only the value of the measure, not the share of utility that is kept.
+    """Return the utility of a certificate as a key figure; older ones state only the measure's
+    value.
     """
     share = utility.get("kept")
     value = measured(utility.get("value", utility.get("released")))
@@ -148,9 +144,7 @@ def _utility(utility: Mapping[str, Any], certificate: Mapping[str, Any]) -> KeyF
 
 
 def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Yield the most important privacy figures of the audit in a certificate, as key figures of the
-    report.
-    """
+    """Yield the most important privacy figures of the audit in a certificate."""
     yield {"name": "Equivalence classes", "value": count(audit.get("classes"))}
     yield {"name": "Rows unique by quasi-identifiers", "value": count(audit.get("uniques"))}
     risk = audit.get("risk") or {}

@@ -30,19 +30,14 @@ _BROAD = frozenset("mwMW@%&")
 
 
 def text_width(text: str, size: int = SIZE) -> float:
-    """Return the estimated width of `text` in pixels, in the report's typeface. `size` is the type
-    size in pixels.
-
-    The estimate tends to be too large. It cannot be precise, because fonts of non-Latin scripts
-    differ too much.
+    """Return the estimated width of a text in pixels at this type size. It tends to be too large, because
+    fonts of non-Latin scripts differ too much.
     """
     return size * sum(map(_ems, text))
 
 
 def fit(text: str, pixels: float, size: int = SIZE) -> str:
-    """Return the text so that it is at most `pixels` wide at this type size. Longer text is cut and
-    ends in "…".
-    """
+    """Return the text at most `pixels` wide; longer text is cut and ends in "…"."""
     if text_width(text, size) <= pixels:
         return text
     room, used = pixels - size, 0.0
@@ -142,9 +137,7 @@ def variable(name: str) -> str:
 
 
 def heat_step(utility: float | None) -> int | None:
-    """Return the number of the heat map's colour for a percentage of utility: 0 for the lowest
-    range of percentages, 1 for the next one, and so on. Return None if the utility is None.
-    """
+    """Return the number of the heat map's colour for a utility, 0 for the lowest; None for None."""
     return None if utility is None else sum(utility >= bound for bound in HEAT_BOUNDS)
 
 
@@ -216,11 +209,10 @@ def ranking_chart(points: Points, axis: str, width: int) -> Plot:
 
 
 def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None) -> Plot:
-    """Return a chart of utility against privacy, with one point for each configuration. `axis` is
-    the title of the axis of utility, and `width` is in pixels.
+    """Return a chart of utility against privacy, with one point for each configuration.
 
-    If `limit`, the suppression limit in percent, is given, privacy is the share of rows that must
-    be suppressed, and a line shows the limit. Otherwise, privacy is the size of the smallest class.
+    With a suppression `limit` in percent, privacy is the share of suppressed rows, and a line shows the
+    limit. Otherwise, it is the size of the smallest class.
     """
     import altair as alt
 
@@ -315,11 +307,8 @@ def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], w
 def histogram_chart(
     points: Points, sizes: Sequence[str], series: Sequence[str], width: int, unit: str
 ) -> Plot:
-    """Return a chart of the share of rows or persons (`unit`) by size of their equivalence class.
-    Hollow marks show the table before masking, filled marks show it after masking.
-
-    `points` has the share for each of the `sizes` and each of the `series` (before, after); `width`
-    is in pixels.
+    """Return a chart of the share of rows or persons (`unit`) by size of their class: hollow marks before
+    masking, filled marks after it. `points` has the share for each size and series.
     """
     import altair as alt
 
@@ -349,11 +338,7 @@ def histogram_chart(
 
 
 def front_chart(points: Points, parameter: str, width: int) -> Plot:
-    """Return a chart of the Pareto front: the utility kept for each value of a parameter of the
-    rule. The mark of the recommended value (the knee) is filled.
-
-    `points` has one entry for each value, and `width` is in pixels.
-    """
+    """Return a chart of utility kept by a parameter of the rule; the knee is filled."""
     import altair as alt
 
     levels = [p["value"] for p in points]
@@ -384,10 +369,8 @@ def front_chart(points: Points, parameter: str, width: int) -> Plot:
 
 
 def tradeoff_chart(points: Points, width: int) -> Plot:
-    """Return a chart of the settings that the method MO-OBAM compared: information loss against
-    diversity. The marks of Pareto-optimal settings are filled.
-
-    `points` has one entry for each setting, and `width` is in pixels.
+    """Return a chart of loss against diversity of MO-OBAM's settings; Pareto-optimal ones are
+    filled.
     """
     import altair as alt
 
@@ -408,9 +391,7 @@ def tradeoff_chart(points: Points, width: int) -> Plot:
 
 
 def _from_least(channel: Any, field: str, title: str, ticks: int) -> Any:
-    """Return a chart's axis for `field` that begins near the least value, not at 0. `channel` is
-    Altair's class for the direction, and `ticks` is the number of ticks.
-    """
+    """Return an axis for `field` that begins near the least value, not at 0."""
     import altair as alt
 
     return channel(field, title=title, scale=alt.Scale(zero=False, padding=16), axis=grid(ticks))
@@ -420,9 +401,7 @@ SYMBOL: Mapping[str, Any] = {"strokeWidth": 2, "opacity": 1, "fillOpacity": 1}
 
 
 def with_status(point: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration's point with its status (recommended, admissible or failing), which
-    determines the symbol in the chart.
-    """
+    """Return a point with its status, which determines its symbol."""
     chosen = 0 if point["recommended"] else 1 if point["admissible"] else 2
     return {**point, "status": _STATUS[chosen]}
 
@@ -445,10 +424,7 @@ def symbols() -> dict[str, Any]:
 
 
 def _by_step(family: str, undefined: str) -> Any:
-    """Return the part of an Altair chart that gives each cell of the heat map its colour. `family`
-    is the name of a series of colours in the palette, from low to high utility; cells without a
-    utility get the colour `undefined`.
-    """
+    """Return the colour of heat map cells: of a `family`, or `undefined` without a utility."""
     import altair as alt
 
     colours = [variable(f"{family}-{step}") for step in range(HEAT_STEPS)] + [variable(undefined)]
@@ -457,9 +433,7 @@ def _by_step(family: str, undefined: str) -> Any:
 
 
 def heat_body(axis: Any, size: int) -> Any:
-    """Return the tiles of a heat map with their figures. `axis` is the axis above the tiles, and
-    `size` is the size of the text in pixels.
-    """
+    """Return the tiles of a heat map with figures, below `axis`; `size` is in pixels."""
     import altair as alt
 
     base = alt.Chart(alt.NamedData("cells")).encode(
@@ -489,9 +463,7 @@ def _room(width: int) -> int:
 
 
 def fitted(names: Sequence[str], width: int) -> list[str]:
-    """Return the names, each cut (if it is too long) to fit into the margin to the left of a chart
-    that is `width` pixels wide.
-    """
+    """Return the names, cut if need be to the margin of a chart of this width."""
     return [fit(name, _room(width) - 14) for name in names]
 
 
@@ -501,18 +473,14 @@ def left_margin(names: Sequence[str]) -> int:
 
 
 def row_axis() -> Any:
-    """Return the axis for the rows of a chart. The data has an index for each row, and the axis
-    shows the name at this index in the list `row_names`.
-    """
+    """Return an axis of rows, whose labels are the entries of `row_names` by index."""
     import altair as alt
 
     return alt.Axis(labelExpr="row_names[datum.value]", labelLimit=0, labelColor=variable("ink"))
 
 
 def _column_axis(upright: bool) -> Any:
-    """Return the axis above the heat map. The data has an index for each column, and the axis shows
-    the name at this index in the list `column_names`, vertically if `upright` is True.
-    """
+    """Return the axis above the heat map, whose labels are the entries of `column_names`."""
     import altair as alt
 
     return alt.Axis(
@@ -526,18 +494,14 @@ def _column_axis(upright: bool) -> Any:
 
 
 def grid(ticks: int, **more: Any) -> Any:
-    """Return an axis that has dashed grid lines and about `ticks` ticks. `more` are further options
-    of the axis.
-    """
+    """Return an axis with dashed grid lines and about `ticks` ticks."""
     import altair as alt
 
     return alt.Axis(tickCount=ticks, gridDash=[2, 3], **more)
 
 
 def with_names(chart: Any, **lists: Sequence[str]) -> Any:
-    """Return the chart with lists of names in it, from which its axes take their labels. `lists`
-    has the names by the name of the list, such as `row_names`.
-    """
+    """Return the chart with lists of names, such as `row_names`, from which axes take labels."""
     import altair as alt
 
     return chart.add_params(*[alt.param(name=n, value=list(v)) for n, v in lists.items()])

@@ -19,7 +19,7 @@ from aegis.masks import Mask
 from aegis.measures import MEASURES, Measure, Need
 from aegis.present import ExpectedFigure, Finding, label_lines, label_words, ranked_words
 from aegis.present.finding import strongest
-from aegis.privacy import PrivacyReport, PrivacyRule
+from aegis.privacy import PrivacyRule
 from aegis.report.charts import heat_step
 from aegis.report.sections import (
     FINEST,
@@ -80,27 +80,15 @@ _NOT_RELEASED = {"identifier": "identifier", "ignore": "ignored by the policy"}
 def build_context(
     advice: Advice,
     *,
-    before: PrivacyReport | None,
-    after: PrivacyReport | None,
     title: str,
-    finest: bool = False,
     owner_preview: ReleaseValues | None = None,
 ) -> dict[str, Any]:
-    """Return all values for the report's templates, except the charts.
+    """Return all values for the report's templates, except the charts; raise `PolicyError` if the
+    measure, or a privacy model of the policy, is not registered.
 
-    Parameters
-    ----------
-    advice
-        The advice.
-    before, after, finest
-        Privacy of the table and of the release, and whether `before` is under the finest masks.
-    title, owner_preview
-        The heading, and values of the release for its owner (None: no values).
-
-    Raises
-    ------
-    PolicyError
-        The measure of the advice, or a privacy model of its policy, is not registered.
+    If no configuration is admissible, the report is on the closest one and the changes that would
+    admit it. Without `owner_preview`, it shows no values. Without `privacy` of the advice, it has no
+    section on privacy before and after masking.
     """
     measure = MEASURES.get(advice.measure)
     subject, values = advice.best or advice.closest, owner_preview is not None
@@ -114,7 +102,7 @@ def build_context(
         "verdict": _verdict(advice, subject),
         "confidence": confidence_section(advice),
         "noise": None if subject is None else subject.differential_privacy,
-        "key_figures": _key_figures(advice, subject, before, after, finest=finest, least=least),
+        "key_figures": _key_figures(advice, subject, least=least),
         "warnings": [text if values else unquoted(text) for text in advice.warnings],
         "labels": label_lines(advice),
         "by_label": [r for r in advice.ranking[:TOP] if r.labels],
@@ -127,8 +115,14 @@ def build_context(
         "changes": () if advice.estimated is None else advice.estimated.changes,
         "shortfalls": _shortfalls(advice),
         "rule": _rule_section(_rule(advice.policy), advice.policy, advice.summary["rows"]),
-        "privacy": privacy_section(
-            before, after, admissible=advice.best is not None, finest=finest, least=least
+        "privacy": None
+        if advice.privacy is None
+        else privacy_section(
+            advice.privacy.before,
+            advice.privacy.after,
+            admissible=advice.best is not None,
+            finest=advice.privacy.finest,
+            least=least,
         ),
         "front": advice.front,
         "binding": advice.binding,
@@ -147,12 +141,10 @@ def score_axis(advice: Advice) -> str:
 
 
 def is_relative(advice: Advice) -> bool:
-    """Return whether the ranking shows percentages of the utility of the unmasked table.
+    """Return whether the ranking shows percentages of the unmasked utility, not scores.
 
-    If not, it shows scores. This is decided once for the whole report, so that all axes agree.
-    Charts leave out entries without a percentage. If the percentage of the best entry was measured
-    on its released rows, the ranking shows scores: all other percentages were measured on all rows,
-    and cannot be compared with it.
+    This is decided once for the whole report, so that all axes agree. If the best entry's percentage
+    was measured on its released rows, the others, on all rows, cannot be compared with it.
     """
     if any(r.utility is not None for r in advice.ranking) and len(advice.ranking) > 1:
         return False
@@ -187,18 +179,13 @@ def _measure(measure: Measure) -> dict[str, str]:
 
 
 def _objective(advice: Advice) -> str | None:
-    """Return the name of the objective that the search optimised; None if it is the measure of the
-    report.
-    """
+    """Return the objective of the search; None if it is the measure of the report."""
     search = advice.search
     return search.objective if search and search.objective != advice.measure else None
 
 
 def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
-    """Return the figures and texts for the report's sentence that states the recommendation, by
-    their names in the template. `subject` is the recommended configuration, or the closest one if
-    none is admissible.
-    """
+    """Return figures and texts of the recommendation, by their names in the template."""
     total = advice.summary["rows"]
     verdict: dict[str, Any] = {
         "admissible": advice.best is not None,
@@ -228,9 +215,7 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
 
 
 def _proof(advice: Advice) -> dict[str, str | None]:
-    """Return three texts on the best configuration, each None if it does not apply: the proof that
-    it is the best, what is proven about the list that was scored, and why it comes first.
-    """
+    """Return three texts or None: the proof, what is proven of a list, why the best comes first."""
     best, search = advice.best, advice.search
     proven = None if search is None or search.optimal else search.proven
     return {
@@ -241,40 +226,23 @@ def _proof(advice: Advice) -> dict[str, str | None]:
 
 
 def _admitting_limit(suppressed: int, total: int) -> str | None:
-    """Return the least suppression limit that would admit a release, rounded up and as text; None
-    if no limit would.
-
-    `suppressed` is the number of rows that must be suppressed, out of `total` rows.
-    """
+    """Return the least suppression limit that admits a release, as text; None if none does."""
     if suppressed >= total:
         return None
     return percent(min(-(-suppressed * 10_000 // total) / 100, 99.999), 2)
 
 
-def _key_figures(
-    advice: Advice,
-    subject: Ranked | None,
-    before: PrivacyReport | None,
-    after: PrivacyReport | None,
-    *,
-    finest: bool,
-    least: int,
-) -> list[KeyFigure]:
-    """Return the key figures, which the report shows in large type below the recommendation.
-
-    `subject` is the recommended (or else closest) configuration. `before` and `after` describe the
-    privacy of the table and of the release. `finest` says whether `before` is under the finest
-    masks. Of the table, no number of rows and no class size below `least` is stated.
-    """
+def _key_figures(advice: Advice, subject: Ranked | None, *, least: int) -> list[KeyFigure]:
+    """Return the key figures below the recommendation; numbers below `least` are not stated."""
     if subject is None:
         return []
-    total = advice.summary["rows"]
+    total, change = advice.summary["rows"], advice.privacy
+    after = None if change is None else change.after
     utility = (
         percent(subject.utility_kept)
         if subject.utility_kept is not None
         else measured(subject.score)
     )
-    unmasked = FINEST.lower() if finest else "before masking"
     note = "may be chance" if advice.by_chance else f"of what {advice.baseline} says beyond chance"
     figures = [("Utility kept", utility, note)]
     if (expected := ExpectedFigure.of(advice)) is not None:
@@ -286,21 +254,20 @@ def _key_figures(
         label = "Rows suppressed" if advice.best else "Rows to suppress"
         note = f"{count(suppressed)} of {rows(total)}"
         figures.append((label, share(suppressed, total), note))
+    unmasked = FINEST.lower() if change is not None and change.finest else "before masking"
     if after or subject.smallest_class is not None:
         smallest = count(after.k if after else subject.smallest_class)
-        note = f"{few(before.k, least)} {unmasked}" if before else "rows that look alike"
+        note = f"{few(change.before.k, least)} {unmasked}" if change else "rows that look alike"
         figures.append(("Smallest class", smallest, note))
-    if before is not None and after is not None:
-        note = f"{few(before.uniques, least)} {unmasked}"
+    if change is not None and after is not None:
+        note = f"{few(change.before.uniques, least)} {unmasked}"
         figures.append(("Unique by quasi-identifiers", count(after.uniques), note))
     alone = unique_figure(advice.uncovered)
     return figures if alone is None else [*figures, alone]
 
 
 def _least(advice: Advice, *, values: bool) -> int:
-    """Return the number below which the report states no number of rows of the table: the k of the
-    rule, or `LEAST` if the rule has no k; with `values`, 0.
-    """
+    """Return the least number of rows to state: the k of the rule, else `LEAST`; 0 with `values`."""
     rule = _rule(advice.policy)
     minimum_size = 1 if rule is None else rule.minimum_size
     return 0 if values else minimum_size if minimum_size > 1 else LEAST
@@ -309,9 +276,7 @@ def _least(advice: Advice, *, values: bool) -> int:
 def _attributes(
     subject: Ranked, advice: Advice, measure: Measure, *, values: bool
 ) -> list[dict[str, Any]]:
-    """Return the mask and the utility of each attribute of a configuration (`subject`), in the
-    order of the policy. Without `values`, masks have no parameters that were learnt from the table.
-    """
+    """Return the mask and utility of each attribute; without `values`, without learnt parameters."""
     summary_attributes, rows = advice.summary["attributes"], advice.label_rows
     columns = advice.stated_utility(subject).columns
     entries = []
@@ -435,9 +400,7 @@ def _ranked_row(rank: int, ranked: Ranked, total: int, *, first: bool) -> dict[s
 
 
 def _changed(ranked: Ranked, first: Ranked) -> dict[str, Any]:
-    """Return the masks of `ranked` that differ from those of the best configuration `first`, by
-    attribute.
-    """
+    """Return the masks of `ranked` that differ from those of the best, by attribute."""
     masks, others = ranked.configuration.masks, first.configuration.masks
     if ranked.method is not None or first.method is not None or masks.keys() != others.keys():
         return {}
@@ -445,9 +408,7 @@ def _changed(ranked: Ranked, first: Ranked) -> dict[str, Any]:
 
 
 def _differences(ranked: Ranked, first: Ranked, *, values: bool) -> str:
-    """Return, as text, the masks of a configuration that differ from those of the best
-    configuration (`first`).
-    """
+    """Return these masks as text."""
     changed = (
         f"{name}: {mask_words(mask if values else _unfitted(mask))}"
         for name, mask in _changed(ranked, first).items()
@@ -456,9 +417,7 @@ def _differences(ranked: Ranked, first: Ranked, *, values: bool) -> str:
 
 
 def _labels(summary: Mapping[str, Any]) -> str:
-    """Return the names of the labels; if these are too long for a headline, the first and the
-    number of others.
-    """
+    """Return the names of the labels; if too long for a headline, the first and how many more."""
     first, *others = summary.get("labels") or [""]
     names = predicted(summary)
     if not others or len(names) <= HEADLINE_LIMIT:
@@ -467,20 +426,15 @@ def _labels(summary: Mapping[str, Any]) -> str:
 
 
 def _label(ranked: Ranked, first: Ranked) -> str:
-    """Return the name of a configuration, followed by the attributes that it masks differently from
-    the best configuration (`first`).
+    """Return the name of a configuration, and the attributes that it masks differently from the
+    best.
     """
     changed = ", ".join(_changed(ranked, first))
     return clean(f"{ranked.name}: {changed}" if changed else ranked.name, limit=NAME_LIMIT)
 
 
 def _point(ranked: Ranked, relative: bool, total: int, *, first: bool) -> dict[str, Any]:
-    """Return a configuration as a point of a chart. Its utility is in percent if `relative` is
-    True, otherwise it is a score.
-
-    `total` is the number of rows of the table. `first` says whether this is the recommended
-    configuration.
-    """
+    """Return a configuration as a point of a chart, with its percentage if `relative`, else score."""
     return {
         "name": clean(ranked.name, limit=NAME_LIMIT),
         "utility": ranked.utility_kept if relative else ranked.score,
@@ -502,9 +456,7 @@ def _cell(ranked: Ranked, name: str, measure: Measure, rows: list[float] | None)
 
 
 def _shortfalls(advice: Advice) -> dict[str, Any]:
-    """Return the data of the report's table of configurations that break the rule, with the
-    requirements that each violates. Only the first ones are listed; `total` is their number.
-    """
+    """Return the first configurations that break the rule, with what each violates, and `total`."""
     failing = [r for r in advice.ranking if r.violations]
     total = advice.summary["rows"]
     return {
@@ -548,9 +500,7 @@ def _in_one_phrase(criteria: Sequence[str]) -> str:
 
 
 def _documents(advice: Advice, subject: Ranked | None, *, values: bool) -> dict[str, Any]:
-    """Return the policy and the recommended (or else closest) configuration `subject` as YAML text.
-    Without `values`, masks have no parameters that were learnt from the table.
-    """
+    """Return policy and configuration as YAML; without `values`, without learnt parameters."""
     chosen: Mapping[str, Any] | None = None
     if subject is not None and not advice.masked_tables:  # whose masks are not known
         configuration = subject.configuration
@@ -577,9 +527,7 @@ def _yaml(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _provenance(advice: Advice, *, values: bool) -> list[tuple[str, str, bool]]:
-    """Return the facts from which the figures of the report come: versions, counts and digests.
-    Each has a name, a text, and whether the text is a digest.
-    """
+    """Return where figures come from: name, text, and whether the text is a digest."""
     summary = advice.summary
     facts = [("Aegis", __version__, False), ("Rows summarised", count(summary["rows"]), False)]
     if advice.estimated is None:
@@ -598,9 +546,7 @@ def _provenance(advice: Advice, *, values: bool) -> list[tuple[str, str, bool]]:
 
 
 def _exact_facts(advice: Advice, *, values: bool) -> list[tuple[str, str, bool]]:
-    """Return those facts on the origin of the figures that only a summary with exact counts has.
-    Each has a name, a text, and whether the text is a digest.
-    """
+    """Return those facts that only a summary with exact counts has."""
     summary = advice.summary
     joint = summary["cooccurrence_rows"]
     how = f"a seeded sample of {rows(joint)}" if summary["sampled"] else f"all {rows(joint)}"
@@ -615,9 +561,7 @@ def _exact_facts(advice: Advice, *, values: bool) -> list[tuple[str, str, bool]]
 
 
 def _weights(weights: Mapping[str, Any] | None) -> list[tuple[str, str, bool]]:
-    """Return, as a fact on the origin of the figures, the column that weights the rows, and how
-    many rows of equal weight carry as much information; empty without weights.
-    """
+    """Return the column of weights, and how many equal rows carry as much; empty without."""
     if weights is None:
         return []
     worth = rows(round(weights["effective_rows"]))

@@ -49,14 +49,7 @@ def write_page(path: Path, page: str) -> None:
 
 
 def _print(browser: str, source: Path, target: Path, profile: Path) -> None:
-    """Print a page (`source`) to a PDF file (`target`) with a browser. `profile` is the browser's
-    temporary folder.
-
-    Raises
-    ------
-    PolicyError
-        The browser fails.
-    """
+    """Print a page to a PDF file with a browser, which has a temporary `profile`."""
     command = [
         browser,
         "--headless",

@@ -46,51 +46,6 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
 """Functions with which templates write figures, and text from the data; all other text is escaped only."""
 
 
-def render(
-    advice: Advice,
-    *,
-    title: str | None = None,
-    owner_preview: ReleaseValues | None = None,
-    sections: Sequence[ReportSection] = (),
-) -> str:
-    """Return the report on `advice` as one HTML document, without any external resource.
-
-    The document is for offline reading. It loads no script, font or image, and its content security
-    policy forbids loading any. It contains no date, so that the same advice gives the same bytes.
-
-    Parameters
-    ----------
-    advice
-        The advice, whose best configuration is the recommendation. If no configuration is
-        admissible, the report names the closest one and the changes that would admit it. If
-        `privacy` of the advice is None, the report has no section on privacy before and after
-        masking.
-    title
-        The report's heading as plain text.
-    owner_preview
-        Values of the release for its owner. If None, the report shows no values.
-    sections
-        Sections that installed packages add: see `aegis.report.section.added_sections`.
-
-    Raises
-    ------
-    PolicyError
-        The measure of the advice, or a privacy model of its policy, is not registered.
-    """
-    privacy = advice.privacy
-    context = build_context(
-        advice,
-        before=None if privacy is None else privacy.before,
-        after=None if privacy is None else privacy.after,
-        finest=privacy is not None and privacy.finest,
-        title=title or DEFAULT_TITLE,
-        owner_preview=owner_preview,
-    )
-    context["sections"] = sections
-    context["drawings"] = _drawings(context)
-    return environment().get_template("report.html.j2").render(context)
-
-
 def render_report(
     given: Advice | Reported,
     *,
@@ -99,6 +54,9 @@ def render_report(
     sections: Sequence[ReportSection] = (),
 ) -> str:
     """Return the report on an advice, or on an object with an advice, as one HTML document.
+
+    The document is for offline reading. It loads no script, font or image, and its content security
+    policy forbids loading any. It contains no date, so that the same advice gives the same bytes.
 
     Parameters
     ----------
@@ -120,14 +78,15 @@ def render_report(
     """
     if isinstance(given, Reported):
         sections = (*given.report_sections(), *sections)
-    return render(advice_of(given), title=title, owner_preview=shown, sections=sections)
+    context = build_context(advice_of(given), title=title or DEFAULT_TITLE, owner_preview=shown)
+    context["sections"] = sections
+    context["drawings"] = _drawings(context)
+    return environment().get_template("report.html.j2").render(context)
 
 
 @cache
 def environment(*folders: Path) -> jinja2.Environment:
-    """Return a Jinja environment with autoescaping, for the templates in `folders` and the
-    templates of the report.
-    """
+    """Return an autoescaping Jinja environment for `folders` and the report's templates."""
     import jinja2
 
     jinja = jinja2.Environment(
@@ -144,9 +103,7 @@ def environment(*folders: Path) -> jinja2.Environment:
 
 
 def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
-    """Return the charts of the report by name. `context` has all values of the report; charts
-    without data are left out.
-    """
+    """Return the charts of the report by name; those without data are left out."""
     drawings: dict[str, Drawing] = {}
     ranking, front = context["ranking"], context["front"]
     if ranking["points"]:
@@ -178,9 +135,7 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
 
 
 def _scatter_drawing(ranking: Mapping[str, Any], limit: Any) -> Drawing:
-    """Return the chart of utility against suppressed rows, of which the rule allows `limit`, or
-    against the smallest class if `limit` is None.
-    """
+    """Return the chart of utility against suppressed rows, or the smallest class without a limit."""
     against = "the size of its smallest class" if limit is None else "the rows it suppresses"
     return draw_twice(
         "scatter",

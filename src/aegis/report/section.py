@@ -74,10 +74,7 @@ def advice_of(subject: Advice | Reported) -> Advice:
 
 
 def added_sections(summary: Summary, advice: Advice) -> tuple[ReportSection, ...]:
-    """Return the sections that installed packages add to the report on an advice.
-
-    If a section cannot be loaded, the report has a sentence instead that names the package.
-    """
+    """Return the sections that packages add; one that fails is a sentence with its package."""
     sections = []
     for name in SECTIONS.names():
         try:

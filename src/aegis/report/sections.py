@@ -31,9 +31,7 @@ def score_text(ranked: Ranked) -> str:
 
 
 def against_best(ranked: Ranked, *, first: bool) -> str:
-    """Return a text that says whether the score of an entry differs significantly from the best
-    score. Return a dash if the two were not compared, and "best" for the `first` entry.
-    """
+    """Return whether a score differs significantly from the best, as text; a dash if not compared."""
     if first:
         return "best"
     if ranked.tied_with_best is None:
@@ -42,9 +40,7 @@ def against_best(ranked: Ranked, *, first: bool) -> str:
 
 
 def confidence_section(advice: Advice) -> dict[str, Any] | None:
-    """Return the section on the uncertainty of the recommendation; None if no standard error was
-    computed.
-    """
+    """Return the section on uncertainty; None without standard errors."""
     best = advice.best
     if best is None or best.stderr is None:
         return None
@@ -228,9 +224,7 @@ def _identity(columns: list[Column]) -> dict[str, Any]:
 
 
 def _smaller(threshold: float) -> int:
-    """Return the smallest class size n whose risk of re-identification, 1/n, does not exceed a
-    threshold.
-    """
+    """Return the smallest class size n whose risk 1/n does not exceed a threshold."""
     size = max(int(1 / threshold), 1)
     while threshold * size < 1 - 1e-9:
         size += 1
@@ -262,26 +256,19 @@ def _of(
 
 
 def _part(number: int, total: int, least: int = 0) -> str:
-    """Return a number of rows or persons and, on a second line, its share of `total`, as text;
-    only "fewer than" for a number below `least`. Wide tables show both on one line.
-    """
+    """Return a number and, on a second line, its share; only "fewer than" below `least`."""
     return few(number, least, total).replace(" (", "\n(")
 
 
 def _risk(risk: float | None, least: int) -> str:
-    """Return a highest risk as text. A risk above 1 / `least` would tell the size of a class below
-    `least`, so the text only says that it is above.
-    """
+    """Return a highest risk as text, without the size of a class below `least`."""
     if risk is None or not least or risk <= 1 / least + 1e-9:
         return portion(risk)
     return f"above {portion(1 / least)}"
 
 
 def _histogram(columns: list[Column]) -> dict[str, Any]:
-    """Return the share of rows or persons by size of their equivalence class, as a table and as
-    points of a chart. `columns` has the privacy report before masking, after masking, or both. Sizes
-    that may not be stated are counted together.
-    """
+    """Return shares by class size as table and points; sizes not to be stated are counted together."""
     joint = max(least for *_, least in columns)
     bands = [_together(report, joint) for _, report, _ in columns]
     sizes = list(dict.fromkeys(band.size for series_bands in bands for band in series_bands))
@@ -375,10 +362,8 @@ def release_facts(policy: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def mask_words(mask: object) -> str:
-    """Return a mask in words, for readers who do not write policies: `level(1)` is "level 1".
-
-    A bound that looks like an exact value is explained: `top_code(at=60)` is "top code, at 60; 60
-    means 60 or more".
+    """Return a mask in words: `level(1)` is "level 1", and `top_code(at=60)`, whose bound looks exact, is
+    "top code, at 60; 60 means 60 or more".
     """
     text = str(mask)
     if text in IN_WORDS:
@@ -395,9 +380,7 @@ def mask_words(mask: object) -> str:
 
 
 def changed_masks(masks: Mapping[str, str]) -> str:
-    """Return the masks of a configuration as one text, without the attributes that stay unmasked.
-    `masks` has the mask of each attribute.
-    """
+    """Return the masks by attribute as one text, without unmasked attributes."""
     masking = {name: mask for name, mask in masks.items() if mask != "identity"}
     return listed_masks(masking) if masking else "nothing masked" if masks else "–"
 
@@ -410,9 +393,7 @@ def listed_masks(masks: Mapping[str, str]) -> str:
 
 
 def unique_figure(outside: Outside | None) -> KeyFigure | None:
-    """Return, as a key figure of the report, how many rows are unique if you know all released
-    columns; None if this is unknown.
-    """
+    """Return how many rows all released columns make unique, as a key figure, if known."""
     if outside is None or outside.unique_rows is None or not outside.rows:
         return None
     note = (
@@ -423,9 +404,7 @@ def unique_figure(outside: Outside | None) -> KeyFigure | None:
 
 
 def options_text(recipe: Recipe) -> str:
-    """Return the options of a recipe on one line. The option l is left out if the method does not
-    use it.
-    """
+    """Return the options of a recipe on one line, without an l that the method ignores."""
     options = {name: value for name, value in recipe.options.items() if value is not None}
     unused = not recipe.anonymizer.diverse and options.pop("l", None) is not None
     text = ", ".join(f"{name} {value}" for name, value in options.items())

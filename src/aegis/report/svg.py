@@ -71,16 +71,8 @@ class Drawing:
 
 
 def draw(plot: Plot, *, name: str, title: str, description: str) -> Markup:
-    """Return a chart as an inline SVG with a title and a description.
-
-    Parameters
-    ----------
-    plot
-        The chart and its data.
-    name
-        An identifier that is unique in the page.
-    title, description
-        Plain text for screen readers.
+    """Return a chart as an inline SVG. `name` identifies it in the page; `title` and `description`
+    are plain text for screen readers.
 
     Raises
     ------
@@ -109,16 +101,12 @@ def draw(plot: Plot, *, name: str, title: str, description: str) -> Markup:
 
 
 def _short(tag: re.Match[str]) -> str:
-    """Return an SVG tag without the parts that do not change the drawing. `tag` is the match of a
-    regular expression.
-    """
+    """Return a matched SVG tag without the parts that do not change the drawing."""
     return _DIGITS.sub(r"\1", _NOISE.sub("", tag.group()))
 
 
 def _config() -> dict[str, Any]:
-    """Return the Vega-Lite configuration of all charts: the font, lines and colours that they
-    share.
-    """
+    """Return the Vega-Lite configuration of all charts: font, lines and colours."""
     return {
         "font": FONT,
         "aria": False,
@@ -141,9 +129,7 @@ def _config() -> dict[str, Any]:
 
 
 def _require_plain(text: str) -> None:
-    """Raise `InternalError` if the text of an SVG contains anything but shapes and text, such as
-    scripts or links.
-    """
+    """Refuse an SVG with anything but shapes and text, such as scripts or links."""
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
@@ -219,9 +205,7 @@ def _drawn_here(specification: dict[str, Any], version: str) -> str:
 
 @cache
 def _child() -> tuple[IO[str], IO[str]]:
-    """Start the child process that draws charts. Return its input and its output, which transport
-    one line per chart.
-    """
+    """Start the process that draws charts; return its input and output, one line per chart."""
     child = subprocess.Popen(
         [sys.executable, "-P", "-c", _CHILD],
         stdin=subprocess.PIPE,

@@ -45,17 +45,13 @@ def clean(text: object, *, limit: int | None = None) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return text that comes from outside Aegis as a sentence: in a form that is safe to display,
-    with its first letter in upper case.
-    """
+    """Return text from outside as a sentence: safe to display, with a capital letter."""
     visible = clean(text, limit=600)
     return visible if visible[1:2] == "-" else visible[:1].upper() + visible[1:]
 
 
 def prose(text: str) -> Markup:
-    """Return a text as a sentence of HTML, with a full stop. Words between backticks are marked as
-    code.
-    """
+    """Return a text as a sentence of HTML; words between backticks are marked as code."""
     from markupsafe import Markup, escape
 
     visible = sentence(text)
@@ -64,9 +60,7 @@ def prose(text: str) -> Markup:
 
 
 def lines(text: str) -> str:
-    """Return text from the data in a form that is safe to display, like `clean`, but with its line
-    breaks.
-    """
+    """Return text from the data in a safe form, like `clean`, but with its line breaks."""
     return "\n".join(clean(line) for line in text.split("\n"))
 
 
@@ -80,9 +74,7 @@ def _visible(character: str) -> str:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """Return a percentage with this number of decimals, such as "93.4 %"; a dash for None. No line
-    break can divide the text.
-    """
+    """Return a percentage such as "93.4 %", without a line break; a dash for None."""
     return NONE if value is None else _unbroken(words.percent(value, digits))
 
 
@@ -101,16 +93,12 @@ def portion(value: float | None) -> str:
 
 
 def part(number: int, total: int) -> str:
-    """Return a number of rows with its share of `total`, such as "398 (1.2 %)". The number 0 is
-    returned without a share.
-    """
+    """Return a number of rows with its share of `total`, such as "398 (1.2 %)"; 0 alone."""
     return f"{number:,} ({share(number, total)})" if number and total else f"{number:,}"
 
 
 def few(number: int, least: int, total: int = 0) -> str:
-    """Return a number of rows, with its share of `total` if this is not 0; if the number is
-    below `least`, only say so.
-    """
+    """Return a number of rows as `part` does; below `least`, only say so."""
     return f"fewer than {least}" if 0 < number < least else part(number, total)
 
 

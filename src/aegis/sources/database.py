@@ -60,9 +60,7 @@ def open_database(url: str, table: str | None) -> Source:
 
 
 def open_named(connection: Any, table: str, origin: str) -> Source:
-    """Open a table through an existing connection, and return it as a `Source`. `origin` names the
-    database in messages.
-    """
+    """Open a table through an existing connection; `origin` names the database in messages."""
     path = table_path(table)
     try:
         with engine_errors(origin):
@@ -81,14 +79,7 @@ def open_named(connection: Any, table: str, origin: str) -> Source:
 
 
 def table_path(name: str) -> tuple[str, ...]:
-    """Split the name of a table into its parts: the catalog and the schema, if the name states
-    them, and the table.
-
-    Raises
-    ------
-    PolicyError
-        The text is not the name of a table.
-    """
+    """Split a name into catalog and schema, if stated, and table; refuse what is no name."""
     try:
         parsed = exp.to_table(name, dialect="postgres")
         parts = tuple(part.name for part in parsed.parts)
@@ -104,14 +95,7 @@ def table_path(name: str) -> tuple[str, ...]:
 
 @contextmanager
 def transaction(source: Source) -> Iterator[Any]:
-    """Yield a function that runs one SQL statement. If the body of the context fails, all these
-    statements are undone.
-
-    Raises
-    ------
-    EngineError
-        The engine cannot create tables within a transaction.
-    """
+    """Yield a function that runs an SQL statement; if the body fails, all are undone."""
     with engine_errors(source.origin), source.engine.transaction(source.origin) as run:
         yield run
 
@@ -148,9 +132,7 @@ def _within(path: tuple[str, ...]) -> dict[str, Any]:
 
 
 def table_names(connection: Any, table: str) -> list[str]:
-    """Return the names of the tables and views in the schema that contains `table`; empty if there
-    is no such schema.
-    """
+    """Return the tables and views in the schema that contains `table`."""
     schema = _within(table_path(table))
     try:
         with engine_errors(table):
@@ -160,9 +142,7 @@ def table_names(connection: Any, table: str) -> list[str]:
 
 
 def _missing(connection: Any, table: str, path: tuple[str, ...], origin: str) -> DataError:
-    """Return the error for a table that cannot be opened; its message lists the tables of the
-    database `origin` that can be opened.
-    """
+    """Return the error for a table that cannot be opened; it lists those that can."""
     error = DataError.unknown_column(path[-1], table_names(connection, table))
     return DataError(f"No table {table!r} in the database ({origin}).", hint=error.hint)
 
@@ -173,9 +153,7 @@ _OF_SPARK = ("spark", "databricks")
 
 
 def compile_query(query: ir.Table, dialect: str) -> tuple[Any, exp.Expression]:
-    """Compile a query to SQL, and return sqlglot's name of the dialect together with the SQL
-    text.
-    """
+    """Compile a query to SQL; return sqlglot's name of the dialect, and the SQL."""
     from ibis.backends.sql import compilers  # of twenty engines: half a second, for exports only
 
     compiler = getattr(compilers, _COMPILERS.get(dialect, dialect)).compiler

@@ -134,9 +134,7 @@ class Reading:
         return None if self == Reading() else self
 
     def over(self, other: Reading | None) -> Reading:
-        """Return a copy in which each field that is None has the value of the same field in
-        `other`.
-        """
+        """Return a copy in which each field that is None is as in `other`."""
         return self if other is None else Reading(**{**_settings(other), **_settings(self)})
 
 
@@ -180,9 +178,7 @@ class TextDialect:
 
 
 def known_encoding(name: str) -> str:
-    """Return Python's name of a text encoding; raise `PolicyError` if Python knows no such
-    encoding.
-    """
+    """Return Python's name of a text encoding; raise `PolicyError` if there is none."""
     try:
         codec = codecs.lookup(name)
         if "".encode(name) is None or not getattr(codec, "_is_text_encoding", True):
@@ -197,19 +193,8 @@ def known_encoding(name: str) -> str:
 
 
 def decide(start: bytes, complete: bool, reading: Reading, name: str) -> TextDialect:
-    """Find out the dialect of a file, from what the user states and from the first bytes of the
-    file.
-
-    Parameters
-    ----------
-    start
-        The first bytes of the file, decompressed.
-    complete
-        Whether these bytes are the whole file.
-    reading
-        What the user states about the file.
-    name
-        Name of the file, for messages.
+    """Find out the dialect of the file `name`, from what the user states and from its first bytes,
+    decompressed; they are the whole file if `complete`.
 
     Raises
     ------
@@ -244,9 +229,7 @@ def decide(start: bytes, complete: bool, reading: Reading, name: str) -> TextDia
 
 
 def marked_encoding(start: bytes) -> str:
-    """Return the encoding that a byte-order mark or zero bytes reveal; if a file has neither,
-    return UTF-8.
-    """
+    """Return the encoding that a byte-order mark or zero bytes reveal, else UTF-8."""
     marked = next((encoding for mark, encoding in MARKS if start.startswith(mark)), None)
     return marked or _wide_encoding(start) or "utf-8"
 
@@ -324,19 +307,9 @@ def decoded(start: bytes, encoding: str, name: str) -> str:
 def not_of_encoding(
     name: str, encoding: str, data: bytes, position: int, lines: int = 0
 ) -> EncodingError:
-    """Return the error for bytes that do not have the expected encoding; its message names the
-    likely encoding.
+    """Return the error for bytes that do not have the expected encoding; it names the likely one.
 
-    Parameters
-    ----------
-    name
-        Name of the file.
-    encoding
-        The expected encoding.
-    data, position
-        The bytes, and the position of the first byte that cannot be decoded.
-    lines
-        Number of lines before these bytes.
+    `position` is that of the first byte of `data` that cannot be decoded, and `lines` precede `data`.
     """
     likely = likely_encoding(data)
     line = lines + data.count(b"\n", 0, position) + 1
@@ -348,9 +321,7 @@ def not_of_encoding(
 
 
 def _named_delimiter(text: str) -> tuple[str | None, int]:
-    """Return the delimiter that a first line such as `sep=;` declares (None: there is no such
-    line), and the number of lines to skip for it.
-    """
+    """Return the delimiter of a first line such as `sep=;` (or None), and the lines to skip."""
     first = text.split("\n", 1)[0].strip("\r").strip('"')
     if first.lower().startswith("sep=") and len(first) == 5:
         return first[4], 1
@@ -358,9 +329,8 @@ def _named_delimiter(text: str) -> tuple[str | None, int]:
 
 
 def _likely_delimiter(text: str, quote: str, complete: bool) -> str:
-    """Return the delimiter with which most records have the same number of fields.
-
-    Among several such delimiters, it is the one with most fields; the first line breaks ties.
+    """Return the delimiter with which most records have the same number of fields; among several, the one
+    with most fields, then by the first line.
     """
 
     def fit(delimiter: str) -> tuple[float, int, int]:
@@ -374,16 +344,12 @@ def _likely_delimiter(text: str, quote: str, complete: bool) -> str:
 
 
 def _whole_records(records: list[list[str]], complete: bool) -> list[list[str]]:
-    """Return the records of a sample of a file, without the last one if it may be incomplete;
-    `complete` says that the sample is the whole file.
-    """
+    """Return the records of a sample without the last one if it may be incomplete."""
     return records if complete or len(records) in (1, _SAMPLE_RECORDS) else records[:-1]
 
 
 def _preamble(text: str, delimiter: str, quote: str, complete: bool) -> int:
-    """Count the lines before the table in the `text` of a file: empty ones, and lines of one field
-    if all others have more.
-    """
+    """Count the lines before the table: empty ones, and those of one field if all others have more."""
     lines = text.split("\n")
     empty = next((i for i, line in enumerate(lines) if line.strip("\r")), 0)
     records = _whole_records(_parsed(text, delimiter, quote), complete)
@@ -402,9 +368,7 @@ def _preamble(text: str, delimiter: str, quote: str, complete: bool) -> int:
 
 
 def _comments(text: str) -> int:
-    """Count the lines at the start of the `text` of a file that are empty or begin with `#`; 0 if
-    no other line follows.
-    """
+    """Count the first lines that are empty or begin with `#`; 0 if no other line follows."""
     for number, line in enumerate(text.splitlines()):
         if line and not line.startswith("#"):
             return number
@@ -412,8 +376,8 @@ def _comments(text: str) -> int:
 
 
 def _only_comments(text: str, table: str, delimiter: str, quote: str) -> bool:
-    """Return whether the lines of `text` above `table` are comments: none has as many fields as the
-    first line of the table. Otherwise, a `#` may begin a name or a value.
+    """Return whether no line above `table` has as many fields as its first line, so that `#` is no
+    data.
     """
     width = len(next(iter(_parsed(table, delimiter, quote)), []))
     above = text.removesuffix(table).splitlines()

@@ -105,11 +105,8 @@ def _close(connection: Any, folder: Path) -> None:
 
 
 def start_arrow_threads(connection: Any) -> None:
-    """Start one of each kind of Arrow's threads now, while there is memory for them.
-
-    The engine uses these threads to read data in memory. Otherwise, Arrow would start threads when
-    they are first needed, and would wait forever if a thread does not get address space or memory
-    for its stack.
+    """Start one of each kind of Arrow's threads now, while there is memory for them. Later, Arrow would
+    wait forever if a thread gets no address space or memory for its stack.
     """
     import pyarrow as pa
 
@@ -143,7 +140,7 @@ def lock_embedded(folders: Sequence[Path]) -> None:
         Folders for reading and writing, in addition to the system's folder for temporary files.
     """
     allowed = [*folders, Path(tempfile.gettempdir())]
-    listed = ", ".join("'{}'".format(str(f.resolve()).replace("'", "''")) for f in allowed)
+    listed = ", ".join(literal(str(folder.resolve())) for folder in allowed)
     embedded().raw_sql(
         f"SET allowed_directories = [{listed}]; SET enable_external_access = false; "
         "SET lock_configuration = true"
@@ -192,10 +189,9 @@ def _drop(connection: Any, name: str) -> None:
 
 
 def query_progress() -> float | None:
-    """Return which share of the running query the embedded engine has done, from 0 to 1.
+    """Return which share of the running query the embedded engine has done; None if unknown.
 
-    Call this function from a thread that does not wait for the query. The result is None if no
-    query runs, or if the engine does not know its progress.
+    Call this function from a thread that does not wait for the query.
     """
     if _opened.cache_info().currsize == 0:
         return None
@@ -204,11 +200,7 @@ def query_progress() -> float | None:
 
 
 def stop_queries() -> None:
-    """Stop the queries of DuckDB that continue to run after the user has interrupted the program.
-
-    Otherwise, DuckDB's threads would continue with queries for which Python no longer waits, and
-    delay the end of the program.
-    """
+    """Stop queries that go on after an interrupt; they would delay the end of the program."""
     for connection in tuple(_OPEN):
         with suppress(duckdb.Error):  # one that is closed runs nothing
             connection.interrupt()
@@ -246,22 +238,21 @@ def limits() -> Limits:
 
 
 def limit_alike(connection: Any) -> None:
-    """Give a DuckDB connection to a database file the same limits that the embedded engine has, and
-    forbid it to open files outside the folder of this file, and network connections.
+    """Give a connection to a database file the limits of the embedded engine, and forbid it other files
+    and the network: somebody else may have made it, with views that read files of this machine.
 
-    Somebody else may have made the database, and one of its views may read files of this machine.
-    `stop_queries` then also stops the queries of this connection.
+    `stop_queries` then also stops its queries.
     """
     _OPEN.add(connection.con)
     if is_locked(connection):  # connections to one file share their settings
         return
     now = limits()
-    folder = f"{now.folder}-{uuid4().hex[:8]}".replace("'", "''")
+    folder = literal(f"{now.folder}-{uuid4().hex[:8]}")
     files = connection.con.execute("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL")
     allowed = {str(Path(path).resolve().parent) for (path,) in files.fetchall()}
     connection.raw_sql(
         f"SET memory_limit = '{now.memory}'; SET threads = {now.threads}; "
-        f"SET temp_directory = '{folder}'; "
+        f"SET temp_directory = {folder}; "
         f"SET allowed_directories = [{', '.join(map(literal, sorted(allowed)))}]; "
         "SET enable_external_access = false"
     )
@@ -357,17 +348,9 @@ def parse_size(amount: str | int) -> int:
 
 
 def too_small(origin: str, files: Sequence[Path], used: str) -> ResourceError:
-    """Return the error for a memory limit that was too low. The message says how much memory the
-    table needs.
+    """Return the error for a memory limit that was too low, with the memory that the files need.
 
-    Parameters
-    ----------
-    origin
-        Name of the table that is read or written.
-    files
-        The files of the table.
-    used
-        How much memory the engine says that it used, as " (... used)"; empty if it says nothing.
+    `used` is what the engine says that it used, as " (... used)", or empty.
     """
     now = limits()
     message = f"The memory limit of {now.memory} is too small for {origin}{used}."
@@ -387,19 +370,11 @@ def too_small(origin: str, files: Sequence[Path], used: str) -> ResourceError:
 
 
 def memory_needed(files: Sequence[Path], *, processors: int | None = None) -> int:
-    """Estimate how many bytes of memory the embedded engine needs for a table with any number of
-    rows.
+    """Estimate the bytes of memory that the embedded engine needs for a table of any length.
 
-    The estimate is a fixed amount, plus an amount for each thread: its part of the query, and the
-    rows that it reads or writes at a time (a row group of Parquet). Larger groups, sorts and joins
-    go to disk.
-
-    Parameters
-    ----------
-    files
-        The files of the table. The width of rows is unknown for files other than Parquet.
-    processors
-        Largest number of threads; by default, the number of processors that this process may use.
+    It is a fixed amount plus, for each thread, its part of the query and the rows that it reads or
+    writes at a time (a row group of Parquet; unknown for other files). The rest goes to disk. There
+    are at most `processors` threads, by default those of this process.
     """
     most = processors or os.cpu_count() or 1
     rows = _row_group([file for file in files if file.suffix.lower() in _PARQUET])
@@ -414,9 +389,7 @@ def memory_needed(files: Sequence[Path], *, processors: int | None = None) -> in
 
 
 def _threads(size: int, most: int) -> int:
-    """Return how many threads, at most `most`, fit in a memory limit of `size` bytes; each thread
-    needs buffers, even for few rows.
-    """
+    """Return how many threads, at most `most`, fit in this memory; each needs buffers."""
     return max(1, min(most, (size - _BASE) // _PER_THREAD))
 
 
@@ -549,9 +522,7 @@ def translate(error: Exception, origin: str, files: Sequence[Path] = ()) -> Engi
 
 
 def _full(error: Exception, first: str, origin: str) -> ResourceError:
-    """Return the error for a full disk. From the engine's message `first` it says whether temporary
-    files or the output filled it; `origin` names the table.
-    """
+    """Return the error for a full disk, which says whether temporary files or the output filled it."""
     if not isinstance(error, duckdb.Error):
         return ResourceError(
             f"The disk is full: {first}",
@@ -580,9 +551,7 @@ def _used(first: str) -> str:
 
 
 def first_cause(error: BaseException) -> str:
-    """Return the most informative line of an error. For errors of Java, this is the line of the
-    innermost cause.
-    """
+    """Return the most informative line of an error; for Java, that of the innermost cause."""
     text = str(error).strip()
     causes = _JAVA.findall(text)
     first = (text or type(error).__name__).splitlines()[0]

@@ -28,7 +28,7 @@ from ibis.expr.operations import DatabaseTable, InMemoryTable
 from sqlglot import exp
 
 from aegis.errors import EngineError, PolicyError
-from aegis.sources.embedded import turn
+from aegis.sources.embedded import quoted, turn
 
 ROW_NUMBER = "aegis_row_number"
 """Name of the column with row numbers, if the engine has them. They are at least 0 and below 2**62.
@@ -76,16 +76,12 @@ class Engine:
             yield from self.backend.to_pyarrow_batches(expression, chunk_size=rows)
 
     def turn(self, *, stream: bool = False) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Let only this thread use the connection while the context lasts, if the engine needs
-        this.
-        """
+        """Let only this thread use the connection while the context lasts, if the engine needs it."""
         return nullcontext()
 
     @contextmanager
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
-        """Store the result of a query as a temporary table of the engine as long as the context
-        lasts.
-        """
+        """Store the result of a query as a temporary table while the context lasts."""
         with self.turn(), self.steady():
             # Ibis uploads tables in memory before it runs a query, not before it keeps one.
             self.backend._run_pre_execute_hooks(expression)
@@ -100,15 +96,11 @@ class Engine:
 
     @contextmanager
     def steady(self) -> Iterator[None]:
-        """Make the engine read rows in the same order while the context lasts, if it would not do
-        so by itself.
-        """
+        """Make the engine read rows in the same order while the context lasts."""
         yield
 
     def upload(self, table: pa.Table) -> ir.Table:
-        """Return a table that queries of the engine can use, with the rows of a small table in
-        memory. Ibis uploads it together with the query that uses it.
-        """
+        """Return the rows of a small table in memory as a table for queries."""
         return ibis.memtable(table)
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value | None:  # noqa: ARG002
@@ -129,9 +121,7 @@ class Engine:
         return True
 
     def digest(self, table: ir.Table) -> str | None:  # noqa: ARG002
-        """Return a digest of the rows that the engine computes itself; None if this process may
-        compute it, because rows may be transferred.
-        """
+        """Return a digest of the rows that the engine computes itself; None if this process may."""
         return None
 
     def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
@@ -144,17 +134,13 @@ class Engine:
         )
 
     def require_here(self, what: str, hint: str) -> None:
-        """Raise `PolicyError` if the operation `what` would transfer all rows to this process
-        although they must stay in the engine.
-        """
+        """Refuse the operation `what` if it would transfer rows that must stay."""
         if self.rows_stay:
             raise PolicyError(f"{what} to this process, the driver.", hint=hint)
 
 
 def offset_of(seed: int) -> ir.Scalar:
-    """Return a number below 2**62 that stands for a seed of samples. It is very likely far from the
-    numbers for all other seeds.
-    """
+    """Return a number below 2**62 for a seed, very likely far from those of other seeds."""
     number = int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:8]) >> 2
     return ibis.literal(number, type="int64")
 
@@ -199,16 +185,12 @@ class DuckDB(Engine):
         return turn(stream=stream)
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value:
-        """Return, for each row, a hash of the seed and of the number that the row has in its
-        file.
-        """
+        """Return, for each row, a hash of the seed and of its number in its file."""
         number = table[ROW_NUMBER] if ROW_NUMBER in table.columns else ibis.row_number()
         return (_DUCKDB_HASH(number + offset_of(seed)) % BUCKETS).cast("int64")
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
-        """Return False, because the rows that DuckDB draws with TABLESAMPLE depend on the number of
-        threads.
-        """
+        """Return False: what DuckDB draws with TABLESAMPLE depends on the number of threads."""
         return False
 
     @contextmanager
@@ -242,25 +224,19 @@ _POSTGRES_HASH = ibis.udf.scalar.builtin(
 
 
 class Postgres(Engine):
-    """The engine PostgreSQL. Aegis numbers the rows of its tables in the order in which it reads
-    them.
-    """
+    """The engine PostgreSQL, whose rows are numbered in the order in which they are read."""
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value:  # noqa: ARG002
-        """Return, for each row, a hash of the seed and of the row's position. `steady` keeps the
-        positions constant.
-        """
+        """Return a hash of the seed and of each row's position, which `steady` keeps."""
         return _POSTGRES_HASH(ibis.row_number(), offset_of(seed)) & (BUCKETS - 1)
 
     def samples(self, table: ir.Table) -> bool:
-        """Return whether `table` is a table and not a view, because PostgreSQL cannot draw rows of
-        views with TABLESAMPLE.
-        """
+        """Return whether it is a table: PostgreSQL draws no rows of views with TABLESAMPLE."""
         node = table.op()
         if not isinstance(node, DatabaseTable):
             return False
         parts = [part for part in (node.namespace.database, node.name) if part]
-        name = ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+        name = ".".join(map(quoted, parts))
         with self.backend.con.cursor() as cursor:
             cursor.execute("SELECT relkind FROM pg_class WHERE oid = to_regclass(%s)", (name,))
             relation = cursor.fetchone()
@@ -268,9 +244,7 @@ class Postgres(Engine):
 
     @contextmanager
     def steady(self) -> Iterator[None]:
-        """Make PostgreSQL read rows in the same order while the context lasts, so that each row
-        keeps its number.
-        """
+        """Make PostgreSQL read rows in the same order, so that each keeps its number."""
         settings = {"max_parallel_workers_per_gather": "0", "synchronize_seqscans": "off"}
 
         def reset() -> None:
@@ -284,9 +258,7 @@ class Postgres(Engine):
 
     @contextmanager
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
-        """Store the result of a query as a temporary table on the server as long as the context
-        lasts.
-        """
+        """Store the result of a query as a temporary table on the server."""
         self.backend._run_pre_execute_hooks(expression)
         # Without statistics, the server would expect each join to multiply the rows.
         for uploaded in expression.op().find(InMemoryTable):
@@ -330,26 +302,20 @@ _KEEPING = Lock()
 
 
 class Spark(Engine):
-    """The engine Spark, as a session. This process is its driver, which receives only
-    aggregates.
-    """
+    """The engine Spark, as a session whose driver, this process, receives only aggregates."""
 
     rows_stay = True
     sends_combinations = True
     ordered = False
 
     def batches(self, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
-        """Run a query, and yield the rows of its result, which must fit into the memory of the
-        driver.
-        """
+        """Run a query, and yield the rows of its result, which must fit into memory."""
         yield from frame_of(self.backend, expression).toArrow().to_batches(max_chunksize=rows)
 
     @contextmanager
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
-        """Store the result of a query on Spark's executors as long as the context lasts.
-
-        Spark computes the result without its small hash table for the first 65,536 groups. This
-        table compares one column after the other, which takes longer if there are many columns.
+        """Store the result of a query on Spark's executors as long as the context lasts, computed without
+        the small hash table for the first groups, which is slow with many columns.
         """
         settings = self.backend._session.conf
         with _KEEPING:
@@ -374,15 +340,11 @@ class Spark(Engine):
         return _SPARK_HASH(_ROW_POSITION(), offset_of(seed)) & (BUCKETS - 1)
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
-        """Return False: Ibis does not pass the seed to Spark, so Spark would draw other rows each
-        time.
-        """
+        """Return False: Ibis passes no seed to Spark, which would draw other rows each time."""
         return False
 
     def digest(self, table: ir.Table) -> str:
-        """Return a digest of the rows, which Spark's executors compute. It does not depend on the
-        order of the rows.
-        """
+        """Return a digest of the rows in any order, which Spark's executors compute."""
         return _digest(self.backend, table)
 
 
@@ -395,17 +357,13 @@ def frame_of(backend: Any, expression: ir.Table) -> Any:
 
 
 def infinity_is_known(expression: ir.Table) -> ir.Table:
-    """Return a copy of the query that tests correctly for infinity, because the test that Ibis
-    writes for Spark is always false.
-    """
+    """Return the query with a right test for infinity; that of Ibis for Spark is always false."""
     changed: ir.Table = expression.op().replace(_compared).to_expr()
     return changed
 
 
 def null_is_not_nan(tree: exp.Expression) -> exp.Expression:
-    """Return a copy of the query whose tests for null are false for NaN. The tests for null that
-    Ibis writes for Spark are also true for NaN.
-    """
+    """Return the query with tests for null that are false for NaN; those of Ibis are true."""
     changed: exp.Expression = tree.transform(_null_alone)
     return changed
 
@@ -452,9 +410,7 @@ def _forget(session: Any, name: str) -> None:
 
 
 def _compared(node: Any, changed: dict[str, Any] | None) -> Any:
-    """Return a comparison in place of a node of a query that tests for infinity (`IsInf`); return
-    any other node, with its arguments replaced by those in `changed`.
-    """
+    """Return a comparison in place of a test for infinity, and other nodes with changed arguments."""
     node = node.__recreate__(changed) if changed else node
     if not isinstance(node, ops.IsInf):
         return node
@@ -486,9 +442,7 @@ def _same(null: exp.Expression, nan: exp.Expression) -> bool:
 
 
 def is_of_spark(instance: Any, name: str) -> bool:
-    """Return whether the object `instance` has Spark's class called `name`; raise `PolicyError` for
-    an object of Spark Connect.
-    """
+    """Return whether an object has Spark's class `name`; refuse one of Spark Connect."""
     kind = next((k for k in type(instance).__mro__ if k.__module__.split(".")[0] == SPARK), object)
     if kind.__name__ != name:
         return False

@@ -52,9 +52,7 @@ def read_records(files: Sequence[Path], location: str) -> ir.Table:
 
 
 def _doubtful(table: ir.Table) -> list[str]:
-    """Return the columns of doubles whose values may be large integers in the JSON document, and
-    the nested columns with doubles.
-    """
+    """Return the columns of doubles that may be large integers, and the nested ones with doubles."""
     doubles = [name for name, kind in table.schema().items() if kind.is_floating()]
     nested = [n for n, kind in table.schema().items() if kind.is_nested() and _holds_doubles(kind)]
     if not doubles:
@@ -73,9 +71,7 @@ def _holds_doubles(kind: dt.DataType) -> bool:
 
 
 def _merges(paths: str, table: ir.Table, column: str, location: str) -> bool:
-    """Return whether a number in the column, read as a double, differs from the number that the
-    JSON documents have. `paths` is the SQL list of the documents.
-    """
+    """Return whether a number read as a double differs from the one in the documents `paths`."""
     text = quoted(column)
     nested = table[column].type().is_nested()
     # What is not a whole number has no HUGEINT, and neither has what is beyond 128 bits.
@@ -122,7 +118,7 @@ def require_records(file: Path) -> None:
 
 
 def _object_size(file: Path) -> int:
-    """Return the number of bytes of a document that is a single object; 0 for any other document."""
+    """Return the bytes of a document that is a single object; 0 for any other."""
     with opened(file) as stream:
         line = stream.readline()
         if not line.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"{"):

@@ -28,17 +28,8 @@ def _function(key: dt.DataType) -> Any:
 def look_up(
     column: ir.Column, values: Sequence[str | int], texts: Sequence[str], rest: ir.Value
 ) -> ir.Value:
-    """Return a column that has, for each value of the given column, the text that belongs to this
-    value.
-
-    Parameters
-    ----------
-    column
-        A column of texts or whole numbers.
-    values, texts
-        The values that are looked up, without null, and the text of each.
-    rest
-        The result for null and all other values.
+    """Return for each value of `column` (texts or whole numbers) its text, and `rest` for null and all
+    others; `values` and `texts` belong together.
     """
     key = column.type().copy(nullable=True)
     table = ibis.literal(dict(zip(values, texts, strict=True)), type=dt.Map(key, dt.string))

@@ -46,11 +46,8 @@ _NAMED = 3
 
 
 def error_notes(file: Path, sheet: str) -> list[str]:
-    """Return messages to the user about those cells in a sheet of an .xlsx file that show an error
-    such as #N/A.
-
-    For files of other formats there are no messages, because their error cells look like empty
-    cells.
+    """Return messages on cells with an error such as #N/A; other formats than .xlsx show them as
+    empty.
     """
     if not zipfile.is_zipfile(file):
         return []
@@ -88,9 +85,7 @@ def _attributes(tag: bytes) -> dict[str, str]:
 
 
 def _errors(content: bytes) -> Iterator[str]:
-    """Yield a text such as "#N/A in B3" for each cell with an error value in the XML `content` of a
-    sheet of an .xlsx file.
-    """
+    """Yield a text such as "#N/A in B3" for each error in the XML of a sheet."""
     if b't="e"' not in content and b"t='e'" not in content:  # most sheets: no cell is looked at
         return
     for match in _CELL.finditer(content):
@@ -135,9 +130,7 @@ def read_workbook(file: Path, reading: Reading) -> tuple[pa.Table, list[str]]:
 
 
 def filled_sheets(file: Path) -> list[str]:
-    """Return the names of those sheets of a workbook that have rows; raise the same errors as
-    `read_workbook`.
-    """
+    """Return the sheets of a workbook that have rows; raises as `read_workbook` does."""
     return [name for name, rows in _sheets(file).items() if rows]
 
 
@@ -196,9 +189,7 @@ def _require_bounds(file: Path) -> None:
 
 
 def _extent(chunks: Iterable[bytes]) -> tuple[int, int]:
-    """Return how many rows and columns lie between the first and the last filled cell of the XML of
-    a sheet, which comes in `chunks`.
-    """
+    """Return how many rows and columns lie between the first and the last filled cell of a sheet."""
     rows: list[int] = []
     columns: list[int] = []
     rest = b""

@@ -146,9 +146,7 @@ def parts_of(file: Path) -> list[str]:
 
 
 def open_part(file: Path, part: str | None) -> Source:
-    """Open the sheet or table of a file that has the name `part` in `parts_of`. `part` is None if
-    the file has at most one.
-    """
+    """Open the sheet or table `part` of a file, as of `parts_of`; None if it has at most one."""
     if part is None or _suffix(file) in SQLITE:
         return open_table(file, name=part)
     return open_table(file, reading=Reading(sheet=part))

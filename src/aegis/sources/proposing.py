@@ -100,10 +100,8 @@ def _in_words(name: str, value: str | Sequence[str]) -> str:
 
 
 def _more(source: Source, reading: Reading) -> tuple[dict[str, Any], list[str]]:
-    """Return options that text columns suggest, in addition to `reading`, and notes on numbers that
-    stay text.
-
-    The options are the decimal mark, the thousands separator and the texts for null.
+    """Return options that text columns suggest beyond `reading` (decimal mark, thousands separator, null),
+    and notes on numbers that stay text.
     """
     texts = _texts(source, reading)
     if not texts or source.dialect is None:
@@ -130,8 +128,8 @@ def _more(source: Source, reading: Reading) -> tuple[dict[str, Any], list[str]]:
 def _thousands(
     split: Set[tuple[str | None, str]], decimal: str | None, delimiter: str, reading: Reading
 ) -> dict[str, str]:
-    """Return the reading options that numbers need whose marks are `split`: pairs of decimal mark
-    (or None) and thousands separator. The result is empty if the pairs disagree.
+    """Return the options for numbers with these pairs of decimal mark and separator; empty if they
+    disagree.
     """
     decimals = ({point for point, _ in split} | {decimal}) - {None}
     between = {mark for _, mark in split}
@@ -155,8 +153,8 @@ def _marks(signs: Sequence[str]) -> tuple[str | None, str] | None:
 
 
 def _pointed(source: Source, thousands: str | None) -> list[str]:
-    """Return the columns of numbers with decimal points, which would become text if the decimal
-    mark were a comma; none if the point is the `thousands` separator.
+    """Return the columns of decimal points, which a decimal comma would make texts; none if they
+    group.
     """
     if thousands == ".":
         return []
@@ -188,9 +186,7 @@ def _texts(source: Source, reading: Reading) -> list[str]:
 
 
 def _units(source: Source, reading: Reading) -> tuple[str, ...]:
-    """Return the units in `reading`, and the signs that all numbers of a text column have next to
-    them.
-    """
+    """Return the units in `reading`, and the signs next to all numbers of a text column."""
     texts = _texts(source, reading)
     listed = ", ".join(map(literal, _NULLS))
     aggregates = []
@@ -289,8 +285,8 @@ def _without_units(name: str, units: Sequence[str]) -> str:
 
 
 def _aggregates(text: str, null: str) -> list[str]:
-    """Return the SQL aggregates that `_counts` needs of a column whose texts are the SQL `text`;
-    `null` is the SQL list of the texts that mean null.
+    """Return the SQL aggregates that `_counts` needs of the SQL `text`; `null` lists texts for
+    null.
     """
     not_null = f"{text} NOT IN ({null}, '')"
     grouped = f"regexp_full_match({text}, {literal(_GROUPED)})"

@@ -67,9 +67,7 @@ class FileRecords:
 
     @property
     def mixed(self) -> bool:
-        """Whether records of the file have different line ends, or contain other line ends within a
-        field.
-        """
+        """Whether records end differently, or have other line ends within a field."""
         return self.windows > 0 and (self.windows < self.ended or self.broken > 0)
 
     @property
@@ -107,9 +105,7 @@ class Counter:
         self._returns = 0
 
     def add(self, chunk: bytes) -> NDArray[np.int64]:
-        """Count the records and line ends in the next chunk of bytes, and return the positions in
-        the chunk at which records end.
-        """
+        """Count the records and line ends in the next chunk; return where in it records end."""
         if not chunk:
             return np.zeros(0, dtype=np.int64)
         data = np.frombuffer(chunk, dtype=np.uint8)
@@ -127,9 +123,7 @@ class Counter:
     def _outside_quotes(
         self, lines: NDArray[np.int64], data: NDArray[np.uint8], chunk: bytes
     ) -> NDArray[np.int64]:
-        """Return those positions of line ends (`lines`) in a chunk of a file that are outside
-        quoted fields, that is, follow an even number of quotes.
-        """
+        """Return the positions of line ends that follow an even number of quotes."""
         if not self._quote or (not self._odd and self._quote not in chunk):
             self._escapes = 0  # no quote is open that one could be about
             return lines
@@ -144,9 +138,7 @@ class Counter:
         return outside
 
     def _unescaped(self, data: NDArray[np.uint8], quotes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return those positions of `quotes` in a chunk (`data`) that are not escaped, that is, do
-        not follow an odd number of escape characters.
-        """
+        """Return the quotes that do not follow an odd number of escape characters."""
         if not self._escape:
             return quotes
         other = np.flatnonzero(data != self._escape[0])
@@ -192,9 +184,7 @@ class Counter:
 def _parities(
     marked: NDArray[np.bool_], positions: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], bool]:
-    """Return, for each of `positions`, whether an odd number of flags in `marked` is before it; and
-    whether their total is odd.
-    """
+    """Return whether an odd number of flags precedes each position, and whether their total is odd."""
     packed = np.packbits(marked, bitorder="little")
     words = np.frombuffer(packed.tobytes() + bytes(-len(packed) % 8), dtype="<u8")
     through = np.bitwise_xor.accumulate(np.bitwise_count(words) & 1)
@@ -206,9 +196,7 @@ def _parities(
 
 
 def count_records(file: IO[bytes], quote: str, escape: str) -> FileRecords:
-    """Count the records of a file. The function reads the file from its beginning, twice if
-    necessary.
-    """
+    """Count the records of a file from its beginning, reading it twice if necessary."""
     chunk = file.read(CHUNK)
     counter = Counter(quote, escape, old=b"\r" in chunk and b"\n" not in chunk)
     for start in range(0, len(chunk), _CACHED):
@@ -267,9 +255,7 @@ def rewrite(file: Path, target: Path, dialect: TextDialect) -> None:
 
 
 def unify_line_ends(file: Path, target: Path, dialect: TextDialect) -> None:
-    """Rewrite a file in which some records end in LF and others in CR LF, so that all records end
-    in LF. Fields in quotation marks do not change.
-    """
+    """Rewrite a file of mixed line ends so that all records end in LF; fields do not change."""
     counter = Counter(dialect.quote, dialect.escape)
     with opened(file) as source, target.open("wb") as output:
         pending = b""

@@ -38,18 +38,10 @@ _LARGEST = 1 << 53
 
 
 def content_digest(names: list[str], batches: Iterator[pa.RecordBatch]) -> str:
-    """Return the SHA-256 digest of a table's content: its column names, its number of rows, and the
-    sum of the digests of its rows.
+    """Return the SHA-256 of a table's content: column names, number of rows, sum of the rows' digests.
 
     Repeated rows count as often as they occur. The order of columns does not matter. Values with
     the same meaning are equal: 1 equals 1.0, and a date equals midnight of this date.
-
-    Parameters
-    ----------
-    names
-        The columns.
-    batches
-        The rows, which are read once.
     """
     ordered = sorted(names)
     total = rows = 0
@@ -102,9 +94,7 @@ _ROW_HASH = "aegis_row_hash"
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
-    """Return the size of a file and the time of its last change in nanoseconds; None if there is no
-    such file.
-    """
+    """Return a file's size and time of change in nanoseconds; None if there is none."""
     try:
         state = path.stat()
     except OSError:
@@ -199,34 +189,20 @@ class Source:
         return engine_errors(self.origin, self.files)
 
     def require(self, column: str, *, where: str = "") -> ir.Column:
-        """Return a column of the table. If the table has no such column, raise a `DataError` that
-        names `where` the column was stated, and suggests the most similar name.
-        """
+        """Return a column; if there is none, the error suggests the most similar name."""
         if column not in self.table.columns:
             raise DataError.unknown_column(column, self.table.columns, where=where)
         return self.table[column]
 
     def refuse_other_table(self, columns: Iterable[str], *, most: float = 0.5) -> None:
-        """Raise `DataError` if the table lacks so many columns of a policy that the policy must be
-        for another table.
-
-        Parameters
-        ----------
-        columns
-            The columns that the policy names.
-        most
-            Largest share of these columns that may be missing; 1 refuses only a table that has none
-            of them.
-        """
+        """Refuse a table that lacks more than the share `most` of a policy's columns."""
         named = list(dict.fromkeys(columns))
         missing = [name for name in named if name not in self.table.columns]
         if len(missing) > 1 and (len(missing) > most * len(named) or len(missing) == len(named)):
             raise DataError.other_table(self.origin, missing, len(named), self.columns)
 
     def with_copies(self, copies: Mapping[str, str]) -> Source:
-        """Return the source with copies of some columns under new names; `copies` has the column to
-        copy by the new name.
-        """
+        """Return the source with copies of columns, by their new names."""
 
         def copied(table: ir.Table) -> ir.Table:
             return table.mutate(**{new: table[name] for new, name in copies.items()})
@@ -244,24 +220,18 @@ class Source:
         return int(self.collect(self.table.aggregate(n=self.table.count()))["n"][0].as_py())
 
     def collect(self, expression: ir.Table) -> pa.Table:
-        """Run a query and return its result as a table in memory. If the engine fails, raise
-        `EngineError`.
-        """
+        """Run a query and return its result in memory; failures are `EngineError`."""
         with self._engine_errors():
             return _fetched(self.engine, expression)
 
     @contextmanager
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
-        """Store the result of a query as a temporary table of the engine, as long as the context
-        lasts.
-        """
+        """Store the result of a query as a temporary table while the context lasts."""
         with self._engine_errors(), self.engine.keep(expression) as table:
             yield table
 
     def upload(self, table: pa.Table) -> ir.Table:
-        """Return a table that queries of this source's engine can use, with the rows of a small
-        table in memory.
-        """
+        """Return the rows of a small table in memory as a table for this engine's queries."""
         with self._engine_errors():
             return self.engine.upload(table)
 
@@ -292,9 +262,7 @@ class Source:
         return marked.filter(in_sample).select(*self.columns)
 
     def sample_positions(self, rows: int, *, seed: int) -> npt.NDArray[np.int64] | None:
-        """Return the positions of the rows that `sample` draws, in ascending order; None unless the
-        rows come from Parquet files.
-        """
+        """Return the positions of the rows of `sample`, ascending; None unless from Parquet."""
         if self.numbered is None or not self.is_parquet:
             return None
         sizes = [self.rows]
@@ -355,10 +323,8 @@ class Source:
                 )
 
     def content_digest(self) -> str:
-        """Return a digest of the rows that depends neither on their order nor on the file in which
-        they are.
-
-        If rows must not be transferred to this process, the engine computes the digest.
+        """Return a digest of the rows in any order and file; the engine computes it if they must
+        stay.
         """
         with self._engine_errors():
             digest = self.engine.digest(self.table)
@@ -366,9 +332,7 @@ class Source:
 
 
 def sampled_positions(files: Sequence[int], rows: int, seed: int) -> npt.NDArray[np.int64]:
-    """Return the positions of the about `rows` rows that `Source.sample` draws from files with
-    `files` rows each, in ascending order.
-    """
+    """Return the positions of a sample of about `rows` from files with so many rows each."""
     ranges = (
         f"SELECT range + {i * FILE} AS {ROW_NUMBER} FROM range({n})" for i, n in enumerate(files)
     )
@@ -429,10 +393,8 @@ __all__ = ["ROW_NUMBER", "Source", "fetch"]
 
 
 def refuse_duplicates(names: Iterable[str], origin: str) -> None:
-    """Raise an error if two columns of a table have the same name, or names that differ only in
-    case.
-
-    SQL engines ignore case in names, or rename the second of two columns.
+    """Refuse two columns with the same name but for case: SQL engines ignore case, or rename the
+    second.
     """
     earlier: dict[str, tuple[int, str]] = {}
     for position, name in enumerate(names, start=1):

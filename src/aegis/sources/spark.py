@@ -199,9 +199,7 @@ def _check_master(master: str | None) -> None:
 
 
 def _cause_line(printed: bytes) -> str:
-    """Return the line in `printed`, the output of Spark's Java program, that explains why it ended;
-    empty if there is none.
-    """
+    """Return the line of Spark's output that explains why it ended; empty if none does."""
     lines = [line.strip() for line in printed.decode(errors="replace").splitlines()]
     errors = (line for line in lines if re.search(r"Exception[: ]|Error[: ]", line))
     return without_secrets(next(errors, ""))
@@ -251,9 +249,7 @@ def _unreadable(error: Exception, location: str) -> DataError | EngineError:
 
 
 def _condition(error: Exception) -> str:
-    """Return the name that Spark gives to the kind of an error, such as TABLE_OR_VIEW_NOT_FOUND;
-    empty if it gives none.
-    """
+    """Return Spark's name for an error, such as TABLE_OR_VIEW_NOT_FOUND; empty if none."""
     name = getattr(error, "getCondition", lambda: None)()
     return str(name or "").partition(".")[0]
 
@@ -368,9 +364,7 @@ class SparkFolder:
             raise
 
     def _replace(self, partial: str) -> None:
-        """Give the folder `partial` its final name; an existing folder is moved away, and back on
-        failure.
-        """
+        """Give `partial` its final name; an existing folder is moved away, and back on failure."""
         written, target, old = map(self._path, (partial, self.path, f"{partial}.old"))
         there = self._files.exists(target)
         if there:

@@ -58,9 +58,7 @@ def read_sqlite(file: Path, name: str | None) -> tuple[pa.Table, list[str]]:
 
 
 def sqlite_tables(file: Path) -> list[str]:
-    """Return the names of the tables and views of an SQLite file; raise `DataError` if the file is
-    not an SQLite file.
-    """
+    """Return the tables and views of an SQLite file; raise `DataError` if it is none."""
     with _reading(file) as database:
         return _listed(database)
 
@@ -124,8 +122,8 @@ def _types(
 ) -> tuple[list[tuple[str, pa.DataType]], list[str]]:
     """Choose the type of each column from its stored values; also return notes on mixed types.
 
-    A column of SQLite may have values of several types. A mix of integers and other numbers is read
-    as numbers if doubles can represent them; any other mix is read as text.
+    Integers mixed with other numbers are read as numbers if doubles can represent them; any other mix
+    is read as text.
     """
     aggregates = ", ".join(
         f"count(*) FILTER (WHERE typeof({column}) = '{kind}')"

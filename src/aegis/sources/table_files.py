@@ -74,19 +74,10 @@ def write_table(source: Source, table: ir.Table, path: Path) -> None:
 def write_parquet(
     source: Source, types: pa.Schema, batches: Iterable[pa.RecordBatch], path: Path
 ) -> None:
-    """Write batches of rows to a Parquet file; each batch becomes a row group.
+    """Write batches of rows, each as a row group, to a Parquet file with these `types`.
 
-    Batches may have texts as dictionaries; readers of the file get texts. The file does not state
-    the smallest and the largest text, because to find them would take a third of the time.
-
-    Parameters
-    ----------
-    source
-        The table from which the rows come, for messages.
-    types
-        The columns and their types in the file; texts have the type of texts, not of dictionaries.
-    batches, path
-        The rows, and the file.
+    Texts may come as dictionaries; readers get texts. The file does not state the smallest and the
+    largest text, because to find them would take a third of the time. `source` is for messages.
     """
     text = pa.dictionary(pa.int32(), pa.string())
     schema = pa.schema(
@@ -104,9 +95,7 @@ def write_parquet(
 
 
 def reading_of(table: ir.Table, path: Path) -> Reading:
-    """Return the reading options with which texts in a file that `write_table` wrote are read as
-    texts again.
-    """
+    """Return the options with which texts that `write_table` wrote are read as texts again."""
     types = table.schema().items()
     return Reading(
         header=True,
@@ -117,9 +106,8 @@ def reading_of(table: ir.Table, path: Path) -> Reading:
 
 
 def with_settled_floats(table: ir.Table) -> ir.Table:
-    """Return a copy of the table in which 0.0 replaces -0.0, and all NaN are the same.
-
-    Engines treat -0.0 and 0.0 as equal, and all NaN as one value, but their texts differ.
+    """Return the table with 0.0 for -0.0 and one NaN: engines treat them as equal, but their texts
+    differ.
     """
     settled = {}
     for name, dtype in table.schema().items():
@@ -132,11 +120,10 @@ def with_settled_floats(table: ir.Table) -> ir.Table:
 
 
 def without_formulas(table: ir.Table) -> ir.Table:
-    """Return a copy of the table in which no text begins in such a way that a spreadsheet would
-    interpret it as a formula.
+    """Return the table without texts that a spreadsheet would interpret as formulas.
 
-    Texts that begin like a formula, or with an apostrophe, get an apostrophe in front, so that
-    different texts stay different.
+    These, and texts with an apostrophe, get an apostrophe in front, so that different texts stay
+    different.
     """
     cleaned = {}
     for name, dtype in table.schema().items():
@@ -148,16 +135,14 @@ def without_formulas(table: ir.Table) -> ir.Table:
 
 
 def _is_formula(column: ir.Column) -> ir.Column:
-    """Return whether each text begins like a formula; a lone sign, which may mean "none", does not
+    """Return whether texts begin like a formula; a lone sign, which may mean "none", does not
     count.
     """
     return column.substr(0, 1).isin(FORMULA) & (column.length() > 1)
 
 
 def formulas_in(output: Source) -> list[str]:
-    """Return the columns that have a name or a text that a spreadsheet would interpret as a
-    formula.
-    """
+    """Return the columns with a name or text that a spreadsheet would take for a formula."""
     table = output.table
     texts = [name for name, dtype in table.schema().items() if dtype.is_string()]
     named = [name for name in table.columns if name.startswith(FORMULA) and len(name) > 1]
@@ -175,9 +160,7 @@ def _csv_options(kind: str) -> str:
 
 
 def _copy(source: Source, table: ir.Table, path: Path, options: str) -> None:
-    """Write the result of the query `table` to a file with DuckDB: by the source's own connection,
-    or from a stream of rows. `options` are those of the SQL statement COPY.
-    """
+    """Write the result of a query with DuckDB's COPY, from its connection or a stream of rows."""
     target = literal(str(path))
     in_process = source.engine.in_process
     if in_process and (source.backend is embedded() or not is_locked(source.backend)):

@@ -12,8 +12,7 @@ _HIDDEN = "***"
 
 
 def shown_url(url: str) -> str:
-    """Return a URL without its password and without its options, which may also contain passwords.
-    A path is returned unchanged.
+    """Return a URL without password and options; a path unchanged.
 
     A password may contain / # ? or @ without escaping. So everything up to the last @ is left out.
     """
@@ -32,9 +31,7 @@ def shown_url(url: str) -> str:
 
 
 def without_secrets(text: str, url: str = "") -> str:
-    """Return a message after removing the passwords from all URLs in it, and the password of
-    `url`.
-    """
+    """Return a message without the passwords of URLs in it, and that of `url`."""
     for secret in _secrets(url):
         text = text.replace(secret, _HIDDEN)
     return _SECRET.sub(

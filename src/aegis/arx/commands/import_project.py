@@ -68,10 +68,7 @@ def command(
 
 
 def _next(imported: ImportedProject, output: Path) -> list[RenderableType]:
-    """Return the command to run next, as text: a search with the imported policy, or a draw of
-    masks if the project asks for differential privacy. `output` is the folder of the imported
-    files.
-    """
+    """Return the command to run next: a search, or a draw for differential privacy."""
     files = (imported.table, "--policy", imported.policy)
     if imported.sampled is not None:
         options = [

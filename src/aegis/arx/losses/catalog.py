@@ -144,14 +144,8 @@ _WITH_OPTIONS = (*ATTRIBUTE_LOSSES, NAME, Classification.name)
 
 
 def _charged_loss(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
-    """Return the loss with the name and options in `text`, such as `loss(mean=geometric)`. It is
-    summed over attributes, and suppressed rows add to it.
-
-    Raises
-    ------
-    PolicyError
-        An option is not allowed, a candidate mask adds noise, or the summary has no counts of
-        single values.
+    """Return the loss that is summed over attributes, as written in `text`; refuse what it cannot
+    do.
     """
     _refuse_noise(text, problem)
     _refuse_withheld(text, problem)
@@ -159,9 +153,7 @@ def _charged_loss(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss
 
 
 def _height(text: str, problem: Problem, plan: PrivacyPlan) -> Additive:  # noqa: ARG001 - of the seam
-    """Return the objective of a search that minimises the sum of the masks' levels in their
-    hierarchies. `text` is its name as the user wrote it.
-    """
+    """Return the objective that minimises the sum of the masks' levels in their hierarchies."""
     _refuse_noise(text, problem)
     _refuse_withheld(text, problem)
     values = [[-height(v.attribute, c) for c in v.candidates] for v in problem.variables]
@@ -171,11 +163,7 @@ def _height(text: str, problem: Problem, plan: PrivacyPlan) -> Additive:  # noqa
 def _over_classes(
     loss: Callable[[Problem, PrivacyPlan, Any, str], ClassLoss], read: Callable[[str], Any]
 ) -> Callable[[str, Problem, PrivacyPlan], ClassLoss]:
-    """Return a function that makes a loss over equivalence classes from the loss's name with
-    options, a search space and a plan that checks the privacy rule.
-
-    `loss` is the Python class of the loss, and `read` reads the options from the name.
-    """
+    """Return a function that makes the `loss` over classes whose options `read` reads."""
 
     def build(text: str, problem: Problem, plan: PrivacyPlan) -> ClassLoss:
         _refuse_noise(text, problem)
@@ -188,12 +176,7 @@ def _over_classes(
 def _classification(
     problem: Problem, plan: PrivacyPlan, charges: LabelCharges, name: str
 ) -> Classification:
-    """Return the classification metric (the share of rows without the most frequent label of their
-    class) as an objective. If the label is a quasi-identifier, masked labels are counted.
-
-    `charges` has the options of the metric, and `name` is its name as the user wrote it. `plan`
-    checks the privacy rule.
-    """
+    """Return the classification metric; if the label is a quasi-identifier, of masked labels."""
     frequency = problem.summary.frequency
     masked = frequency is not None and frequency.label in frequency.quasi
     metric = ShownClassification if masked else Classification
@@ -201,9 +184,7 @@ def _classification(
 
 
 def _read_factor(text: str) -> LossOptions:
-    """Return the options in `text`, such as `discernibility(factor=0.3)`; raise `PolicyError` if it
-    has another option than a factor.
-    """
+    """Return the options in `text`; refuse any option but a factor."""
     base, options = LossOptions.parse(text)
     if options != LossOptions(factor=options.factor):
         raise _no_options(base, " but factor", text)

@@ -69,30 +69,21 @@ class ClassLoss(Objective):
         return type(self)(self._problem, plan, self._options, self.name)
 
     def bound(self, box: Box) -> float:
-        """Return minus the loss of a configuration (one mask for each attribute). For a box (a set
-        of candidate masks for each attribute), return an upper bound of minus the loss of its
-        configurations.
-        """
+        """Return minus the loss of a configuration, or an upper bound of it over a box."""
         if box not in self._values:
             self._values[box] = -(self._exact(box) if is_leaf(box) else self._least(box))
         return self._values[box]
 
     @abstractmethod
     def _exact(self, box: Box) -> float:
-        """Return the loss of a single configuration, including the loss from suppressed rows. `box`
-        has one candidate for each attribute.
-        """
+        """Return the loss of a single configuration, including that of suppressed rows."""
 
     @abstractmethod
     def _least(self, box: Box) -> float:
-        """Return a lower bound of the loss of all configurations in a box (a set of candidate masks
-        for each attribute): the loss of its finest masks without suppression.
-        """
+        """Return a lower bound over a box: the loss of its finest masks without suppression."""
 
     def _require_frequency(self) -> FrequencyTable:
-        """Return the frequency table (rows by combination of quasi-identifier values); raise
-        `PolicyError` if the summary has none because it was too large.
-        """
+        """Return the frequency table; refuse a summary where it was too large."""
         frequency = self._problem.summary.frequency
         if frequency is None:
             raise PolicyError(
@@ -102,9 +93,7 @@ class ClassLoss(Objective):
         return frequency
 
     def _joined(self, box: Box) -> dict[str, Integers]:
-        """Return, for each quasi-identifier, the number of the group to which each value belongs.
-        Groups are those of the finest masks of a box (a set of candidate masks for each attribute).
-        """
+        """Return the group of each value under the finest masks of a box, by quasi-identifier."""
         variables = zip(self._problem.variables, box, strict=True)
         return {v.name: v.join(domain) for v, domain in variables if v.quasi}
 
@@ -192,17 +181,10 @@ class AverageClassSize(ClassLoss):
 
 
 class ConfigurationClasses:
-    """Computes the equivalence classes of a configuration (one mask for each attribute), and which
-    of them the privacy rule keeps.
+    """Computes the classes of a configuration, and which of them the privacy rule keeps.
 
-    Parameters
-    ----------
-    problem
-        The search space.
-    plan
-        The plan that checks the rule.
-    frequency
-        The frequency table: rows by combination of quasi-identifier values.
+    `problem` is the search space, `plan` checks the rule, and `frequency` has the rows by combination
+    of quasi-identifier values; each combination is a cell.
     """
 
     def __init__(self, problem: Problem, plan: PrivacyPlan, frequency: FrequencyTable) -> None:
@@ -211,22 +193,17 @@ class ConfigurationClasses:
         self._rows = frequency.counts.astype(np.float64)
 
     def suppressed_cells(self, box: Box) -> Flags:
-        """Return whether a configuration (one mask for each attribute) suppresses each cell of the
-        frequency table, shape (cells,). A cell is a combination of values that occurs. `box` has
-        one candidate for each attribute.
-        """
+        """Return whether a configuration suppresses each cell, shape (cells,)."""
         ids, space = dense(*self.tables.of(box))
         return ~self.kept_classes(box, ids, space)[ids]
 
     def kept_classes(
         self, box: Box, ids: Integers, space: int, rows: Floats | None = None
     ) -> Flags:
-        """Return whether the privacy rule keeps each equivalence class of a configuration (one mask
-        for each attribute), shape (space,).
+        """Return whether the rule keeps each class of a configuration, shape (space,).
 
-        `box` has one candidate for each attribute. `ids` has the class of each cell (combination of
-        values) of the frequency table, numbered below `space`. `rows` has the rows of each class,
-        shape (space,), if they are known.
+        `ids` has the class of each cell, numbered below `space`; `rows` has the rows of each class if
+        known, shape (space,).
         """
         rule, frequency = self._plan.rule, self._frequency
         if rule.sizes_only and frequency.persons is None and self._plan.counts_alone:
@@ -238,14 +215,8 @@ class ConfigurationClasses:
 
 
 class LabelLoss(ClassLoss):
-    """A loss that grows if the unmasked labels within a class get more mixed.
-
-    Rows without a label do not count in the loss.
-
-    Raises
-    ------
-    PolicyError
-        The summary has no frequency table (rows by combination of quasi-identifier values).
+    """A loss that grows if the unmasked labels within a class get more mixed; rows without one do
+    not count.
     """
 
     def __init__(
@@ -281,16 +252,11 @@ class LabelLoss(ClassLoss):
         return self._leasts[key]
 
     def _bounded(self, joint: Floats) -> float:
-        """Return a lower bound of the loss of all releases whose classes are unions of n groups of
-        rows. `joint` counts the rows by C labels and n groups, shape (C, n).
-        """
+        """Return a lower bound for all unions of n groups with the labels `joint`, shape (C, n)."""
         return self._loss(joint, np.zeros(self._classes))
 
     def _joint(self, ids: Integers, space: int) -> Floats:
-        """Return the number of rows by label and class, shape (C, space), for C labels. `ids` has
-        the class of each cell (combination of values) of the frequency table, numbered below
-        `space`; some classes may be empty.
-        """
+        """Return the rows by label and class, shape (C, space), for the class `ids` of cells."""
         cells = self._label * space
         cells += ids
         counts = np.bincount(cells, self._weights, space * self._classes)
@@ -298,8 +264,8 @@ class LabelLoss(ClassLoss):
 
     @abstractmethod
     def _loss(self, joint: Floats, suppressed: Floats) -> float:
-        """Return the loss of a release. `joint` counts the labels in each of n released classes,
-        shape (C, n), and `suppressed` the labels of the suppressed rows, shape (C,), for C labels.
+        """Return the loss for labels of released classes, shape (C, n), and of suppressed rows,
+        (C,).
         """
 
 
@@ -332,9 +298,7 @@ class Classification(LabelLoss):
 
     @staticmethod
     def _ties(joint: Floats) -> Flags:
-        """Return whether each of n classes has several most frequent labels, shape (n,). `joint`
-        counts the rows by C labels and n classes, shape (C, n).
-        """
+        """Return whether each of n classes has several most frequent labels, shape (n,)."""
         most = joint.max(axis=0, initial=0)
         tied: Flags = np.count_nonzero(joint == most, axis=0) > 1
         return tied
@@ -371,15 +335,8 @@ Groups = Mapping[str, Integers]
 
 
 class AreaLoss(ClassLoss):
-    """A loss that depends on the area of each released row: how many combinations of original
-    values (leaves of the hierarchies) the row may represent.
-
-    Areas are computed as logarithms, because products over many attributes overflow.
-
-    Raises
-    ------
-    PolicyError
-        The summary has no frequency table (rows by combination of quasi-identifier values).
+    """A loss that depends on the area of each released row: how many combinations of original values
+    (leaves of the hierarchies) it may represent. Areas are logarithms, because products overflow.
     """
 
     def __init__(
@@ -400,26 +357,13 @@ class AreaLoss(ClassLoss):
         return self._loss(self._joined(box), cell_bits, np.ones(len(cell_bits), dtype=np.bool_))
 
     def _cell_bits(self, box: Box) -> Floats:
-        """Return log2 of how many combinations of original values each cell of the frequency table
-        (a combination of values that occurs) may represent after masking, shape (cells,). For a box
-        with several candidates for an attribute, this is a lower bound for all of them.
-        """
+        """Return log2 of the least area of each cell over a box, shape (cells,)."""
         return least_bits(self._problem, self._frequency, box)
 
     @abstractmethod
     def _loss(self, groups: Groups, cell_bits: Floats, kept_cells: Flags) -> float:
-        """Return the loss of a configuration (one mask for each attribute). A cell is a combination
-        of values that occurs in the table.
-
-        Parameters
-        ----------
-        groups
-            For each quasi-identifier, the group of each value under its mask.
-        cell_bits
-            log2 of how many combinations of original values each cell may represent, shape
-            (cells,).
-        kept_cells
-            Whether the release keeps each cell, shape (cells,).
+        """Return the loss for the group of each value by quasi-identifier, log2 of the area of each cell,
+        and whether the release keeps it, shape (cells,) both.
         """
 
 
@@ -499,13 +443,11 @@ class ShownClassification(Classification):
         return self._share(least * float((joint.sum(axis=1) - joint.max(axis=1, initial=0)).sum()))
 
     def _charge(self, joint: Floats, hidden: float) -> float:
-        """Return the sum of the charges (losses between 0 and 1) of the kept rows. A row has a
-        charge if it does not have the most frequent masked label among the rows with the same other
-        masked values, or if several labels are most frequent.
+        """Return the sum of the charges (0 to 1) of kept rows for a label of which the mask hides the
+        share `hidden`.
 
-        `joint` counts the kept rows by combination of other masked values and by masked label,
-        shape (combinations, labels). `hidden`, from 0 to 1, is the share of label values that the
-        mask hides.
+        `joint` has the kept rows by combination of other masked values and by masked label. A row has
+        a charge if its label is not the most frequent one, or if several are.
         """
         charges = self._options
         most = max(charges.minority, charges.suppressed, charges.tied or 0.0)
@@ -520,9 +462,7 @@ class ShownClassification(Classification):
         return float(class_charges.sum())
 
     def _hidden(self, label: Integers) -> float:
-        """Return the share of the V label values that a mask hides, from 0 to 1: (V - v) / (V - 1)
-        if it shows v different values. `label` has the masked label of each value, shape (V,).
-        """
+        """Return the share of label values that a mask hides: (V - v) / (V - 1), 0 to 1."""
         if self._classes < 2:
             return 0.0
         return 1 - (len(np.unique(label[: self._classes])) - 1) / (self._classes - 1)
@@ -530,18 +470,9 @@ class ShownClassification(Classification):
     def _predicted(
         self, groups: Mapping[str, Integers], label: Integers, weights: Floats
     ) -> Floats:
-        """Count the rows by combination of the masked values of the other quasi-identifiers and by
-        masked label, shape (combinations, labels).
+        """Count rows by combination of the other masked quasi-identifiers and by masked label.
 
-        Parameters
-        ----------
-        groups
-            For each quasi-identifier, the group of each value under its mask.
-        label
-            The masked label of each of the V label values, shape (V,).
-        weights
-            How many rows to count in each cell of the frequency table (a combination of values that
-            occurs), shape (cells,).
+        `groups` and `label` have the group of each value, `weights` the rows to count in each cell.
         """
         name = self._frequency.label
         others = self._frequency.class_ids({**groups, name: np.zeros_like(label)})

@@ -20,10 +20,7 @@ _CHARGES = ("iyengar", "arx")
 
 
 def read_options(text: str, allowed: Collection[str]) -> tuple[str, dict[str, str]]:
-    """Read `NAME` or `NAME(option=value, ...)`. Return the name, and the text of each option's
-    value.
-
-    `allowed` has the names of the options that are allowed.
+    """Read `NAME` or `NAME(option=value, ...)`; return the name and the options as text.
 
     >>> read_options("classification( charges=arx )", ["charges"])
     ('classification', {'charges': 'arx'})
@@ -31,7 +28,7 @@ def read_options(text: str, allowed: Collection[str]) -> tuple[str, dict[str, st
     Raises
     ------
     PolicyError
-        A bracket is not closed, or an option is not allowed.
+        A bracket is not closed, or an option is not among the `allowed`.
     """
     match = re.fullmatch(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", text)
     if match is None:

@@ -74,9 +74,7 @@ class Separable:
         self.least = [self.scaled(part.masked) for part in parts]
 
     def total(self, figure: float) -> float:
-        """Return the loss from `figure`, the sum of the terms of all attributes. For a geometric
-        mean, the terms are logarithms.
-        """
+        """Return the loss from the sum of all terms, which are logarithms for a geometric mean."""
         return float(np.expm1(figure)) if self._mean is Mean.GEOMETRIC else figure
 
     def sum_of(self, loss: float) -> float:
@@ -84,26 +82,20 @@ class Separable:
         return float(np.log1p(loss)) if self._mean is Mean.GEOMETRIC else loss
 
     def scaled(self, lost: Floats) -> Floats:
-        """Return the term that each of an attribute's n candidate masks adds to the sum over
-        attributes, shape (n,). `lost` has the loss by each mask. For an arithmetic mean, it is
-        divided by the number of attributes; for a geometric mean, log(1 + loss) is.
-        """
+        """Return the term of each candidate in the sum, shape (n,), from its loss."""
         if self._mean is Mean.SUM:
             return lost
         return (np.log1p(lost) if self._mean is Mean.GEOMETRIC else lost) / self._counted
 
     def over(self, cells: RuleCells) -> LostRows:
-        """Return an object that computes lower bounds of the loss of each attribute and candidate
-        mask if some of the `cells` are suppressed. A cell is a combination of values that occurs in
-        the table.
+        """Return an object that computes lower bounds of losses if some of the `cells` are
+        suppressed.
         """
         return LostRows(self, self._parts, cells)
 
 
 class LostRows:
-    """Computes lower bounds of the loss of each candidate mask under the assumption that some cells
-    are suppressed. A cell is a combination of values that occurs in the frequency table.
-    """
+    """Computes lower bounds of the loss of each candidate if some cells are suppressed."""
 
     def __init__(
         self, separable: Separable, parts: Sequence[AttributePart], cells: RuleCells
@@ -124,9 +116,8 @@ class LostRows:
         )
 
     def parts(self, lost: Places) -> list[Floats]:
-        """Return, for each attribute, a lower bound of the loss of each of its n candidate masks,
-        shape (n,), if some cells are suppressed. A cell is a combination of values that occurs in
-        the table; `lost` has the indices of the suppressed cells.
+        """Return these bounds by attribute, shape (n,) each, for the suppressed cells `lost`
+        (indices).
         """
         places = self._places[lost]
         weights = np.repeat(self._weights[lost], places.shape[1])
@@ -136,13 +127,11 @@ class LostRows:
 
 
 def _spread(part: AttributePart, cells: RuleCells) -> tuple[Places, Floats]:
-    """Return two arrays for an attribute, whose values form G groups that no candidate mask splits.
-    The first has the group of each cell (combination of values) of the frequency table, shape
-    (cells,). The second has the loss that suppressing a row of each group adds under each of n
-    candidates, shape (n, G).
+    """Return the group of each cell, shape (cells,), and the loss that suppressing a row of each of G
+    groups adds under each candidate, shape (n, G).
 
-    The values of a group are assumed to be as frequent among its suppressed rows as among all its
-    rows. An attribute that forms no equivalence classes has one group.
+    No candidate splits a group. Its values are assumed to be as frequent among suppressed rows as among
+    all rows. An attribute that forms no equivalence classes has one group.
     """
     variable = part.variable
     rows = variable.attribute.counts.astype(np.float64)
@@ -159,12 +148,10 @@ def _spread(part: AttributePart, cells: RuleCells) -> tuple[Places, Floats]:
 
 
 def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return the width of the group of each of the V values under a mask, as a share of the width
-    of all values together, from 0 to 1, shape (V,).
+    """Return the width of the masked value of each value relative to all together, 0 to 1, shape (V,).
 
-    With a hierarchy, the width is the number of original values (leaves) minus 1. Without a
-    hierarchy, it is the range of numbers, and the number of distinct values minus 1 for other
-    values.
+    The width is the number of leaves of the hierarchy minus 1; without one, the range of numbers, else
+    the number of distinct values minus 1.
     """
     leaves = leaf_shares(attribute, candidate)
     if leaves is not None:
@@ -186,26 +173,19 @@ def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats
 
 
 def rank_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return the level of the mask divided by the height of its hierarchy, from 0 to 1, repeated
-    for each of the V values, shape (V,).
-
-    If the mask has no hierarchy, the level is the rank of the mask among the attribute's masks,
-    from finest to coarsest.
-    """
+    """Return the level of the mask divided by the highest level, for each value, shape (V,)."""
     level, highest = _level(attribute, candidate)
     return np.full(len(candidate.groups), level / max(highest, 1))
 
 
 def height(attribute: AttributeSummary, candidate: Candidate) -> float:
-    """Return the level of a candidate mask in its hierarchy. Without a hierarchy, return its rank
-    among the attribute's masks, from finest to coarsest.
-    """
+    """Return the level of a mask, as of `_level`."""
     return float(_level(attribute, candidate)[0])
 
 
 def _level(attribute: AttributeSummary, candidate: Candidate) -> tuple[int, int]:
-    """Return the level of a mask and the highest level of its hierarchy. Without a hierarchy,
-    return the rank of the mask among the attribute's masks, and the highest rank.
+    """Return the level of a mask and the highest level of its hierarchy or, without one, the ranks from
+    finest to coarsest among the attribute's masks.
     """
     if isinstance(candidate.mask, Level) and candidate.mask.hierarchy is not None:
         return candidate.mask.level, candidate.mask.hierarchy.height
@@ -245,18 +225,14 @@ class AttributeLoss:
     def beyond(
         self, attribute: AttributeSummary, candidate: Candidate, suppressed_rows: Floats
     ) -> float:
-        """Return how much loss suppressed rows add in one attribute to the loss by its mask.
-        `suppressed_rows` has the number of suppressed rows for each of the V values, shape (V,).
-        """
+        """Return what suppressed rows, by value, shape (V,), add to the loss by the mask."""
         if self.charge is not None:
             return self.charge(attribute, candidate, suppressed_rows)
         return float((suppressed_rows * self.beyond_per_value(attribute, candidate)).sum())
 
     def beyond_per_value(self, attribute: AttributeSummary, candidate: Candidate) -> Floats:
-        """Return a lower bound of the loss that suppressing a row with each of the attribute's V
-        values adds to the loss by its mask, shape (V,).
-
-        It is 0 if the loss of a suppressed row depends on which other rows are suppressed.
+        """Return a lower bound of what suppressing a row with each value adds, shape (V,); 0 if that
+        depends on which other rows are suppressed.
         """
         hidden = self.per_value(attribute, candidate)
         if self.suppressed_loss is None:
@@ -303,15 +279,11 @@ class ChargedLoss(ClassLoss):
             self._most = math.fsum((most * self._weights)[self._counted]) or 1.0
 
     def upper(self, box: Box) -> float:
-        """Return minus the least loss of a box (a set of candidate masks for each attribute) if no
-        row is suppressed. It is an upper bound of minus the loss, and needs no class counts.
-        """
+        """Return minus the least loss of a box without suppression, which needs no class counts."""
         return -self._least(box)
 
     def _total(self, lost: Floats) -> float:
-        """Combine the losses of all attributes into one loss, as the options say. `lost` has the
-        loss of each attribute, summed over rows.
-        """
+        """Combine the losses of all attributes, each summed over rows, as the options say."""
         if self._loss.per_row:
             lost = lost / self._totals
         # Rounding must not turn nothing into less than nothing.
@@ -326,15 +298,11 @@ class ChargedLoss(ClassLoss):
 
     @property
     def separates(self) -> bool:
-        """Whether the loss follows from a sum over attributes; True unless the option `mean` is
-        `max`.
-        """
+        """Whether the loss follows from a sum over attributes: unless `mean` is `max`."""
         return self._options.mean is not Mean.MAXIMUM
 
     def separable(self) -> Separable:
-        """Return the loss as a sum over attributes, with a lower bound of what suppressed rows add
-        to each attribute's term.
-        """
+        """Return the loss as a sum over attributes, with a bound of what suppressed rows add."""
         options = self._options
         scales = self._weights / self._most * self._counted
         if self._loss.per_row:
@@ -380,10 +348,7 @@ class ChargedLoss(ClassLoss):
         return self._total(np.array(lost))
 
     def _suppressed(self, box: Box) -> Callable[[Variable], Floats]:
-        """Return a function that takes an attribute with its candidates, and returns how many rows
-        with each of its V values a configuration (one mask for each attribute) suppresses, shape
-        (V,).
-        """
+        """Return a function from a variable to its suppressed rows by value, shape (V,)."""
         frequency = self._problem.summary.frequency
         if frequency is None:
             classes = self._plan.classes(self._problem.choice(box))
@@ -413,9 +378,7 @@ class ChargedLoss(ClassLoss):
 
 
 def nu_entropy_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return, for each of the attribute's V values, -log2 of its share among the rows of its group
-    under a candidate, in bits, shape (V,).
-    """
+    """Return -log2 of the share of each value among the rows of its group, in bits, shape (V,)."""
     rows = attribute.counts.astype(np.float64)
     groups = np.bincount(candidate.groups, weights=rows)
     share = np.divide(rows, groups[candidate.groups], out=np.ones_like(rows), where=rows > 0)
@@ -427,10 +390,7 @@ def nu_entropy_charge(
     candidate: Candidate,
     suppressed_rows: Floats,
 ) -> float:
-    """Return how many bits are lost in addition to those lost by the mask, if suppressed rows show
-    "*" instead of the masked value. `suppressed_rows` has the number of suppressed rows by value,
-    shape (V,).
-    """
+    """Return the further bits that are lost if these rows by value, shape (V,), show "*"."""
     groups = np.bincount(candidate.groups, weights=suppressed_rows)
     groups = groups[groups > 0]
     total = groups.sum()

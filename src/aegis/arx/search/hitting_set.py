@@ -33,7 +33,7 @@ from aegis.advisor.search.feasibility import Feasibility, InMemory
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Clock, MaskVariable, Problem, Variable, members
 from aegis.arrays import Flags, Floats
-from aegis.arx.losses.separable import Separable
+from aegis.arx.losses.separable import ChargedLoss, Separable
 from aegis.arx.search.listing import HALF, Chosen, Listing, Node, OpenList, SmallClasses, halves
 from aegis.errors import InternalError
 from aegis.files import Step, check
@@ -61,11 +61,8 @@ _BITS = 1e-3
 
 
 def pays(problem: Problem, feasibility: InMemory) -> bool:
-    """Return whether it pays to list all configurations (a mask for each attribute) and to strike
-    those that the rule refuses, with all finer ones.
-
-    It does if the rule limits only class sizes, and the configurations are many, but few enough to
-    list.
+    """Return whether it pays to list all configurations and strike what the rule refuses: if the rule
+    limits only class sizes, and they are many, but few enough to list.
     """
     domains = [range(len(v.candidates)) for v in problem.variables]
     if not feasibility.by_sizes or math.prod(map(len, domains)) <= _SMALL:
@@ -75,12 +72,10 @@ def pays(problem: Problem, feasibility: InMemory) -> bool:
 
 
 class ListingSearch(BranchAndBound):
-    """A search that lists the configurations with a small loss, and strikes from the list those
-    that the rule refuses, with all finer ones. The loss must be a sum over attributes.
+    """A search that lists the configurations with a small loss, a sum over attributes.
 
-    The search first runs branch and bound until it has found `top` configurations, and then makes
-    the list. `separable` has the terms of the sum for each attribute and candidate mask. All other
-    parameters are those of `BranchAndBound`.
+    It first runs branch and bound until it has found `top` configurations. `separable` has the terms
+    of the sum. All other parameters are those of `BranchAndBound`.
     """
 
     def __init__(
@@ -129,25 +124,20 @@ class ListingSearch(BranchAndBound):
         self._at_work = None
 
     def _limit(self) -> float:
-        """Return the loss below which configurations are checked at this stage of the search. In
-        the last stage, a configuration that reaches it cannot be among the best. The loss is a sum
-        over attributes.
+        """Return the loss, as a sum, below which configurations are checked at this stage. In the last
+        stage, one that reaches it cannot be among the best.
         """
         loss = -self._threshold()
         return self._separable.sum_of(min(loss, loss * self._share))
 
     def _prove(self, figure: float) -> None:
-        """Record `figure` as a lower bound of the loss of all configurations that are still to be
-        checked. The loss is a sum over attributes.
-        """
+        """Record `figure`, a sum, as a lower bound of all losses that are still to be checked."""
         bound = -self._separable.total(min(figure, self._limit()))
         bound = min(self._remaining(), bound)
         self._at_work = OpenBox(bound, self.problem.root, tight=False)
 
     def _sift(self, listing: Listing) -> bool:
-        """Check the listed configurations whose loss is below the limit. If there are too many,
-        check most of a random sample. Return whether all were checked.
-        """
+        """Check what is listed below the limit, or most of a sample; return whether that was all."""
         refused_count = len(self._refused)
         leftover = listing.leftover(self._refused, self._limit(), self._random, self._go_on)
         self._prove(leftover.least)
@@ -162,18 +152,9 @@ class ListingSearch(BranchAndBound):
         return True
 
     def _opened(self, chosen: Chosen, sums: Floats, refused_count: int) -> OpenList:
-        """Return the list of open configurations: those that the rule is not known to refuse, and
-        whose lower bound of the loss is below the limit. A configuration is one mask for each
-        attribute.
+        """Return the list of configurations that are not known to be refused or above the limit.
 
-        Parameters
-        ----------
-        chosen
-            The candidate of each of m attributes in each of n configurations, shape (n, m).
-        sums
-            Lower bound of the loss of each configuration, as a sum over attributes, shape (n,).
-        refused_count
-            Number of refused configurations that `chosen` already leaves out, with all finer ones.
+        `chosen` already leaves out what refines the first `refused_count` refused ones.
         """
         window = OpenList(chosen, sums, self._refines)
         for node in self._refused[refused_count:]:
@@ -188,10 +169,9 @@ class ListingSearch(BranchAndBound):
         return window
 
     def _decide(self, window: OpenList, few: int, *, proves: bool) -> None:
-        """Check the open configurations of a list (`window`), until at most `few` are left.
+        """Check the open configurations of a list until at most `few` are left.
 
-        With `proves`, the list has all open configurations, so the least loss in the list is
-        recorded as a lower bound of all losses.
+        With `proves`, the list has all of them, so its least loss is a lower bound of all losses.
         """
         steps: list[dict[int, list[Coarsening]]] = []
         for number in count():
@@ -215,9 +195,7 @@ class ListingSearch(BranchAndBound):
                 window.sort(self._limit())
 
     def _take(self, node: Node) -> None:
-        """Record a configuration that may be among the best. If it is among them, also try
-        configurations that differ little from it. `node` has the candidate of each attribute.
-        """
+        """Record a configuration; if it is among the best, try those that differ little from it."""
         box = tuple(1 << candidate for candidate in node)
         before = self._threshold()
         self._keep(box)
@@ -231,20 +209,8 @@ class ListingSearch(BranchAndBound):
         node: Node,
         steps: Sequence[dict[int, list[Coarsening]]],
     ) -> None:
-        """Check a configuration, and remove from the list all configurations that this check rules
-        out.
-
-        Parameters
-        ----------
-        window
-            The list of open configurations.
-        index
-            Index of the configuration in the list.
-        node
-            The candidate of each attribute.
-        steps
-            For each attribute and each of its candidates, steps to coarser candidates. If a coarser
-            configuration is checked instead and fails, more of the list is ruled out.
+        """Check the configuration at `index`, and remove what this rules out from the list. If a coarser
+        one, by some `steps`, fails instead, more is ruled out.
         """
         learned = self._coarsened(node, steps)
         if learned is None:
@@ -260,12 +226,10 @@ class ListingSearch(BranchAndBound):
             window.raise_to(within, parts, self._limit())
 
     def _priced(self, node: Node) -> list[Floats] | None:
-        """Check the configuration `node`, the candidate of each attribute; record it if its loss is
-        among the least so far.
+        """Check the configuration `node`; record it if its loss is among the least so far.
 
-        Return None if the rule refuses it. Otherwise return, for each attribute, lower bounds of
-        each candidate's part of the loss, given that at least the rows that `node` suppresses are
-        suppressed.
+        Return None if the rule refuses it, else lower bounds of each candidate's part of the loss,
+        given that at least the rows that `node` suppresses are suppressed.
         """
         self.clock.check()
         self._in_memory.count()
@@ -280,13 +244,10 @@ class ListingSearch(BranchAndBound):
     def _coarsened(
         self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]
     ) -> tuple[Node, list[Floats] | None] | None:
-        """Look for a configuration, as coarse as possible, that is `node` or coarser, and whose
-        check shows that `node` is not among the best. Return None if none is found.
+        """Look for a coarse configuration, `node` or coarser, whose check shows that `node` is not among
+        the best; None if none is found.
 
-        Otherwise return the configuration, and for each attribute a lower bound of each candidate
-        mask's part of the loss, if at least the rows that the configuration suppresses are
-        suppressed. The bounds are None if the rule refuses the configuration. `steps` has, for each
-        attribute and candidate, steps to coarser candidates.
+        Return it with the bounds of `_priced`; they are None if the rule refuses it.
         """
         way = self._way(node, steps)
         after = [_after(node, way[:count]) for count in range(len(way) + 1)]
@@ -315,11 +276,8 @@ class ListingSearch(BranchAndBound):
         return sum(float(e[c]) for e, c in zip(self._entropies, node, strict=True))
 
     def _way(self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]) -> list[Coarsening]:
-        """Return the steps from a configuration to the coarsest one, each a change of one mask.
-        Valuable steps are first.
-
-        `node` has the candidate of each attribute, and `steps` the steps from each candidate.
-        Random numbers vary the value of the steps, so that calls take different ways.
+        """Return the steps from a configuration to the coarsest one, valuable ones first. Random numbers
+        vary their value, so that calls take different ways.
         """
         noise = 1.0 + _NOISE * self._random.random(len(node))
         way = [
@@ -331,10 +289,7 @@ class ListingSearch(BranchAndBound):
         return sorted(way, key=lambda step: -step[0])
 
     def _steps(self, window: OpenList) -> list[dict[int, list[Coarsening]]]:
-        """Return, for each attribute and each of its candidate masks, steps to ever coarser
-        candidates. A step is more valuable if more open configurations of the list (`window`) have
-        a mask that is at least as fine as the coarser candidate.
-        """
+        """Return the steps from each candidate, worth more the more open configurations they cover."""
         steps = []
         pairs = zip(self.problem.variables, window.shares(), self._entropies, strict=True)
         for index, (variable, shares, entropies) in enumerate(pairs):
@@ -351,21 +306,11 @@ class ListingSearch(BranchAndBound):
 def _ascent(
     variable: MaskVariable, index: int, start: int, logs: Floats, entropies: Floats
 ) -> Iterator[Coarsening]:
-    """Yield steps from the candidate mask `start` to the coarsest one, each to a coarser candidate.
-    Each step goes to the candidate that adds most open configurations with a finer mask, relative
-    to the growth of the classes.
+    """Yield steps from the candidate `start` to the coarsest one, each to the candidate that covers most
+    for the growth of the classes.
 
-    Parameters
-    ----------
-    variable, index
-        The attribute with its candidates, and its index.
-    start
-        The candidate to start from.
-    logs
-        For each candidate, the logarithm of the share of the open configurations whose mask is at
-        least as fine.
-    entropies
-        Entropy of the groups of each candidate, in nats; it is larger if the groups are smaller.
+    `logs` has the logarithm of the share of open configurations that refine each candidate, and
+    `entropies` the entropy of its groups, in nats.
     """
     current = start
     last = math.inf
@@ -386,9 +331,7 @@ def _ascent(
 
 
 def _after(node: Node, steps: Sequence[Coarsening]) -> Node:
-    """Return the configuration after the steps, each of which changes the mask of one attribute.
-    `node` has the candidate of each attribute before.
-    """
+    """Return the configuration after the steps, each of which changes one mask."""
     changed = list(node)
     for _, index, candidate in steps:
         changed[index] = candidate
@@ -400,9 +343,7 @@ def _sum(parts: Sequence[Floats], node: Node) -> float:
 
 
 def _refines(variable: Variable) -> Flags:
-    """Return an array of shape (n, n) for an attribute's n candidate masks: whether the mask of the
-    row is at least as fine as the mask of the column.
-    """
+    """Return whether the candidate of each row refines that of each column, shape (n, n)."""
     count = len(variable.candidates)
     table = np.zeros((count, count), dtype=np.bool_)
     for other in range(count):
@@ -411,9 +352,8 @@ def _refines(variable: Variable) -> Flags:
 
 
 def _entropies(variable: Variable, cells: RuleCells) -> Floats:
-    """Return, for each of an attribute's n candidate masks, the entropy of the distribution of the
-    rows over the mask's groups, in nats, shape (n,). It is 0 for an attribute that forms no
-    equivalence classes.
+    """Return the entropy of the rows over each candidate's groups, in nats, shape (n,); 0 outside
+    classes.
     """
     entropies = np.zeros(len(variable.candidates))
     if not variable.quasi:
@@ -427,20 +367,14 @@ def _entropies(variable: Variable, cells: RuleCells) -> Floats:
 
 @dataclass(frozen=True)
 class HittingSets:
-    """A search strategy: it lists the configurations (a mask for each attribute) with a small loss,
-    and strikes from the list those that the rule refuses, with all finer ones.
-    """
+    """A search strategy that lists configurations with a small loss, and strikes refused ones."""
 
     name: str = "hitting-sets"
 
     def suits(self, problem: Problem, objective: Objective, feasibility: Feasibility) -> bool:
-        """Return whether the strategy suits a search: it has many combinations of masks,
-        `objective` is a loss that is a sum over attributes, and the rule limits only class sizes.
-        """
+        """Return whether there are many combinations, a loss by attributes, and a rule on sizes."""
         if not isinstance(feasibility, InMemory) or not objective.follows_rule:
             return False
-        from aegis.arx.losses.separable import ChargedLoss
-
         sums = isinstance(objective, ChargedLoss) and objective.separates
         return sums and pays(problem, feasibility)
 
@@ -455,14 +389,7 @@ class HittingSets:
         step: Step,
         start: tuple[Box, ...],
     ) -> Found:
-        """Return the `top` configurations with the least losses by `objective`, with a proof. If
-        the time limit (`clock`) ends the search before, return the best ones so far.
-
-        `start` are configurations to try first, and `feasibility` is the object that checks the
-        privacy rule.
-        """
-        from aegis.arx.losses.separable import ChargedLoss
-
+        """Return the `top` configurations with the least losses, proven unless `clock` ends it."""
         if not isinstance(feasibility, InMemory) or not isinstance(objective, ChargedLoss):
             raise InternalError("This search is for sums of losses.")
         return ListingSearch(

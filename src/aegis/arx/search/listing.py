@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from aegis.advisor.search.corner_classes import CornerClasses, RuleCells, dense, refine
 from aegis.advisor.search.problem import Problem
-from aegis.arrays import BoundedCache, Flags, Floats, Int32s, Ints
+from aegis.arrays import BoundedCache, Flags, Floats, Ints
 
 Chosen = npt.NDArray[np.int16]
 Places = npt.NDArray[np.int64]
@@ -92,20 +92,10 @@ class Listing:
         random: np.random.Generator,
         go_on: Callable[[], None] = lambda: None,
     ) -> Leftover:
-        """Return the configurations that refine (equal, or are finer than) no refused
-        configuration, and whose loss is below a limit. If there are too many, return a random
-        sample.
+        """Return the configurations that refine no `refused` one and whose loss is below `limit`.
 
-        Parameters
-        ----------
-        refused
-            Refused configurations, each as the candidate of each attribute.
-        limit
-            Limit of the loss, which is a sum over attributes.
-        random
-            Generator for the sample.
-        go_on
-            Function that is called regularly; it may raise an error to stop.
+        If there are too many, return a random sample. `go_on` is called regularly; it may raise an
+        error to stop.
         """
         blocks: list[Words] = []
         share, count, least = 1.0, 0, limit
@@ -126,10 +116,7 @@ class Listing:
     def parts(
         self, refused: Sequence[Sequence[int]], limit: float
     ) -> Iterator[tuple[Chosen, Floats]]:
-        """Yield the configurations that refine (equal, or are finer than) no refused one and whose
-        loss, a sum over attributes, is below `limit`, in several parts. For n configurations of m
-        attributes, a part has the candidate masks, shape (n, m), and the losses, shape (n,).
-        """
+        """Yield all such configurations in parts: candidates, shape (n, m), and losses, (n,)."""
         for words in self._words(refused, limit):
             part = np.cumsum(np.bitwise_count(words[2]), dtype=np.int64) // _LARGEST
             for number in np.unique(part).tolist():
@@ -137,10 +124,7 @@ class Listing:
                 yield self._unpacked([(words[0][some], words[1][some], words[2][some])])
 
     def _unpacked(self, blocks: Sequence[Words]) -> tuple[Chosen, Floats]:
-        """Return the n configurations whose bits are set in the words `blocks` (rows, columns and
-        bits): the candidate of each of m attributes, shape (n, m), and their losses, shape (n,), in
-        ascending order.
-        """
+        """Return the configurations whose bits are set in the words, by ascending loss."""
         rows, columns, words = (
             np.concatenate([np.zeros(0, dtype=np.int64), *(each[0] for each in blocks)]),
             np.concatenate([np.zeros(0, dtype=np.int64), *(each[1] for each in blocks)]),
@@ -155,10 +139,7 @@ class Listing:
         return chosen, sums[order]
 
     def _words(self, refused: Sequence[Sequence[int]], limit: float) -> Iterator[Words]:
-        """Yield the configurations that refine (equal, or are finer than) no refused one and whose
-        loss, a sum over attributes, is below `limit`. They are given as set bits in words of 64
-        bits: the rows of the words in the bit matrix, their columns, and the words.
-        """
+        """Yield all such configurations as set bits: rows, columns of words, and the words."""
         shape = [len(order) for order in self._orders]
         nodes = np.array(refused, dtype=np.int64).reshape(len(refused), self._attributes)
         strides = np.cumprod([1, *shape[:0:-1]])[::-1][: len(shape)]
@@ -185,8 +166,8 @@ class Listing:
 
 
 def halves(domains: Sequence[Sequence[int]]) -> int:
-    """Return the index at which to split the attributes into two parts whose candidates have about
-    equally many combinations. `domains` has the candidates of each attribute.
+    """Return the index at which to split the attributes so that both parts have about equally many
+    combinations.
 
     >>> halves([range(2), range(2), range(9), range(5)])
     3
@@ -196,10 +177,8 @@ def halves(domains: Sequence[Sequence[int]]) -> int:
 
 
 def _listed(figures: Sequence[Floats]) -> tuple[Chosen, Floats]:
-    """Return all n combinations of candidates of m attributes, shape (n, m), and their sums, shape
-    (n,). `figures` has the term that each candidate adds to the sum, for each attribute.
-
-    The last attribute changes fastest.
+    """Return all n combinations of candidates, shape (n, m), and the sums of their `figures`, (n,). The
+    last attribute changes fastest.
     """
     chosen = np.zeros((1, 0), dtype=np.int16)
     sums = np.zeros(1)
@@ -213,11 +192,9 @@ def _listed(figures: Sequence[Floats]) -> tuple[Chosen, Floats]:
 
 
 def _take_over(dead: Bits, orders: Sequence[Flags]) -> None:
-    """Exclude from each row of `dead` the configurations that are excluded in a coarser row, in
-    place.
+    """Exclude from each row of `dead`, shape (n, words), what a coarser row excludes, in place.
 
-    `dead` has one row of bits, set for excluded configurations, for each of n combinations of
-    candidates, shape (n, words). `orders` says for each attribute whether a candidate (row) refines
+    A row stands for a combination; `orders` says for each attribute whether a candidate (row) refines
     another one (column).
     """
     before = 1
@@ -230,9 +207,7 @@ def _take_over(dead: Bits, orders: Sequence[Flags]) -> None:
 
 
 def _sampled_words(words: Words, share: float, random: np.random.Generator) -> Words:
-    """Return a random sample of the nonzero words of a bit matrix. `words` has their rows, their
-    columns and their bits; `share`, from 0 to 1, is the share of the words to draw.
-    """
+    """Return a random sample of about this share of the words of a bit matrix."""
     some = random.random(len(words[0])) < share
     return words[0][some], words[1][some], words[2][some]
 
@@ -242,9 +217,8 @@ def _count(words: Words) -> int:
 
 
 def _within(order: Flags, column: npt.NDArray[np.int16]) -> Bits:
-    """Return, as bits, which configurations have a mask that refines each of an attribute's n
-    candidates, shape (n, words). `column` has the candidate of each configuration. `order` says
-    whether a candidate (row) refines another one (column).
+    """Return, as bits, which configurations refine each candidate of an attribute, shape (n,
+    words).
     """
     return np.stack([_packed(order[column, other]) for other in range(len(order))])
 
@@ -301,9 +275,7 @@ class OpenList:
         return float(self._start[index])
 
     def shares(self) -> list[Floats]:
-        """Return, for each candidate of each attribute, the share of the open configurations whose
-        mask refines the candidate.
-        """
+        """Return the share of the open configurations whose mask refines each candidate."""
         open_count = max(self.open_count(), 1)
         return [
             np.array([np.bitwise_count(self._alive & bits).sum() / open_count for bits in within])
@@ -311,9 +283,7 @@ class OpenList:
         ]
 
     def refining(self, node: Sequence[int]) -> Bits:
-        """Return, as bits, which open configurations have in every attribute a mask at least as
-        fine as the configuration `node`. `node` has the candidate of each attribute.
-        """
+        """Return, as bits, which open configurations refine `node` in every attribute."""
         within = self._alive.copy()
         for candidate, bits in zip(node, self._within, strict=True):
             if bits:
@@ -329,12 +299,7 @@ class OpenList:
         self._alive[index // 64] &= ~np.uint64(1 << (index % 64))
 
     def raise_to(self, some: Bits, parts: Sequence[Floats], limit: float) -> None:
-        """Raise the lower bounds of the losses of the configurations whose bit in `some` is set.
-        Remove those whose new bound reaches `limit`.
-
-        The new bound is the sum over attributes of `parts`, which has a figure for each candidate
-        of each attribute.
-        """
+        """Raise the bounds of the configurations in `some` to `parts`; drop those above `limit`."""
         places = np.flatnonzero(np.unpackbits(some.view(np.uint8), bitorder="little"))
         chosen = self.chosen[places]
         sums = np.zeros(len(places))
@@ -346,9 +311,7 @@ class OpenList:
         self._alive &= ~_packed(over)
 
     def sort(self, limit: float) -> None:
-        """Drop removed configurations, and those whose lower bound of the loss is `limit` or more.
-        Sort all other configurations by their lower bound.
-        """
+        """Drop what was removed or has a bound of `limit` or more; sort the rest by bound."""
         alive = np.unpackbits(self._alive.view(np.uint8), bitorder="little")[: self.size] > 0
         places = np.flatnonzero(alive & (self._sums < limit))
         places = places[np.argsort(self._sums[places], kind="stable")]
@@ -364,13 +327,10 @@ Node = tuple[int, ...]
 """A candidate per variable."""
 _MOST_BYTES = 128 << 20
 """Bytes of class ids that are remembered."""
-_PLAIN = 1 << 17
-"""Places up to which classes keep the numbers that they have."""
-_SPREAD = 1 << 21
-"""Places from which on it is looked first whether a part of the attributes takes too many rows."""
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-"""Odd, and near the golden section of 2^64: multiples of it are spread evenly (Knuth, TAOCP 3, 6.4)."""
-_SHIFT = np.uint64(64 - 21)
+_MANY = 1 << 21
+"""Possible classes from which on a part of the attributes is looked at first: it may take too many
+rows.
+"""
 
 
 class SmallClasses:
@@ -405,21 +365,14 @@ class SmallClasses:
         }
         self._quasi = tuple(sorted(largest, key=lambda i: -largest[i]))
         self._undivided = cells.undivided()
-        self._numbers = np.arange(cells.count, dtype=np.int32)
-        self._one_of = np.zeros(_SPREAD + 1, dtype=np.int32)
 
     def lost(self, node: Node, room: int) -> Ints | None:
-        """Return the indices of the cells in classes that are too small under a configuration; None
-        if these cells have more than `room` rows.
-
-        `node` has the configuration's candidate of each attribute. A cell is a combination of
-        values that occurs in the frequency table.
-        """
+        """Return the cells in too small classes; None if they have more than `room` rows."""
         halves = self._halves(self._quasi)
         ids, space = self._undivided
         for half in halves:
             codes, size = self._classes(half, tuple(node[index] for index in half))
-            if space * size > _SPREAD and self._small(ids, space, room) is None:
+            if space * size > _MANY and self._small(ids, space, room) is None:
                 return None
             ids, space = self._crossed(ids, space, codes, size)
         return self._small(ids, space, room)
@@ -431,67 +384,25 @@ class SmallClasses:
         return None if rows > room + 0.5 else np.flatnonzero(small[ids])
 
     def _classes(self, some: tuple[int, ...], node: Node) -> tuple[Ints, int]:
-        """Return the class of each cell (combination of values) if only some attributes form
-        classes, shape (cells,), and a number above all class numbers.
-
-        `some` has the indices of these attributes, and `node` the candidate of each.
-        """
+        """Return the class of each cell by `some` attributes, and a number above all."""
         if len(some) == 1:
             return self._corner_classes.cell_groups((some[0], 1 << node[0]))
         return self._cached_classes.get((some, node), lambda: self._halved(some, node))
 
     def _halved(self, some: tuple[int, ...], node: Node) -> tuple[Ints, int]:
-        """Return the class of each cell (combination of values) if several attributes form classes,
-        and a number above all class numbers.
-
-        `some` has the indices of the attributes, and `node` the candidate of each.
-        """
+        """Return the same for several attributes, from both halves of them."""
         first, second = self._halves(some)
         ids, space = self._classes(first, node[::2])
         codes, size = self._classes(second, node[1::2])
         return (ids, space) if size == 1 else self._crossed(ids, space, codes, size)
 
     def _crossed(self, ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
-        """Split classes by a second grouping. Return the new class of each cell (combination of
-        values), shape (cells,), and a number above all new class numbers.
-
-        `ids` has the class of each cell, numbered below `space`. `codes` has its group in the
-        second grouping, numbered below `size`.
-        """
+        """Split classes (`ids` below `space`) by a second grouping (`codes` below `size`)."""
         if space == 1:
             return codes, size
-        ids, space = refine(ids, space, codes, size)
-        if space <= _PLAIN:
-            return dense(ids, space)
-        # As `dense` does it, in memory that is there: to touch new pages would take longer than all else.
-        places = ids if space <= _SPREAD else _hashed(ids)
-        self._one_of[places] = self._numbers
-        stands = self._one_of[places]
-        if space > _SPREAD:
-            self._part(ids, stands)
-        number = np.cumsum(stands == self._numbers, dtype=np.int64) - 1
-        return number[stands], int(number[-1]) + 1
-
-    def _part(self, ids: Ints, stands: Int32s) -> None:
-        """Replace in place the wrong entries of `stands`, which has for each cell a cell that
-        stands for its class. An entry is wrong if two classes have the same hash.
-
-        `ids` has the class of each cell. A cell is a combination of values.
-        """
-        mixed = np.flatnonzero(ids != ids[stands])
-        _, first, which = np.unique(ids[mixed], return_index=True, return_inverse=True)
-        stands[mixed] = mixed[first][which]
+        return dense(*refine(ids, space, codes, size))
 
     @staticmethod
     def _halves(some: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Divide the attributes `some` into every second one and the others. A part without
-        attributes is left out.
-        """
+        """Divide the attributes into every second one and the others, without empty parts."""
         return tuple(half for half in (some[::2], some[1::2]) if half)
-
-
-def _hashed(ids: Ints) -> Ints:
-    """Return a hash below 2^21 (`_SPREAD`) for each number of a class in `ids`. Few classes share a
-    hash.
-    """
-    return (ids.view(np.uint64) * _FACTOR >> _SHIFT).view(np.int64)

@@ -84,9 +84,7 @@ def estimate_tables(
 
 
 def shorten_all(texts: Sequence[str], width: int) -> list[str]:
-    """Shorten texts to at most `width` characters. If cutting the ends would make different texts
-    equal, cut off the beginning that all texts have in common.
-    """
+    """Shorten texts to `width`, if need be by their common beginning, so that they stay different."""
     cut = [shorten(text, width) for text in texts]
     if len(set(cut)) == len(set(texts)):
         return cut
@@ -116,9 +114,7 @@ def _table(name: str, labels: Sequence[str], heads: Sequence[Sequence[str]], cel
 
 
 def _blocks(least: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Yield groups of consecutive columns, each narrow enough for a page of `width` characters; the
-    groups have about the same number of columns. `least` has the width that each column needs.
-    """
+    """Yield about equal runs of columns that fit a page; `least` has the width of each column."""
     fitting = max(1, width // max(least))
     blocks = -(-len(least) // fitting)
     size = -(-len(least) // blocks)

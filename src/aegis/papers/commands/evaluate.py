@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli.files import HTML, Opening, check_outputs, opens_table, written
-from aegis.cli.output import Output, RunOptions, reporting
+from aegis.cli.output import (
+    Column,
+    Output,
+    RunOptions,
+    fixed,
+    heading,
+    line,
+    number,
+    pairs,
+    reporting,
+    table,
+)
 from aegis.cli.parameters import (
     Configurations,
     Format,
@@ -118,8 +129,6 @@ def command(options: EvaluateCommand) -> None:
 
 def _print_labels(shell: Output, evaluations: Mapping[str, Evaluation], origin: str) -> None:
     """Print the evaluation of each of several labels; `origin` is the name of the table."""
-    from aegis.cli.output import heading
-
     data = {"labels": {name: evaluation.to_dict() for name, evaluation in evaluations.items()}}
     rows = [{"label": name, **row} for name, e in evaluations.items() for row in e.rows()]
     if shell.as_data(data, tuple(rows[0]), (tuple(row.values()) for row in rows)):
@@ -143,7 +152,6 @@ def _print(shell: Output, evaluation: Evaluation, origin: str) -> None:
 
 
 def _overview(evaluation: Evaluation, origin: str) -> Iterator[RenderableType]:
-    from aegis.cli.output import pairs
     from aegis.papers.evaluation import METRICS
 
     reused = f", {evaluation.reused:,} of them known from equal ones" if evaluation.reused else ""
@@ -161,8 +169,6 @@ def _overview(evaluation: Evaluation, origin: str) -> Iterator[RenderableType]:
 
 
 def _configurations(evaluation: Evaluation) -> Iterator[RenderableType]:
-    from aegis.cli.output import Column, fixed, heading, line, number, table
-
     unmasked = {s.model: s.unmasked for s in evaluation.scores if s.metric == evaluation.metric}
     means = {model: evaluation.means(model, releases=True) for model in evaluation.models}
     ranking = evaluation.advice.ranking[:MOST_LISTED]
@@ -199,9 +205,7 @@ def _configurations(evaluation: Evaluation) -> Iterator[RenderableType]:
 
 
 def _on_reading(evaluation: Evaluation) -> Iterator[str]:
-    """Yield sentences on what the table of configurations compares, and on those that fail the
-    rule.
-    """
+    """Yield sentences on what the table compares, and on configurations that fail the rule."""
     from aegis.measures import MEASURES
     from aegis.papers.evaluation.evaluate import PROXY_METRICS
 
@@ -223,11 +227,7 @@ def _on_reading(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _against_original(evaluation: Evaluation) -> Iterator[RenderableType]:
-    """Yield tables that compare models trained on record-level releases with models trained on the
-    unmasked table; nothing if there are no such releases.
-    """
-    from aegis.cli.output import Column, fixed, heading, line, number, table
-
+    """Yield tables of models on record-level releases against the unmasked table, if any."""
     if not evaluation.importance_shift:
         return
     cells = {
@@ -256,8 +256,6 @@ def _against_original(evaluation: Evaluation) -> Iterator[RenderableType]:
 
 
 def _agreement(evaluation: Evaluation) -> Iterator[RenderableType]:
-    from aegis.cli.output import Column, heading, line, number, table
-
     cells = {(agreement.measure, agreement.model): agreement for agreement in evaluation.agreement}
     models = [m for m in evaluation.models if any(model == m for _, model in cells)]
     columns = (Column("measure", wraps=True), *map(number, models))

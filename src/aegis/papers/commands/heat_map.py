@@ -71,9 +71,7 @@ class HeatMap:
         return "\n".join([*lines, f"{indent}{self._ends(width - name - _WHAT)}"])
 
     def svg(self) -> str:
-        """Return the map as SVG. Each class has a strip of estimated and a strip of true rows, and
-        a scale.
-        """
+        """Return the map as SVG: strips of estimated and true rows of each class, and a scale."""
         bands = list(self._bands(BROAD))
         columns = len(bands[0][2]) if bands else 0
         width = max(2, min(_CELL, 720 // max(columns, 1)))
@@ -127,11 +125,8 @@ class HeatMap:
         )
 
     def _bands(self, columns: int) -> Iterator[tuple[int, str, Floats, float]]:
-        """Yield each horizontal strip of the map, with at most `columns` cells: the index of its
-        class, its name, the shades of its cells from 0 to 1, and the number of rows of the darkest
-        shade.
-
-        The strips of a class, estimated and true, have the same scale.
+        """Yield the strips of at most `columns` cells: index and name of the class, shades from 0 to 1, and
+        rows of the darkest shade, which is that of all strips of the class.
         """
         tables = {"estimate": _together(self.estimate, columns)}
         if self.truth is not None:
@@ -142,9 +137,7 @@ class HeatMap:
                 yield of_class, name, rows[:, of_class] / most, most
 
     def _ends(self, width: int) -> str:
-        """Return a caption of the horizontal axis with the names of the first and the last column,
-        in at most `width` characters (at least 21).
-        """
+        """Return the first and the last column as a caption of `width` (at least 21) characters."""
         each = max(4, min(16, (width - 13) // 2))
         first, last = shorten_all([clean(self.values[i]) for i in (0, -1)], each)
         ends = f"{first} ... {last}"
@@ -152,9 +145,7 @@ class HeatMap:
 
 
 def _top(band: int, strips: int) -> int:
-    """Return the vertical position of the horizontal strip with index `band`. Each class has
-    the same number of `strips`, which are close together.
-    """
+    """Return the vertical position of a strip; the `strips` of one class are close together."""
     return _TOP + band * (_CELL + _GAP) + band // strips * _BETWEEN
 
 
@@ -164,9 +155,7 @@ def _label(x: float, y: float, text: str, anchor: str, *, bold: bool = False) ->
 
 
 def _together(table: Floats, columns: int) -> Floats:
-    """Replace runs of neighbouring rows of a table by their mean, so that at most `columns` rows
-    remain.
-    """
+    """Replace neighbouring rows by their mean, so that at most `columns` rows remain."""
     if len(table) <= columns:
         return table
     run = np.arange(len(table)) * columns // len(table)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from aegis.cli.files import check_outputs, next_step, written, written_dict
-from aegis.cli.output import Output, RunOptions, reporting
+from aegis.cli.output import Output, RunOptions, pairs, reporting
 from aegis.cli.parameters import ExactPairs, PolicyFile, output_file, takes_records
 from aegis.errors import PolicyError
 from aegis.options import option
@@ -113,9 +113,7 @@ def command(options: PublishCommand) -> None:
 
 
 def _named(option: str, values: Sequence[str]) -> dict[str, str]:
-    """Split each argument of an option, such as NAME=TABLE, into a name and a table. Return the
-    tables by name. `option` is the option's name, for error messages.
-    """
+    """Return the tables by name in the values NAME=TABLE of an option."""
     tables: dict[str, str] = {}
     for text in values:
         name, equals, table = text.partition("=")
@@ -151,8 +149,6 @@ def _print(shell: Output, published: Published, output: Path, policy_file: Path)
         }
         shell.as_data(data)
         return
-    from aegis.cli.output import pairs
-
     shell.show(
         pairs(
             (

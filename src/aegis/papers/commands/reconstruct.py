@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli.files import HTML, Opening, check_outputs, opens_table, written, written_dict
-from aegis.cli.output import Output, RunOptions, console, reporting
+from aegis.cli.output import Output, RunOptions, console, fixed, heading, line, pairs, reporting
 from aegis.cli.parameters import (
     Format,
     PolicyOfTable,
@@ -160,8 +160,6 @@ def _print(shell: Output, estimate: JointEstimate, plot: Path | None) -> None:
         if shell.format is Format.CSV:
             shell.say(*written([plot]))
         return
-    from aegis.cli.output import heading, line, pairs
-
     shell.warn(estimate.reconstruction.notes)
     shell.show(pairs(_overview(estimate)))
     title = "Estimated rows" if truth is None else "Estimated and true rows"
@@ -183,8 +181,6 @@ def _print(shell: Output, estimate: JointEstimate, plot: Path | None) -> None:
 
 
 def _overview(estimate: JointEstimate) -> Iterator[tuple[str, str]]:
-    from aegis.cli.output import fixed
-
     attribute, joint, figures = estimate.attribute, estimate.reconstruction, estimate.figures
     sources = {
         "raw": "counts of all values by label",
@@ -208,7 +204,6 @@ def _overview(estimate: JointEstimate) -> Iterator[tuple[str, str]]:
 
 
 def _values(estimate: JointEstimate, width: int) -> Iterator[Table]:
-    from aegis.cli.output import fixed
     from aegis.papers.commands.estimate_tables import estimate_tables
 
     attribute, table, values = estimate.attribute, estimate.reconstruction.table, estimate.values

@@ -156,9 +156,7 @@ def case_of(name: str) -> PaperEstimate:
 
 
 def estimated_measure(named: str | None) -> Measure:
-    """Return the measure to estimate: the one called `named` if it scores single attributes, else
-    the default measure.
-    """
+    """Return the measure `named` if it scores single attributes, else the default."""
     if named is None:
         return MEASURES.get(MEASURE)
     chosen = MEASURES.get(named)
@@ -166,9 +164,7 @@ def estimated_measure(named: str | None) -> Measure:
 
 
 class _Estimator:
-    """Estimates how far the measure of a masked attribute is from the measure of the unmasked
-    attribute. Each mask is computed only once.
-    """
+    """Estimates the deviation of a masked attribute's measure, each mask once."""
 
     def __init__(self, summary: Summary, case: PaperEstimate, measure: Measure) -> None:
         self.scorer = Scorer(summary)
@@ -227,11 +223,8 @@ class _Estimator:
 
 
 def _attempts(case: PaperEstimate, *, noise: bool) -> list[tuple[str, bool]]:
-    """Return the names of the reconstruction methods to try, in order. Each has a flag: True if
-    only the attribute's mask in the configuration is used, False if all candidate masks are used.
-
-    The method of `case` comes first, and then methods that accept more kinds of masks. For a noise
-    mask, a method of `case` that uses only one mask is left out.
+    """Return the methods to try, each with whether only the configuration's mask is used: first that of
+    `case`, then those for more kinds of masks. For noise, a method of one mask is left out.
     """
     first = CHANNEL if noise and case.own_mask else case.method
     others = product((case.own_mask, False), (DEFAULT_METHOD, CHANNEL))

@@ -216,23 +216,11 @@ def unmasked_measure(
     masks: Iterable[str] | None = None,
     reconstruction: Reconstruction | None = None,
 ) -> AttributeEstimate:
-    """Estimate a measure of an unmasked attribute.
+    """Estimate a measure of an unmasked attribute, with bounds.
 
-    In the result, `masked` is the measure under the attribute's finest candidate mask.
-
-    Parameters
-    ----------
-    scorer
-        The object that computes measures from the summary.
-    name
-        The attribute.
-    measure
-        A measure of single attributes.
-    know, method, masks
-        What is known of unmasked values (`raw`, `histogram` or `nothing`), the reconstruction
-        method, and the candidate masks to use (by default all). The bounds also depend on `masks`.
-    reconstruction
-        The reconstruction, if the caller has computed it already.
+    `know`, `method` and `masks` are those of `reconstruct_attribute`; the bounds also depend on
+    `masks`. `reconstruction` is its result, if the caller has it already. In the estimate,
+    `masked` is the measure under the attribute's finest candidate mask.
     """
     attribute, setting = _scored(scorer.summary, name), Information.of(know)
     _check_carried(attribute, setting)
@@ -253,9 +241,7 @@ def unmasked_measure(
 def _masked_by(
     estimate: AttributeEstimate, attribute: AttributeSummary, candidate: Candidate, masked: float
 ) -> AttributeEstimate:
-    """Return `estimate`, the estimated measure of an unmasked attribute, together with `masked`,
-    its measure under a candidate mask. If the mask shows every value, the estimate is `masked`.
-    """
+    """Return the estimate with the measure under a candidate, exact if that shows every value."""
     exact = AttributeEstimate(masked, masked, masked, masked)
     return exact if shows_all(attribute, candidate) else replace(estimate, masked=masked)
 
@@ -263,9 +249,7 @@ def _masked_by(
 def within_limits(
     estimate: float, limits: tuple[float, float] | None, masked: float
 ) -> AttributeEstimate:
-    """Return the estimate of a measure of an unmasked attribute, moved into its bounds `limits`. If
-    these are None, the estimate stays as it is. `masked` is the measure of the masked attribute.
-    """
+    """Return the estimate, moved into its bounds if there are any."""
     if limits is None:
         return AttributeEstimate(estimate, None, None, masked)
     return AttributeEstimate(float(np.clip(estimate, *limits)), *limits, masked)
@@ -280,10 +264,7 @@ def combined(
     *,
     case: str | None = None,
 ) -> Estimate:
-    """Return the estimate for the configuration `name`: the mean of the estimates of its
-    `attributes`. The other parameters, such as what is known of unmasked values (`setting`), are
-    stored in it.
-    """
+    """Return the estimate of a configuration: the mean of those of its attributes."""
     intervals = [a.interval for a in attributes.values()]
     known_intervals = [i for i in intervals if i is not None]
     interval = None
@@ -301,10 +282,7 @@ def _bounds(
     measure: Measure,
     setting: Information,
 ) -> tuple[float, tuple[float, float] | None]:
-    """Return the measure of an attribute under the finest of the candidate masks, and lower and
-    upper bounds for the measure of the unmasked attribute; None for bounds that the measure does
-    not have. `setting` says what is known of unmasked values.
-    """
+    """Return the measure under the finest candidate, and bounds for the unmasked one, or None."""
     masked_measures = [
         scorer.attribute(attribute, candidate, measure)
         for candidate in candidates
@@ -324,24 +302,11 @@ def _bounds(
 def limits_of(
     measure: Measure, masked_measures: Sequence[float], margins: Margins
 ) -> tuple[float, float] | None:
-    """Return bounds for the measure of an unmasked attribute.
+    """Return the lower and the upper bound of a measure of an unmasked attribute; None if the
+    measure has none.
 
-    Masks cannot increase the measure. So the measure of the unmasked attribute is at least the
-    largest value in `masked_measures`.
-
-    Parameters
-    ----------
-    measure
-        A measure of single attributes.
-    masked_measures
-        The value of the measure under each mask; at least one.
-    margins
-        The known totals of the counts: rows by value and rows by class. They limit the measure from
-        above.
-
-    Returns
-    -------
-    The lower and the upper bound; None if the measure has no bounds.
+    Masks cannot increase the measure, so it is at least the largest of `masked_measures`, its
+    values under masks. `margins`, the rows by value and by class, limit it from above.
     """
     if not measure.monotone or measure.limit is None:
         return None
@@ -377,17 +342,13 @@ def shows_all(attribute: AttributeSummary, candidate: Candidate) -> bool:
 
 
 def known_of(attribute: AttributeSummary) -> Information:
-    """Return what the summary knows of an attribute's unmasked values: `histogram` if it has their
-    number of rows, else `nothing`. Rows by label are not considered.
-    """
+    """Return `histogram` if the rows of unmasked values are known, else `nothing`."""
     least = attribute.information is Information.NOTHING
     return Information.NOTHING if least else Information.HISTOGRAM
 
 
 def _check_carried(attribute: AttributeSummary, setting: Information) -> None:
-    """Raise `PolicyError` if the summary knows less of the attribute's unmasked values than
-    `setting` needs, such as their number of rows (`histogram`).
-    """
+    """Refuse a `setting` that needs more than the summary knows of the attribute."""
     order = list(Information)
     carried = attribute.information
     if order.index(setting) < order.index(carried):
@@ -406,9 +367,7 @@ def _histogram(attribute: AttributeSummary) -> Ints:
 
 
 def _groups(attribute: AttributeSummary, candidate: Candidate) -> Ints:
-    """Return the index of the masked value that a candidate shows for each of the V values of the
-    table, shape (V,).
-    """
+    """Return the index of the masked value of each value under a candidate, shape (V,)."""
     groups = candidate.groups.astype(np.int64)
     return groups if attribute.domain is None else groups[attribute.domain.cells]
 
@@ -537,17 +496,8 @@ def estimate_joint(
 ) -> JointEstimate:
     """Estimate the rows by unmasked value and label class, and a measure of these counts.
 
-    Parameters
-    ----------
-    summary, name
-        The summary, and the name of one of its attributes.
-    know
-        What is used of unmasked values: `raw` (their rows by label), `histogram` (their rows) or
-        `nothing`. Default: `histogram` if the summary has it.
-    method, masks, seed, progress
-        Reconstruction method, candidate masks to use (default: all), seed of draws, progress.
-    measure
-        A measure of single attributes.
+    The parameters are those of `reconstruct_attribute`, but `know` is by default `histogram` if
+    the summary has it. `measure` scores single attributes.
 
     Raises
     ------

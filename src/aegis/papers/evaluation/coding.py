@@ -61,9 +61,7 @@ class Design:
         return sha.hexdigest()
 
     def one_hot(self, rows: Rows) -> sparse.csr_matrix:
-        """Return the masked values of `rows` one-hot encoded, as 32-bit floats: one line for each
-        row, and one column for each masked value of each attribute.
-        """
+        """Return masked values of `rows` one-hot encoded, as 32-bit floats."""
         offsets = np.concatenate([[0], np.cumsum(self.sizes)])
         columns = (self.codes[rows] + offsets[:-1]).astype(np.int32)
         count, width = columns.shape
@@ -72,18 +70,12 @@ class Design:
         return sparse.csr_matrix((ones, columns.ravel(), starts), shape=(count, int(offsets[-1])))
 
     def ordinal(self, rows: Rows) -> npt.NDArray[np.float32]:
-        """Return the integer codes of the masked values in `rows` as 32-bit floats. The result has
-        one line for each row and one column for each attribute.
-        """
+        """Return integer codes of `rows` by attribute, as 32-bit floats."""
         return self.codes[rows].astype(np.float32)
 
     def linear(self, rows: Rows) -> Floats:
-        """Return the features of `rows` for a linear model that predicts a number.
-
-        `held-out-r2` for linear models reads the same: an attribute with an order becomes a
-        standardised number, also if a mask shows ranges, and, if numbers are missing, a column that
-        says where. All other attributes are one-hot encoded, with columns for at most 64 values,
-        the most frequent ones.
+        """Return the features of `rows` for a linear model that predicts a number, as `held-out-r2` reads
+        them: standardised numbers with flags for missing ones, and at most 64 one-hot values of others.
         """
         columns: list[Floats] = []
         for index, size in enumerate(self.sizes):
@@ -149,11 +141,7 @@ class CodedTable:
         return np.flatnonzero(self.label >= 0)
 
     def design(self, choice: Choice) -> Design:
-        """Return the features of all rows under the masks of a configuration. `choice` has each
-        attribute's candidate mask.
-
-        The noisy values of noise masks are drawn for all rows; with OpenDP, they differ each time.
-        """
+        """Return the features of all rows under a configuration; noise is drawn anew."""
         columns, sizes = [], []
         for name, codes in self.codes.items():
             candidate = choice[name]
@@ -171,10 +159,7 @@ class CodedTable:
         return Design(np.stack(columns, axis=1).astype(np.int32), tuple(sizes), numbers)
 
     def _numbers(self, choice: Choice, name: str) -> Floats | None:
-        """Return, for each masked value of the attribute `name` under a configuration (`choice`),
-        the mean of the numbers that it represents, shape (groups,); None if the attribute has no
-        order.
-        """
+        """Return the mean number behind each masked value, shape (groups,); None without order."""
         numbers, candidate = self.attributes[name].numbers, choice[name]
         if numbers is None:
             return None
@@ -193,9 +178,7 @@ class CodedTable:
         return tuple(names or list(self.codes)[:1])
 
     def _draw_codes(self, name: str, noise: NoiseMask) -> tuple[Codes, int]:
-        """Draw the value that a noise mask shows in each row for the attribute `name`; return the
-        codes of these values and the number of codes.
-        """
+        """Draw what a noise mask shows in each row; return codes, and how many there are."""
         attribute = self.attributes[name]
         key = hashlib.sha256(f"{self.seed}\n{name}\n{noise}".encode()).digest()
         random = np.random.default_rng(int.from_bytes(key))
@@ -205,10 +188,7 @@ class CodedTable:
 
 
 def code_table(source: Source, summary: Summary, policy: Policy, *, seed: int = 0) -> CodedTable:
-    """Read the scored columns and the label as codes of the summary's values.
-
-    `seed` is the seed from which noise masks draw values later.
-    """
+    """Read the scored columns and the label as codes of the summary's values."""
     label = source.table[policy.label.column]
     mask = summary.label.mask
     is_number = policy.label.is_number

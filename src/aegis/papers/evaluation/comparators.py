@@ -65,9 +65,7 @@ class Reconstructed:
     _fitted: dict[tuple[str, Candidate], Table] = field(default_factory=dict)
 
     def fitted(self, attribute: AttributeSummary, candidate: Candidate) -> Table:
-        """Return the counts that iterative proportional fitting (IPF) fits to one candidate mask,
-        before rounding: V unmasked values by C classes, shape (V, C). The result is cached.
-        """
+        """Return the fitted counts of values by classes, shape (V, C), before rounding; cached."""
         key = (attribute.name, candidate)
         if key not in self._fitted:
             settings = Settings(tolerance=TOLERANCE, max_sweeps=MAX_SWEEPS)
@@ -76,12 +74,7 @@ class Reconstructed:
         return self._fitted[key]
 
     def table(self, attribute: AttributeSummary, candidate: Candidate, seed: int) -> Ints:
-        """Return the counts of the V unmasked values by the C classes, shape (V, C), estimated from
-        one candidate mask, as whole numbers.
-
-        The counts are either drawn, or fitted and then rounded at random. Each cell is rounded
-        separately, so totals change.
-        """
+        """Return whole counts, shape (V, C): drawn, or fitted and rounded cell by cell."""
         if self.sampled and self.records:
             return drawn_records(attribute.joint, candidate.groups, seed=seed)
         if self.sampled:
@@ -96,16 +89,8 @@ class Reconstructed:
         """Return how far measures of reconstructed counts are from measures of masked counts: the
         mean of the absolute differences over attributes, by measure.
 
-        Parameters
-        ----------
-        scorer
-            The object that computes measures from the summary.
-        choice
-            The candidate mask of each attribute.
-        measures
-            Measures of single attributes.
-        seed
-            Seed of rounding or drawing; give each configuration a different one.
+        `choice` is the candidate mask of each attribute. Give each configuration a different `seed` of
+        rounding or drawing.
 
         References
         ----------
@@ -138,22 +123,10 @@ class Reconstructed:
 
 
 def drawn_records(joint: Ints, groups: Integers, *, seed: int) -> Ints:
-    """Draw from each group of values, with replacement, as many records as the group has. Return
-    the number of drawn records by value and class, shape (V, C).
+    """Draw from each group of values, with replacement, as many records as it has; return counts, (V, C).
 
-    Parameters
-    ----------
-    joint
-        Number of records for each of the V values and C classes, shape (V, C).
-    groups
-        Number of the group to which each of the V values belongs, shape (V,).
-    seed
-        The same seed gives the same draw.
-
-    References
-    ----------
     AEGIS (Laskar et al., SIGMOD 2025), section 5.1.6: "labels are directly inherited from the
-    sampled original records".
+    sampled original records". `joint` has shape (V, C), and `groups` the group of each value, (V,).
     """
     random = np.random.default_rng(seed)
     counts = np.zeros(joint.shape, dtype=np.int64)
@@ -167,22 +140,10 @@ def drawn_records(joint: Ints, groups: Integers, *, seed: int) -> Ints:
 
 
 def mascara(scorer: Scorer, choice: Choice) -> float:
-    """Return MASCARA's estimate of the loss: the sum over attributes of the Kullback-Leibler
-    divergence KL(P||Q), in bits.
+    """Return MASCARA's loss: the sum over attributes of the divergence KL(P||Q), in bits.
 
-    P is the distribution of the original values. Q divides the rows of each masked value equally
-    among its original values. The label does not matter.
-
-    Parameters
-    ----------
-    scorer
-        The object that computes measures from the summary.
-    choice
-        The candidate mask of each attribute.
-
-    References
-    ----------
-    The estimator of MASCARA, as the AEGIS paper adapts it.
+    P is the distribution of original values; Q divides the rows of each masked value equally among its
+    values. The label does not matter. (The estimator of MASCARA, as the AEGIS paper adapts it.)
     """
     total = 0.0
     for attribute in scorer.summary.attributes.values():
@@ -191,10 +152,7 @@ def mascara(scorer: Scorer, choice: Choice) -> float:
 
 
 def spread_divergence(counts: Integers, groups: Integers) -> float:
-    """Return the Kullback-Leibler divergence KL(P||Q), in bits. P is the distribution of `counts`,
-    shape (V,), over the values of an attribute. Q is the same after the rows of each group of
-    values are divided equally among its values.
-    """
+    """Return KL(P||Q) in bits, of counts from counts spread equally in each group."""
     rows = counts.astype(np.float64)
     sizes = np.bincount(groups)
     spread = (np.bincount(groups, weights=rows) / np.maximum(sizes, 1))[groups]
@@ -241,20 +199,11 @@ def compare(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> tuple[Judged, ...]:
-    """Score configurations by comparators (estimators from the literature); lower is better.
+    """Score configurations, given by name, by comparators (estimators from the literature); lower is
+    better.
 
-    Parameters
-    ----------
-    scorer
-        The object that computes measures from the summary.
-    choices
-        The configurations by name.
-    names
-        Names of comparators. By default, all comparators, or none if a configuration has noise.
-    seed
-        Seed of rounding and drawing; each configuration uses different draws.
-    progress
-        Receives one step.
+    `names` are by default all comparators, or none if a configuration has noise. Each configuration
+    uses different draws of `seed`.
 
     Raises
     ------

@@ -73,14 +73,7 @@ def evaluate_models(
 ) -> Evaluation:
     """Train each model on each configuration, and compare its metrics with the scores by measures.
 
-    Parameters
-    ----------
-    source, summary, plan, policy
-        The table, its summary, the object that checks the rule, and the policy.
-    request
-        The configurations, the models and the options of training.
-    progress
-        Receives one step per stage.
+    `progress` receives one step per stage.
 
     Raises
     ------
@@ -164,9 +157,7 @@ def _judged(
     request: EvaluationRequest,
     progress: Progress,
 ) -> tuple[Judged, ...]:
-    """Score the configurations by every measure. Score them also by estimators from the literature
-    (comparators), unless the label is a number or rows have weights.
-    """
+    """Score by every measure and, for classes without weights, by comparators."""
     judged = judge(scorer, choices, progress)
     if not policy.label.is_number and policy.weight is None:
         judged += compare(
@@ -176,10 +167,7 @@ def _judged(
 
 
 def _checked(policy: Policy, request: EvaluationRequest) -> tuple[tuple[Model, ...], str]:
-    """Return the models to train and the name of the metric, whose defaults depend on the kind of
-    label; raise `PolicyError` if the policy does not allow the request, or if a model or the metric
-    does not fit the label.
-    """
+    """Return the models and the metric; refuse those that do not fit the label or the policy."""
     check_request(request)
     policy.require_label("Training", number=True)
     if request.comparators or request.methods or policy.anonymizers:
@@ -207,9 +195,7 @@ def _checked(policy: Policy, request: EvaluationRequest) -> tuple[tuple[Model, .
 def judge(
     scorer: Scorer, choices: Mapping[str, Choice], progress: Progress = SILENT
 ) -> tuple[Judged, ...]:
-    """Return the score of every configuration by every registered measure that suits the kind of
-    label. `choices` has the candidate mask of each attribute, by configuration.
-    """
+    """Return the score of every configuration by every measure that suits the label."""
     judged = []
     measures = measures_of(scorer.summary.label.kind)
     with progress.step("Scoring under every measure", len(measures)) as step:
@@ -230,9 +216,7 @@ def _releases(
     request: EvaluationRequest,
     progress: Progress,
 ) -> tuple[Advice, dict[str, CodedRelease]]:
-    """Return the advice with the requested record-level releases added, and these releases as
-    integer codes, by name. `rows` is the table as integer codes.
-    """
+    """Return the advice with record-level releases added, and these as codes by name."""
     methods, seed = request.methods, request.seed
     if methods is None and not policy.anonymizers:
         return advice, {}
@@ -265,9 +249,8 @@ def _shifts(
     split: Split,
     seed: int,
 ) -> dict[str, float]:
-    """Return, for each record-level release and for the best configuration, how much the feature
-    importances differ from those of the unmasked table, from 0 to 1. The importances are those of a
-    random forest, trained on one split. The result is empty if there are no releases.
+    """Return how far the importances in a random forest differ from those of the unmasked table, 0 to 1,
+    for each release and the best configuration; empty without releases.
     """
     if not releases:
         return {}
@@ -299,9 +282,7 @@ def tasks(
     seed: int,
     releases: Mapping[str, CodedRelease] | None = None,
 ) -> Iterator[Task]:
-    """Yield a training task for each configuration (`choices`) or release, model and split. `rows`
-    is the table as integer codes. At most one masked table is in memory at a time.
-    """
+    """Yield a task for each configuration or release, model and split; one masked table at a time."""
     designs: Iterator[tuple[str, Design, Sequence[Split]]] = chain(
         ((name, rows.design(choice), splits) for name, choice in choices.items()),
         (
@@ -336,10 +317,7 @@ def _train_all(
     request: EvaluationRequest,
     progress: Progress,
 ) -> tuple[tuple[Training, ...], int]:
-    """Train each model on each configuration (`choices`), record-level release and split. Return
-    all results in a fixed order, and how many of them were read from the store of earlier
-    trainings. `rows` is the table as integer codes.
-    """
+    """Train all; return the results in a fixed order, and how many came from the store."""
     total = (len(choices) + len(releases)) * len(models) * len(splits)
     stored_trainings: list[Training] = []
     done: list[Training] = []
@@ -367,9 +345,7 @@ def _train_all(
 def _unknown(
     all_tasks: Iterator[Task], store: Store, stored_trainings: list[Training], step: Step
 ) -> Iterator[Task]:
-    """Yield the tasks whose results are not in the store. Append the stored results of the other
-    tasks to `stored_trainings`, and advance the progress for each.
-    """
+    """Yield the tasks that are not in the store; append the stored results of the others."""
     for task in all_tasks:
         finished = store.get(task)
         if finished is None:
@@ -380,16 +356,12 @@ def _unknown(
 
 
 def run_task(task: Task) -> tuple[str, Training]:
-    """Train and test the model of one task. Return the task's key (a hash of all that determines
-    the result) and the result.
-    """
+    """Train and test one model; return the task's key and the result."""
     return task.key, train(task)
 
 
 def _run(waiting: Iterator[Task], jobs: int) -> Iterator[tuple[str, Training]]:
-    """Run the waiting tasks, `jobs` in parallel. Yield each result with its task's key when it is
-    ready.
-    """
+    """Run tasks, `jobs` in parallel; yield key and result when ready."""
     if jobs == 1:
         yield from map(run_task, waiting)
         return
@@ -438,19 +410,9 @@ def train_proxy(
 ) -> Advice:
     """Add to the advice the results of small models, trained on sampled rows of its best entries.
 
-    The ranking does not change, because a sample is less precise than the counts of all rows.
-
-    Parameters
-    ----------
-    source, summary, policy
-        The table, its summary and its policy.
-    advice
-        The advice; models are trained on its best `FINALISTS` admissible configurations.
-        Record-level releases are skipped.
-    models
-        Names of models, as in an evaluation.
-    seed
-        Seed of the drawn rows and the splits; all configurations use the same rows.
+    The best `FINALISTS` admissible configurations are trained, on the same rows and splits, which
+    `seed` draws; record-level releases are skipped. The ranking does not change, because a sample
+    is less precise than the counts of all rows.
 
     Raises
     ------
@@ -487,9 +449,7 @@ def train_proxy(
 
 
 def _sampled_rows(rows: CodedTable, seed: int) -> CodedTable:
-    """Return the table with only `ROWS` labelled rows, drawn at random; all other rows lose their
-    label. With fewer labelled rows, all are kept.
-    """
+    """Return the table with at most `ROWS` labelled rows; others lose their label."""
     labelled = np.flatnonzero(rows.label >= 0)
     sample = np.random.default_rng(seed).choice(labelled, min(ROWS, len(labelled)), replace=False)
     label = np.full_like(rows.label, -1)

@@ -43,9 +43,7 @@ class Prediction:
 
     @property
     def predicted(self) -> Labels:
-        """The class with the largest score in each row, shape (n,); the first one if several are
-        equal.
-        """
+        """The class with the largest score in each row, the first if equal, shape (n,)."""
         largest: Labels = self.scores.argmax(axis=1).astype(np.int64)
         return largest
 
@@ -109,9 +107,7 @@ def _mean(values: Array, weights: Floats | None) -> float:
 
 
 def accuracy(prediction: Prediction) -> float:
-    """Return the (weighted) share of rows whose predicted class is correct; NaN if there are no
-    rows.
-    """
+    """Return the (weighted) share of rows with the correct class; NaN without rows."""
     return _mean(prediction.predicted == prediction.truth, prediction.weights)
 
 
@@ -133,10 +129,7 @@ def roc_auc(prediction: Prediction) -> float:
 
 
 def _area(positive: Flags, scores: Floats, weights: Floats | None) -> float:
-    """Return the area under the ROC curve: the probability that a positive row has a higher score
-    than a negative one. Equal scores count half, and a pair of rows counts with the product of its
-    weights.
-    """
+    """Return the area under the ROC curve; equal scores count half, pairs by product of weights."""
     _, rank = np.unique(scores, return_inverse=True)
     row_weights = np.ones(len(scores)) if weights is None else weights
     hits, others = (np.bincount(rank, row_weights * of_kind) for of_kind in (positive, ~positive))
@@ -184,9 +177,7 @@ def f1(prediction: Prediction) -> float:
 
 
 def r2(prediction: NumberPrediction) -> float:
-    """Return R², the share of the variance that the predictions explain. It is at most 1, and NaN
-    if all true numbers are equal.
-    """
+    """Return R², at most 1; NaN if all true numbers are equal."""
     truth, weights = prediction.truth, prediction.weights
     away, errors = (truth - _mean(truth, weights)) ** 2, prediction.errors**2
     if weights is not None:

@@ -73,12 +73,8 @@ def importances(
     *,
     seed: int,
 ) -> dict[str, float]:
-    """Return the importance of each of the `attributes` in a random forest, trained on the training
-    rows of `split`. `names` has the attribute of each column of `design`, and `label` the class of
-    each row.
-
-    It is the mean decrease in impurity (Breiman 2001). The importances add up to 1, or to 0 if no
-    attribute helps. An attribute without a column in `design` has the importance 0.
+    """Return the importance of each of `attributes` in a random forest on the training rows of `split`:
+    the mean decrease in impurity (Breiman 2001), adding up to 1, or 0 if none helps.
     """
     shares = dict.fromkeys(attributes, 0.0)
     if len(np.unique(label[split.train])) < 2:
@@ -93,7 +89,5 @@ def importances(
 
 
 def importance_shift(masked: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """Return how much the feature importances of two tables differ: half the sum of the absolute
-    differences, from 0 (equal) to 1. Both mappings have the importance of each attribute.
-    """
+    """Return half the sum of the absolute differences of importances, 0 to 1."""
     return 0.5 * float(sum(abs(masked[name] - other[name]) for name in masked))

@@ -54,21 +54,10 @@ class CodedRelease:
 def code_release(
     read: RecordTable, release: Anonymized, ranked: Ranked, rows: CodedTable, names: Sequence[str]
 ) -> CodedRelease:
-    """Encode the scored columns of a record-level release as integers.
+    """Encode the scored columns `names` of a record-level release as integers.
 
     Released values of a quasi-identifier are numbered in the order of their original values, so
-    that "[5, 9]" comes before "[10, 20]".
-
-    Parameters
-    ----------
-    read, release
-        The records of the table, and their release.
-    ranked
-        The ranking's entry for this release.
-    rows
-        The unmasked table as integer codes.
-    names
-        The scored attributes.
+    that "[5, 9]" comes before "[10, 20]". `rows` is the unmasked table as integer codes.
 
     Raises
     ------
@@ -109,9 +98,7 @@ def _codes(column: pa.ChunkedArray, ranks: Codes | None) -> tuple[Codes, int]:
 
 
 def _require_same_order(rows: CodedTable, ranks: dict[str, Codes]) -> None:
-    """Raise `EngineError` if the table was read in another order of rows than before. In each
-    column, `rows` and `ranks` (codes of each column) must agree on which rows have equal values.
-    """
+    """Refuse a table that was read in another order of rows than before."""
     for name, codes in ranks.items():
         if name in rows.codes:
             pairs = np.unique(np.stack([codes, rows.codes[name]]), axis=1)

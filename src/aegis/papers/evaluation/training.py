@@ -277,9 +277,7 @@ def _members(label: Ints) -> list[Rows]:
 
 
 def _of_rows(split: Split, labelled: Rows, person: Rows) -> Split:
-    """Turn a split of persons into a split of rows. `labelled` has the indices of the labelled
-    rows, and `person` the person of each.
-    """
+    """Turn a split of persons into one of rows."""
     tested = np.isin(person, split.test)
     return Split(split.number, labelled[~tested], labelled[tested])
 
@@ -296,9 +294,7 @@ def _split(number: int, members: list[Rows], test_share: float, seed: int) -> Sp
 
 
 def rare_classes(splits: tuple[Split, ...], label: Ints) -> Rows:
-    """Return the classes that have only one training row in at least one split. `label` has the
-    class of each row.
-    """
+    """Return the classes with a single training row in some split."""
     classes = int(label.max(initial=-1)) + 1
     counts = np.array([np.bincount(label[s.train], minlength=classes) for s in splits])
     return np.flatnonzero((counts == 1).any(axis=0))
@@ -401,9 +397,7 @@ class Task:
         return None if self.weights is None else self.weights[rows]
 
     def weighing(self) -> dict[str, Floats]:
-        """Return the keyword arguments with which the model's `fit` gets the weights of the
-        training rows; empty if rows have no weights.
-        """
+        """Return the weights of the training rows as keyword arguments of `fit`, if any."""
         weights = self.weights_of(self.train)
         return {} if weights is None else {"sample_weight": weights}
 
@@ -432,9 +426,7 @@ def train(task: Task) -> Training:
 
 
 def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...]]:
-    """Train the regression model of a task to predict `response`, the numeric label of each row.
-    Return the predictions for the n test rows, shape (n,), and the warnings.
-    """
+    """Train the regressor; return its predictions for the test rows, shape (n,), and warnings."""
     design = task.design
     features_of = design.linear if task.model.features is Features.NUMBERS else design.ordinal
     model = task.model.make(task.seed)
@@ -513,9 +505,7 @@ def one_thread() -> AbstractContextManager[Any]:
 
 @lru_cache(maxsize=1)
 def _threaded(_modules: int) -> Any:
-    """Return the BLAS and OpenMP libraries of this process. The search for them is slow, so it is
-    repeated only if `_modules`, the number of loaded Python modules, has changed.
-    """
+    """Return the BLAS and OpenMP libraries, searched again only if modules were loaded."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -550,9 +540,7 @@ def _features(task: Task, rows: Rows, columns: Ints | None) -> Any:
 
 
 def _scores(classifier: Any, features: Any, probabilistic: bool) -> Floats:
-    """Return a score for each of n rows and each class of the training rows, shape (n, classes): a
-    probability if `probabilistic`, else the margin of the classifier.
-    """
+    """Return probabilities, or margins, of test rows for trained classes, shape (n, classes)."""
     if probabilistic:
         return np.asarray(classifier.predict_proba(features), dtype=np.float64)
     margin = np.asarray(classifier.decision_function(features), dtype=np.float64)
@@ -601,9 +589,7 @@ class Store:
         )
 
     def add(self, key: str, training: Training) -> None:
-        """Add a finished training under `key`, the hash of its task, and write it to the file
-        immediately.
-        """
+        """Keep a finished training under its task's `key`, and write it immediately."""
         record = {"key": key, **json_fields(training)}
         self._records[key] = record
         if self._path is None:

@@ -116,9 +116,7 @@ def _summaries(
 
 
 def _checked(published: Published) -> Published:
-    """Return `published`; raise `DataError` if its tables, histograms and mappings contradict each
-    other.
-    """
+    """Return `published`; refuse tables, histograms and mappings that contradict each other."""
     _check_tables(published)
     for attribute, histogram in published.histograms.items():
         rows, total = published.first.rows, sum(histogram.values())
@@ -137,9 +135,7 @@ def _checked(published: Published) -> Published:
 def _masked_tables(
     masked: Mapping[str, Any], counted: Mapping[str, Contingencies], policy: Policy
 ) -> dict[str, Any]:
-    """Return the masked tables by name. Contingency tables (`counted`) become a table of rows with
-    these counts.
-    """
+    """Return the masked tables by name; contingency tables become rows."""
     if not masked and not counted:
         raise PolicyError("No masked table is given.", hint="Give at least one, by name.")
     twice = [name for name in counted if name in masked]
@@ -177,9 +173,7 @@ def _summarised(table: Any, policy: Policy, *, exact: bool, seed: int) -> Summar
 
 
 def as_it_stands(policy: Policy) -> Policy:
-    """Return the policy with `identity` as the only mask of every attribute, because the tables are
-    masked already.
-    """
+    """Return the policy with `identity` as the only mask: the tables are masked already."""
     attributes = {
         a.name: Attribute(a.name, a.role, (Identity(),), weight=a.weight)
         if a.scored and a.name != policy.label.column

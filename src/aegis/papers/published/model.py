@@ -59,9 +59,7 @@ class Published:
 
     @property
     def first(self) -> Summary:
-        """The summary of the first masked table. All tables have the same label, attributes and
-        number of rows.
-        """
+        """The summary of the first table; all have the same label, attributes and rows."""
         return next(iter(self.tables.values()))
 
     @property
@@ -85,10 +83,7 @@ class Published:
         return tuple(dict.fromkeys(named))
 
     def joint(self, name: str, attribute: str) -> MaskedJoint | None:
-        """Return, for the masked table `name`, the rows by masked value of an attribute and label
-        class, with the raw values that each masked value may represent. Return None if these raw
-        values are not known.
-        """
+        """Return a table's counts with the raw values of masked ones; None if unknown."""
         summary = self.tables[name].attributes[attribute]
         domain = self.domain(attribute)
         labels = summary.unmasked.labels
@@ -102,11 +97,10 @@ class Published:
 def codes_of(
     domain: tuple[str, ...], labels: tuple[str, ...], possible: Possible | None
 ) -> Ints | None:
-    """Return, for each of the V raw values in `domain`, the index of its masked value in `labels`,
-    shape (V,). Return None if the masked value of a raw value is not known.
+    """Return the index in `labels` of the masked value of each raw value, shape (V,); None if unknown.
 
-    `possible` lists the raw values of each masked value. If it is None, the result is known in two
-    cases: the table shows a single value, or it shows all raw values.
+    `possible` lists the raw values of each masked value. Without it, the result is known if the table
+    shows a single value, or all raw values.
     """
     codes = {text: i for i, text in enumerate(labels)}
     if not domain:
@@ -364,10 +358,7 @@ def _possible(path: str | Path, values: object) -> Possible:
 
 
 def histograms_of(summary: Summary) -> dict[str, dict[str, int]]:
-    """Return the number of labelled rows by attribute and raw value.
-
-    Attributes without a histogram in the summary are not in the result.
-    """
+    """Return labelled rows by attribute and raw value, where the summary has histograms."""
     histograms = {}
     for name, attribute in summary.attributes.items():
         if attribute.information is Information.NOTHING:
@@ -442,27 +433,10 @@ def _rows(origin: str, line: Mapping[str, Any]) -> int:
 
 
 def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
-    """Return a table of rows that has the counts in `cells`.
+    """Return a table of texts that has the counts in `cells`, sorted by label; combinations of attributes
+    mean nothing.
 
-    Its combinations of values of different attributes mean nothing.
-
-    Parameters
-    ----------
-    cells
-        Number of rows by attribute, value and label.
-    label
-        Name of the label's column.
-    name
-        Name of the configuration, for messages.
-
-    Returns
-    -------
-    A table with one column of text for each attribute and for the label; rows are sorted by label.
-
-    Raises
-    ------
-    DataError
-        Attributes differ in the number of rows of a class, or there are no rows or too many rows.
+    Raise `DataError` if attributes differ in the rows of a class, or there are none or too many.
     """
     classes = _classes(cells, name)
     order = sorted(classes)
@@ -473,9 +447,7 @@ def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
 
 
 def _classes(cells: Contingencies, name: str) -> dict[str, int]:
-    """Return the number of rows of each class from the contingency tables of the configuration
-    `name`; raise `DataError` if the contingency tables of two attributes disagree on it.
-    """
+    """Return the rows of each class; refuse contingency tables that disagree."""
     first_name, first = "", dict[str, int]()
     for attribute, of in cells.items():
         sums: dict[str, int] = {}

@@ -115,9 +115,7 @@ def rank_published(
 def _scored(
     published: Published, policy: Policy, chosen: Measure, progress: Progress
 ) -> list[Ranked]:
-    """Return the masked tables with their scores by the measure `chosen`, each also compared with
-    the best score of any table.
-    """
+    """Return the masked tables with their scores, compared with the best of any."""
     ranking = []
     with progress.step("Scoring masked tables", len(published.tables)) as step:
         for name in published.tables:
@@ -151,12 +149,10 @@ def _best(ranking: Sequence[Ranked], chosen: Measure) -> float:
 def _with_errors(
     published: Published, ranking: list[Ranked], measure: Measure, progress: Progress
 ) -> tuple[list[Ranked], tuple[str, ...]]:
-    """Add standard errors and ties of the scores by a measure to the ranking. If there are none,
-    also return a sentence that says why.
+    """Add standard errors and ties to the ranking; if there are none, also return why.
 
-    Errors are computed from the scores without each fold (one of several parts of the rows). Folds
-    of two tables are unrelated, so the variance of a difference is taken as the sum of both
-    variances. Tables then count as tied too often rather than too rarely.
+    Errors come from scores without each fold. Folds of two tables are unrelated, so the variance of a
+    difference is the sum of both: tables count as tied too often rather than too rarely.
     """
     if published.marginal:
         return ranking, (NO_ERRORS,)
@@ -177,17 +173,13 @@ def _with_errors(
 
 
 def _known_information(published: Published) -> Information:
-    """Return what is known of raw values: `histogram` if the rows of each raw value are known for
-    all attributes, else `nothing`.
-    """
+    """Return `histogram` if rows of raw values are known for all attributes, else `nothing`."""
     complete = all(name in published.histograms for name in published.first.attributes)
     return Information.HISTOGRAM if complete else Information.NOTHING
 
 
 def _check_marginal(published: Published, policy: Policy, measure: Measure) -> None:
-    """Raise `PolicyError` if only contingency tables are known of some configurations, and the
-    measure or the policy's rule needs more.
-    """
+    """Refuse a measure or rule that needs more than contingency tables."""
     if not published.marginal:
         return
     names = ", ".join(sorted(published.marginal))
@@ -206,9 +198,7 @@ def _check_marginal(published: Published, policy: Policy, measure: Measure) -> N
 
 
 def _ranked(published: Published, name: str, policy: Policy, measure: Measure) -> Ranked:
-    """Return the masked table `name` as an entry of the ranking, with its score and the verdict
-    whether it meets the rule.
-    """
+    """Return a masked table as an entry of the ranking, with score and verdict."""
     summary = replace(published.tables[name], terms=None)
     scorer = Scorer(summary)
     plan = plan_of(summary, as_it_stands(policy))
@@ -232,17 +222,12 @@ def _shows(published: Published, name: str, attribute: str) -> str:
 
 
 def _shows_all(published: Published, joint: MaskedJoint | None, attribute: str) -> bool:
-    """Return whether a table is known to show every raw value of an attribute separately. `joint`
-    has the rows by masked value and the raw values that each may represent; None if these raw
-    values are not known.
-    """
+    """Return whether a table is known to show every raw value of an attribute separately."""
     return joint is not None and len(joint.joint) == len(published.domain(attribute))
 
 
 def _against_best(ranking: Sequence[Ranked], measure: Measure) -> list[Ranked]:
-    """Return the tables, each compared with the best values that any of them has: of each
-    attribute's score and of the utility.
-    """
+    """Return the tables compared with the best score of each attribute, and utility, of any."""
     sign = measure.direction.sign
     best = {
         name: sign * max(sign * r.attributes[name].score for r in ranking)
@@ -263,9 +248,7 @@ def _against_best(ranking: Sequence[Ranked], measure: Measure) -> list[Ranked]:
 
 
 class _PublishedEstimator:
-    """Estimates how far a measure of masked tables is from the measure of the raw table. It needs
-    only the counts of the masked tables and, if known, the rows of each raw value.
-    """
+    """Estimates deviations from the raw table, from masked counts and known histograms."""
 
     def __init__(self, published: Published, case: PaperEstimate, measure: Measure) -> None:
         if case.know is Information.RAW:

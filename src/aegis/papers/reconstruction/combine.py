@@ -128,10 +128,8 @@ def merge_intervals(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJo
 
 
 def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint]:
-    """Drop every mask whose groups are unions of the groups of another mask.
-
-    Raise `DataError` if the counts of the finer mask do not add up to the counts of the coarser
-    mask within `slack` rows; the message names both masks.
+    """Drop masks whose groups are unions of another's; refuse counts that differ beyond `slack`
+    rows.
     """
     remaining: list[MaskedJoint] = []
     for mask in sorted(masks, key=lambda mask: -len(np.unique(mask.codes))):
@@ -150,10 +148,7 @@ def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint
 
 
 def common_refinement(groupings: Sequence[Ints]) -> tuple[Ints, int]:
-    """Divide atoms (unmasked values) into blocks, so that two atoms are in one block if all
-    groupings put them together. Return the index of each atom's block, and the number of blocks.
-    Each grouping has the group of each atom.
-    """
+    """Divide atoms into blocks that all groupings keep together; return blocks and their number."""
     block: Ints = np.zeros(len(groupings[0]), dtype=np.int64)
     blocks = 1
     for codes in groupings:
@@ -163,9 +158,7 @@ def common_refinement(groupings: Sequence[Ints]) -> tuple[Ints, int]:
 
 
 def _is_runs(codes: Ints) -> bool:
-    """Return whether every group consists of consecutive atoms (unmasked values); `codes` has the
-    group of each atom.
-    """
+    """Return whether every group consists of consecutive atoms."""
     starts = codes[np.flatnonzero(np.diff(codes, prepend=-1))]
     return len(starts) == len(np.unique(starts))
 
@@ -179,11 +172,7 @@ def _fit_blocks(
     max_sweeps: int,
     progress: Progress,
 ) -> Reconstruction:
-    """Estimate the rows by block and label class. A block is a set of values that no mask
-    distinguishes: `block` has the block of each unmasked value, and `blocks` is their number.
-    `histogram` has the rows of each value. `tolerance` and `max_sweeps` say when iterative
-    proportional fitting, which is used for several masks, stops.
-    """
+    """Estimate the rows by block (values that no mask distinguishes) and class, by IPF if need be."""
     leader = np.zeros(blocks, dtype=np.int64)
     leader[block] = np.arange(len(block))
     if len(masks) == 1:
@@ -324,9 +313,7 @@ def _require_order(evidence: Evidence) -> None:
 
 
 def _details(evidence: Evidence, fits: Sequence[SmoothFit | None], weight: float) -> dict[str, Any]:
-    """Return three figures by name: the penalty and the effective dimension of the smooth curve of
-    each class (0 for a class without a curve), and the weight of the curves.
-    """
+    """Return penalty and effective dimension by class (0 without a curve), and the curves' weight."""
     per_label = [*fits, *[None] * (evidence.labels - len(fits))]
     return {
         "penalty": tuple(0.0 if fit is None else fit.penalty for fit in per_label),
@@ -385,9 +372,7 @@ class _KnownCounts:
         return cls(atoms, codes, grouped, offset)
 
     def fits(self, step: int = 1) -> list[SmoothFit | None]:
-        """Return the smooth curve fitted to each label class; None for a class without rows. `step`
-        = 2 tries only every second penalty.
-        """
+        """Return the curve of each class, None without rows; `step` 2 tries every second penalty."""
         return [
             composite_link(column, self.codes, offset=self.offset, step=step)
             if column.sum() > 0
@@ -396,17 +381,12 @@ class _KnownCounts:
         ]
 
     def curves(self, fits: Sequence[SmoothFit | None]) -> Floats:
-        """Return the smooth counts of the V' ordered values in all C label classes, shape (V', C);
-        `fits` has the fitted curve of each class.
-        """
+        """Return smooth counts of ordered values by class, shape (V', C)."""
         nothing = np.zeros(len(self.codes))
         return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)
 
     def put(self, fits: Sequence[SmoothFit | None], weight: float, table: Floats) -> Floats:
-        """Return a copy of `table`, values by classes, in which smooth curves replace the counts of
-        ordered values. The curves are averaged with equal counts in each group; `weight` is their
-        weight. Without curves (`fits`), return `table`.
-        """
+        """Return `table` with ordered values blended with the curves; as it is without curves."""
         if not fits:
             return table
         seed = table.copy()
@@ -414,10 +394,7 @@ class _KnownCounts:
         return seed
 
     def blend(self, curves: Floats, weight: float) -> Floats:
-        """Return the geometric mean of the curves, which get this weight from 0 to 1, and of a
-        table with equal counts in each group (or counts in proportion to the histogram, if it is
-        known).
-        """
+        """Return the geometric mean of curves, of this weight, and counts equal in each group."""
         if weight == 1:
             return curves
         flat = np.ones(len(self.codes)) if self.offset is None else self.offset
@@ -453,20 +430,15 @@ class _KnownCounts:
         return WEIGHTS[int((missed <= missed.min() * (1 + 1e-9)).argmax())]
 
     def _untested_weight(self) -> float:
-        """Return the weight of the smooth curve, 0 or 1, if there are too few groups to test
-        predictions.
-
-        It is 1 only if there are at least two groups, the histogram is known, and no group has very
-        few of the values. Otherwise, the curve would be mostly extrapolation.
+        """Return the curve's weight without a test of predictions: 1 if there are two groups, the
+        histogram is known, and no group is very small; else 0, because it would extrapolate.
         """
         if self.offset is None or len(self.grouped) < 2:
             return 0.0
         return float(np.bincount(self.codes).min() >= LEAST_EXTENT * len(self.codes))
 
     def met(self, seed: Floats) -> Floats:
-        """Scale the table `seed` (values by classes) exactly to the known rows by group and class,
-        and roughly to the known rows of each value.
-        """
+        """Scale a table exactly to rows by group and class, roughly to those of each value."""
         table = seed
         for _ in range(1 if self.offset is None else PREDICTED_SWEEPS):
             if self.offset is not None:
@@ -488,10 +460,7 @@ def _meet(
     max_sweeps: int,
     progress: Progress,
 ) -> tuple[Floats, Reconstruction]:
-    """Scale the smooth table `seed` to the known rows by group and class and, if known, to the rows
-    of each value (histogram), by iterative proportional fitting. Return the fitted table, and the
-    fit with its convergence and notes.
-    """
+    """Scale the smooth `seed` by IPF to all known counts; return it and the fit."""
     # An intensity may underflow where the joint still has rows: a trace keeps the cell open.
     trace = 1e-12 * evidence.rows / seed.size
     positive = np.maximum(seed, trace)

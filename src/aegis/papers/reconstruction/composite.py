@@ -152,9 +152,7 @@ class _Model:
         return np.full(self.basis.shape[1], level)
 
     def fit(self, start: Floats, penalty: float) -> tuple[Floats, SmoothFit]:
-        """Fit the curve with this penalty, starting from the coefficients `start`. Return the new
-        coefficients and the fit.
-        """
+        """Fit with this penalty from the coefficients `start`; return them and the fit."""
         coefficients, objective = start, self._objective(start, penalty)
         converged, iteration = False, 0
         while iteration < MAX_ITERATIONS and not converged:
@@ -214,10 +212,7 @@ class _Model:
         return solution
 
     def _penalised(self, information: Floats, penalty: float) -> tuple[Floats, float]:
-        """Return the matrix of the penalised normal equations: `information` plus `penalty` times
-        the roughness matrix, plus a small multiple of the identity that makes it positive definite.
-        Also return this multiple.
-        """
+        """Return the matrix of the normal equations, and the multiple of I that makes it definite."""
         matrix = information + penalty * self.roughness
         ridge = float(1e-9 * np.trace(information) / len(matrix) + 1e-13 * penalty)
         matrix[np.diag_indices_from(matrix)] += ridge
@@ -265,9 +260,8 @@ def _trace_of_quotient(
 
 
 def _basis(atoms: int, groups: int) -> scipy.sparse.csr_matrix:
-    """Return the matrix that turns the coefficients of a curve into its values at `atoms` ordered
-    values. It is the identity for few values, otherwise cubic B-splines over the rank of the value.
-    `groups` is the number of counts to which the curve is fitted.
+    """Return the matrix from coefficients to values: the identity if few, else B-splines over the
+    rank.
     """
     size = min(max(SMALLEST_BASIS, 2 * groups), LARGEST_BASIS)
     if atoms <= size:

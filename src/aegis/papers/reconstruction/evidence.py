@@ -26,9 +26,7 @@ AGREEMENT = 1e-8
 
 
 def aggregate(codes: Ints, table: Floats, groups: int) -> Floats:
-    """Add up the rows of `table`, V values by C classes, shape (V, C), over the values of each
-    group. `codes` has the group of each value; the result has shape (groups, C).
-    """
+    """Add up the rows of `table`, shape (V, C), over each group, shape (groups, C)."""
     labels = table.shape[1]
     cells = (codes[:, None] * labels + np.arange(labels)).ravel()
     return group_sums(cells, table.ravel(), groups * labels).reshape(groups, labels)

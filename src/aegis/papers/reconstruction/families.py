@@ -128,20 +128,13 @@ class Determined:
 
 
 def determine(seed: Floats, families: Sequence[Family], slack: float) -> Determined:
-    """Set the cells of a table whose values follow from the required totals.
+    """Set the cells of a table whose values follow from the totals that `families` of constraints
+    require.
 
     If the remaining total of a group is 0, its open cells are 0. If a group has only one open cell,
     this cell has the remaining total. The result of iterative proportional fitting does not change,
-    but it converges faster.
-
-    Parameters
-    ----------
-    seed
-        Flattened start table, shape (n,), at least 0; a zero cell stays zero.
-    families
-        Families of constraints: each divides the cells into groups with required totals.
-    slack
-        Largest difference that counts as rounding, in rows.
+    but it converges faster. In `seed`, the flattened start table, shape (n,), a zero cell stays
+    zero; differences up to `slack` rows count as rounding.
 
     Raises
     ------

@@ -115,9 +115,7 @@ def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
 
 
 def _outside_the_rule(facts: ColumnFacts, masks: Sequence[Mask]) -> Candidates:
-    """Return the candidates for a column that the privacy rule does not cover: only `identity`, or
-    coarser masks if nearly every row has a different value. `masks` would fit the column.
-    """
+    """Return `identity`, or coarser masks if nearly every row has another value."""
     identity = parse_mask("identity")
     rounded = _rounded(facts)
     if _risky(facts) and is_amount(facts):
@@ -159,9 +157,7 @@ def _rounded(facts: ColumnFacts) -> list[Spec]:
 
 
 def _parse(specs: Sequence[Spec], facts: ColumnFacts) -> list[Mask]:
-    """Return the masks that `specs` describe as in a policy file, without those that do not fit the
-    numbers of the column.
-    """
+    """Return the masks of `specs` that fit the numbers of the column."""
     masks: list[Mask] = []
     for spec in specs:
         try:
@@ -176,9 +172,7 @@ def _parse(specs: Sequence[Spec], facts: ColumnFacts) -> list[Mask]:
 
 
 def _coarser(facts: ColumnFacts) -> tuple[list[Spec], str]:
-    """Return masks for a column that are coarser than `identity` and finer than `suppress`, from
-    fine to coarse, and the reason for them.
-    """
+    """Return masks between `identity` and `suppress`, from fine to coarse, and the reason."""
     concept = facts.concept
     postcode = concept is not None and concept.name == POSTCODE
     if facts.distinct < 3:
@@ -204,9 +198,7 @@ def _coarser(facts: ColumnFacts) -> tuple[list[Spec], str]:
 
 
 def _spans(facts: ColumnFacts) -> int:
-    """Return how many of month, year and decade are shorter than the time between the first and the
-    last of dates written as whole numbers.
-    """
+    """Return how many of month, year and decade are shorter than the range of whole-number dates."""
     return sum(facts.low // width < facts.high // width for width in (100, 10_000, 100_000))
 
 
@@ -241,9 +233,7 @@ def _day(value: Any) -> date | None:
 
 
 def _period(day: date, unit: str) -> tuple[int, ...]:
-    """Return numbers that identify the period (a day, week, month, quarter or year, as `unit` says)
-    that contains a day; different periods have different numbers.
-    """
+    """Return numbers that identify the period (`unit`) that contains a day."""
     return {
         "day": (day.toordinal(),),
         "week": day.isocalendar()[:2],
@@ -294,9 +284,7 @@ def _numbers(facts: ColumnFacts, *, is_age: bool) -> tuple[list[Spec], str]:
 
 
 def _skewed(facts: ColumnFacts) -> bool:
-    """Return whether a column's numbers are skewed: the quartiles are equal, or Kelly's skewness,
-    computed from the deciles, exceeds 1/2 in absolute value.
-    """
+    """Return whether quartiles are equal or Kelly's skewness exceeds 1/2 in absolute value."""
     cuts = facts.quantiles or {}
     if len(cuts) < 7:
         return False
@@ -322,11 +310,8 @@ def _skewed_specs(facts: ColumnFacts) -> list[Spec]:
 
 
 def _top(facts: ColumnFacts, *, is_age: bool) -> list[Spec]:
-    """Return a top code (a largest shown number) if a column has a few numbers far above all
-    others; otherwise an empty list.
-
-    This is so if the maximum is farther from the 99 % quantile than this quantile is from the
-    median. Ages are always cut at `OLDEST_AGE`.
+    """Return a top code if the maximum is farther from the 99 % quantile than this is from the median;
+    else an empty list. Ages are always cut at `OLDEST_AGE`.
     """
     if is_age and facts.high > OLDEST_AGE:
         return [{"top_code": {"at": OLDEST_AGE}}]
@@ -345,9 +330,7 @@ def _round_up(value: float) -> int | float:
 
 
 def _widths(facts: ColumnFacts) -> list[int | float]:
-    """Return up to three widths for intervals of a column's numbers, from the series 1, 2, 5, 10,
-    ... They suit the range of the middle 98 % of the numbers.
-    """
+    """Return up to three widths (1, 2, 5, 10, ...) that suit the range of the middle 98 %."""
     cuts = facts.quantiles or {}
     low, high = float(facts.low), float(facts.high)
     bulk = cuts.get(0.99, high) - cuts.get(0.01, low)

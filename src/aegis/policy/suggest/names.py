@@ -37,9 +37,7 @@ from aegis.sources import Source
 
 @cache
 def read_lists() -> dict[str, Any]:
-    """Read the file with the word lists. In the result, `concept` is a list of concepts, and
-    `words` maps the name of each word list to the list.
-    """
+    """Read the word lists: `concept` is a list of concepts, `words` maps names to lists."""
     text = files("aegis.policy.suggest").joinpath("words.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
@@ -137,9 +135,7 @@ _LONGEST = 200
 
 @dataclass(frozen=True)
 class Phrase:
-    """Some consecutive words of a column's name: their text without spaces, the words themselves,
-    and their position.
-    """
+    """Consecutive words of a name: their text without spaces, themselves, their position."""
 
     text: str
     words: tuple[str, ...]
@@ -176,9 +172,7 @@ def read_words(name: str) -> Words:
 
 @cache
 def _concepts_by_phrase() -> dict[str, list[Concept]]:
-    """Return the concepts of every phrase; the phrase is written without spaces, as `dateofbirth`, and
-    split into words as names are.
-    """
+    """Return the concepts by phrase without spaces, split into words as names are."""
     by_phrase: dict[str, list[Concept]] = {}
     for concept in CONCEPTS:
         for phrase in concept.phrases:
@@ -187,9 +181,7 @@ def _concepts_by_phrase() -> dict[str, list[Concept]]:
 
 
 def _corrected(word: str) -> str:
-    """Return the phrase of a concept that a long word is with one letter too many inside, as
-    `Lattitude` is; else the word itself.
-    """
+    """Return the phrase that a long word is with one letter too many (`Lattitude`), else the word."""
     if len(word) < _LONG_WORD:
         return word
     # Without the last letter, plurals such as `households` would count, too: they are often numbers of.
@@ -216,9 +208,7 @@ def _concept(name: str) -> Concept:
 
 
 def names_thing(name: str) -> bool:
-    """Return whether a column's name says that the values are names of things, as in
-    `product_name`.
-    """
+    """Return whether a name says that values are names of things, as in `product_name`."""
     return whose_name(read_words(name).bare) is NameBearer.THING
 
 
@@ -278,9 +268,7 @@ def _matches(words: Words) -> Iterator[tuple[Phrase, Concept]]:
 
 
 def numbers_person(name: str) -> bool:
-    """Return whether a column's name says that the values are numbers or codes of persons, as in
-    `patient_id`.
-    """
+    """Return whether a name says that values number persons, as in `patient_id`."""
     words = read_words(name).bare
     return not word_list("person_number").isdisjoint(words) or any(
         first in word_list("person") and second in word_list("outright")
@@ -307,9 +295,8 @@ def _only_rated_or_counted(
 
 
 def _of_a_thing_or_time(words: Words, phrase: Phrase, concept: Concept) -> bool:
-    """Return whether a phrase in a column's name that means an age, a job or an education has another
-    meaning: the age of a thing (`account_age`, `age of the house`), the time of a job (`job_date`), or
-    the time or cost of school (`sleep_per_school_night`, `education_cost`).
+    """Return whether an age, a job or an education is that of a thing (`account_age`), a time (`job_date`)
+    or a cost (`education_cost`).
     """
     others = set(words.bare) - set(phrase.words)
     if concept.name == OCCUPATION:
@@ -325,9 +312,7 @@ def _of_a_thing_or_time(words: Words, phrase: Phrase, concept: Concept) -> bool:
 
 
 def names_codes(name: str) -> bool:
-    """Return whether a column's name says that its whole numbers are codes, whose order has no
-    meaning.
-    """
+    """Return whether a name says that whole numbers are codes without order."""
     concept = find_concept(name)
     if concept is not None and concept.codes:
         return True
@@ -338,9 +323,7 @@ def names_codes(name: str) -> bool:
 
 
 def names_survey_weight(name: str) -> bool:
-    """Return whether a column's name says that it contains survey weights, that is, how many
-    persons each row represents. The weight of a body or a thing, such as `birth_weight`, is none.
-    """
+    """Return whether a name says survey weight, unlike the weight of a body."""
     words = set(read_words(name).bare)
     if any(word.startswith(start) for word in words for start in word_list("survey_weight_stems")):
         return True
@@ -349,9 +332,7 @@ def names_survey_weight(name: str) -> bool:
 
 
 def names_measure(name: str) -> bool:
-    """Return whether a column's name refers to a measured quantity, of which all values may be
-    different.
-    """
+    """Return whether a name refers to a measured quantity, of which all values may differ."""
     words = read_words(name).bare
     measured = not word_list("measure").isdisjoint(words) or any(
         word != start and word.startswith(start)
@@ -367,9 +348,7 @@ def names_moment(name: str) -> bool:
 
 
 def names_people(name: str) -> bool:
-    """Return whether the values of a column may be names of persons by the column's name: it contains
-    a word for *name*, as in `loser_name`, or ends with a word for a person, as in `athlete`.
-    """
+    """Return whether a name has a word for *name* (`loser_name`) or ends in a person (`athlete`)."""
     words = read_words(name).bare
     ends = words[-1:] and words[-1] in word_list("person") - word_list("thing")
     return bool(ends) or whose_name(words) in (NameBearer.PERSON, NameBearer.UNKNOWN)
@@ -387,17 +366,13 @@ def names_date_part(name: str) -> bool:
 
 
 def names_thing_or_time(name: str) -> bool:
-    """Return whether a word in a column's name refers to a thing or a time, as in `plot`,
-    `school_id` or `day_of_year`.
-    """
+    """Return whether a name refers to a thing or a time, as in `school_id` or `day_of_year`."""
     words = read_words(name).bare
     return not (word_list("thing") | word_list("time_of_row")).isdisjoint(words)
 
 
 class NameBearer(Enum):
-    """Who or what has the names in a column: persons, things, or one of the two but unclear
-    which.
-    """
+    """Who has the names in a column: persons, things, or unclear which."""
 
     PERSON = "person"
     THING = "thing"
@@ -405,14 +380,7 @@ class NameBearer(Enum):
 
 
 def whose_name(words: Sequence[str]) -> NameBearer | None:
-    """Return whether a column contains names of persons or of things, by the words of its header;
-    None if these do not refer to names.
-
-    Parameters
-    ----------
-    words
-        The words of the header in lower case, without accents.
-    """
+    """Return whose names a column contains by the words of its header; None if these are no names."""
     split = [part for word in words for part in _compound(word)]
     at = next(
         (i for i, word in reversed(list(enumerate(split))) if word in word_list("name")), None
@@ -439,9 +407,7 @@ def whose_name(words: Sequence[str]) -> NameBearer | None:
 
 
 def _compound(word: str) -> tuple[str, ...]:
-    """Return the two parts of a compound such as `guestname` or `Kundenname` if its first part is
-    known. Any other word is returned whole.
-    """
+    """Return the parts of a compound such as `guestname` if the first is known, else the word."""
     for ending in _ENDINGS:
         start = word.removesuffix(ending)
         if start != word and start in word_list("person") | word_list("thing"):
@@ -558,9 +524,7 @@ def find_fixed(
 def _single_shares(
     source: Source, table: ir.Table, keys: Mapping[str, int], traits: Sequence[Trait]
 ) -> dict[tuple[str, str], float]:
-    """Return the share of a key's repeated values that have a single trait, by the names of key and
-    trait; without pairs of which so few values repeat that all could have a single trait by chance.
-    """
+    """Return the share of a key's repeated values with one trait, where this cannot be chance."""
     tried = {
         key: [trait for trait in traits if trait.name != key and trait.distinct * FINER <= distinct]
         for key, distinct in keys.items()
@@ -579,10 +543,7 @@ def _single_shares(
 
 
 def stacked(tables: Sequence[ir.Table]) -> ir.Table:
-    """Return a table with the rows of all given tables, built as a balanced tree of unions.
-
-    A long chain of unions would be too deep to compile.
-    """
+    """Return the rows of all tables by a balanced tree of unions; a chain is too deep to compile."""
     if len(tables) == 1:
         return tables[0]
     middle = len(tables) // 2
@@ -590,16 +551,12 @@ def stacked(tables: Sequence[ir.Table]) -> ir.Table:
 
 
 def _compared(traits: Sequence[Trait]) -> list[Trait]:
-    """Return those lifelong traits whose values vary enough to test whether a column determines
-    them.
-    """
+    """Return the traits that vary enough to test whether a column determines them."""
     return [trait for trait in traits if trait.distinct > 1 and 0 < trait.peak < 1]
 
 
 def _counts(table: ir.Table, key: str, trait: Trait) -> ir.Table:
-    """Return a query for two numbers: how many values of the column `key` occur in several rows in
-    which the trait is known, and how many of them have the same trait in all these rows.
-    """
+    """Return a query: how many values of `key` repeat, and how many have one trait in all rows."""
     both = table.filter(table[key].notnull() & table[trait.name].notnull())
     column = both[trait.name]
     if column.type().is_boolean():  # some engines have no least flag
@@ -656,9 +613,7 @@ def find_once_each(
 
 
 def _count(table: ir.Table, key: str, time: str) -> ir.Table:
-    """Return a query for two numbers: how many rows have a key and a time (are null in neither
-    column), and how many different pairs of key and time they have.
-    """
+    """Return a query: how many rows have key and time, and how many different pairs."""
     both = table.filter(table[key].notnull() & table[time].notnull())
     cells = both.group_by(key_value=both[key], time_value=both[time]).aggregate(n=both.count())
     return cells.aggregate(rows=cells["n"].sum(), cells=cells.count()).mutate(

@@ -72,19 +72,7 @@ SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 
 
 def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str, ColumnFacts]:
-    """Measure the facts about every column of a table, and return them by column.
-
-    Parameters
-    ----------
-    source
-        The opened table.
-    progress
-        Receives one step, which has four queries.
-
-    Returns
-    -------
-    dict
-        Facts by column name, in the table's order.
+    """Return the facts about every column of a table, in the table's order; four queries, one step.
 
     Raises
     ------

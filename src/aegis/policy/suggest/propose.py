@@ -201,9 +201,7 @@ def _policy(
     reading: Reading | None,
     weight: str | None,
 ) -> Policy:
-    """Build the policy from the proposals (`profiles`) for the columns. `reading` says how to read
-    the file, and `weight` is the column of survey weights, or None.
-    """
+    """Build the policy from the proposals for the columns."""
     rule = _propose_rule(profiles.values())
     return Policy(
         label=label,
@@ -337,9 +335,7 @@ def _outside(profiles: Mapping[str, ColumnProfile]) -> list[ColumnFacts]:
 
 
 def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
-    """Return the profiles by column, changed for columns that reveal a quasi-identifier: its copies
-    become quasi-identifiers, too, or get a question to the user; its squares get the role *ignore*.
-    """
+    """Return the profiles, changed for copies and squares of quasi-identifiers."""
     quasi = [p.facts for p in profiles.values() if p.role is Role.QUASI_IDENTIFIER]
     twins = find_twins(source, quasi, _outside(profiles))
     changed = dict(profiles)
@@ -374,11 +370,7 @@ def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[s
 def _with_questions(
     source: Source, profiles: Mapping[str, ColumnProfile]
 ) -> tuple[dict[str, ColumnProfile], str]:
-    """Return the profiles with questions about a few columns that together make many rows unique;
-    also return these questions as one sentence.
-
-    Columns that are already masked are not considered.
-    """
+    """Return the profiles with questions on unmasked columns that together make many rows unique."""
     as_they_are = {n: p for n, p in profiles.items() if "identity" in map(str, p.masks)}
     identifying = find_identifying(source, _outside(as_they_are))
     if identifying is None:
@@ -405,9 +397,7 @@ def _with_questions(
 
 
 def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
-    """Return the label that the policy predicts from a column: a number if the column has many
-    different numbers, otherwise classes.
-    """
+    """Return the label: a number if the column has many different numbers, else classes."""
     if facts.kind is None:
         raise DataError(
             f"The label {facts.name!r} has type {facts.dtype}, which cannot be a class or a number to predict.",
@@ -452,9 +442,7 @@ def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
 
 
 def _if_numbers(facts: ColumnFacts) -> str:
-    """Return a sentence on how to have the texts of a label read as numbers; empty if less than half of
-    them look like numbers.
-    """
+    """Return how to read the label's texts as numbers; empty if less than half look like it."""
     share = facts.shape("amount")
     if share <= 0.5:
         return f" {SECONDS} if they are times." * (facts.shape("time") > MOSTLY_ALIKE)
@@ -469,10 +457,7 @@ def _with_warnings(
     facts: Mapping[str, ColumnFacts],
     profiles: Mapping[str, ColumnProfile],
 ) -> tuple[Label, ColumnProfile]:
-    """Return the label and its profile, with warnings if another column repeats the label, or if
-    the label is a number and most of its variance comes from one row. `facts` and `profiles` are by
-    column.
-    """
+    """Return the label and its profile, with warnings of copies and of one dominant row."""
     warnings = [profile.warning] if profile.warning else []
     if label.is_number:
         share = one_row_share(source, profile.facts)
@@ -497,9 +482,7 @@ def _with_warnings(
 
 
 def _propose_rule(profiles: Any) -> PrivacyRule:
-    """Return the privacy rule to propose: k-anonymity, and 2-diversity for the first sensitive
-    attribute with enough values.
-    """
+    """Return k-anonymity, and 2-diversity for the first sensitive attribute with enough values."""
     rule: dict[str, object] = {"k": K, "suppression": SUPPRESSION}
     for profile in profiles:
         facts = profile.facts

@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.arrays import Floats
+from aegis.masks.base import floats
+from aegis.masks.grouping import common_refinement
 from aegis.policy.suggest.facts import ColumnFacts
 from aegis.policy.suggest.names import names_survey_weight
 from aegis.policy.suggest.profile import finite
@@ -132,7 +134,7 @@ def find_twins(
     columns = _collect(source, [*copied, *compared], TWIN_ROWS)
     codes = {name: _codes(column) for name, column in columns.items()}
     numbers = {
-        facts.name: _numbers(columns[facts.name])
+        facts.name: floats(columns[facts.name])
         for facts in (*copied, *compared)
         if facts.numeric and facts.distinct >= FEWEST_NUMBERS
     }
@@ -165,16 +167,14 @@ def find_squares(
     for root, other in product(quasi, others):
         if _may_have_squares(root, other):
             columns = _collect(source, [root, other], TWIN_ROWS)
-            numbers, squared = (_numbers(columns[facts.name]) for facts in (root, other))
+            numbers, squared = (floats(columns[facts.name]) for facts in (root, other))
             if np.allclose(numbers * numbers, squared, rtol=SQUARED, atol=0, equal_nan=True):
                 squares[other.name] = root.name
     return squares
 
 
 def _may_have_squares(root: ColumnFacts, other: ColumnFacts) -> bool:
-    """Return whether the column `other` may have the squares of the column `root`, judged by their
-    numbers of values and their bounds.
-    """
+    """Return whether `other` may have the squares of `root`, by counts and bounds."""
     return (
         root.numeric
         and other.numeric
@@ -256,7 +256,7 @@ def find_derived(
     if not compared:
         return ()
     columns = _collect(source, [label, *compared], TWIN_ROWS)
-    numbers = {name: _numbers(column) for name, column in columns.items()}
+    numbers = {name: floats(column) for name, column in columns.items()}
     ranks = {name: _ranks(values) for name, values in numbers.items()}
     return tuple(
         f.name
@@ -310,7 +310,9 @@ def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Sin
     rows = len(next(iter(codes.values())))
 
     def count(sets: Sequence[tuple[str, ...]]) -> list[RowCounts]:
-        sizes = [np.bincount(_together([codes[name] - NULL for name in names])) for names in sets]
+        sizes = [
+            np.bincount(common_refinement([codes[name] - NULL for name in names])) for names in sets
+        ]
         return [(int((size == 1).sum()), len(size)) for size in sizes]
 
     unique = count([tuple(codes)])[0][0]
@@ -322,23 +324,11 @@ def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Sin
 
 
 def count_alone(source: Source, columns: Sequence[str], person: str | None) -> int | None:
-    """Return how many rows have a combination of values in some columns that no other row has.
+    """Return how many rows have a combination of values in `columns` that no other row has.
 
-    Parameters
-    ----------
-    source
-        The table.
-    columns
-        The columns that are compared.
-    person
-        The identifier of persons, who may have several rows. Values that only other rows of the
-        same person repeat count as unique.
-
-    Returns
-    -------
-    int or None
-        The number. It is None if there are no columns, if the table is on a server, or if it has
-        more than `MOST_CELLS` cells, because the count would take too long.
+    Values that only other rows of the same `person` (the identifier of persons) repeat count as
+    unique. The result is None if there are no columns, if the table is on a server, or if it has
+    more than `MOST_CELLS` cells, because the count would take too long.
     """
     if not columns or not source.engine.in_process or source.rows * len(columns) > MOST_CELLS:
         return None
@@ -354,9 +344,7 @@ def count_alone(source: Source, columns: Sequence[str], person: str | None) -> i
 
 
 def _collect(source: Source, facts: Sequence[ColumnFacts], most: int) -> dict[str, pa.Array]:
-    """Return the columns that `facts` describe, by name, from one query: all rows if they are at
-    most `most`, else a sample of about `most` rows.
-    """
+    """Return columns by name from one query: all rows, or a sample of about `most`."""
     table = source.table if source.rows <= most else source.sample(most, seed=0)
     selected = table.select(**{f"c{i}": table[column.name] for i, column in enumerate(facts)})
     collected = source.collect(selected)
@@ -368,22 +356,6 @@ def _codes(column: pa.Array) -> Codes:
     encoded = column.dictionary_encode()
     codes: Codes = pc.fill_null(encoded.indices, NULL).to_numpy().astype(np.int64)
     return codes
-
-
-def _numbers(column: pa.Array) -> Floats:
-    numbers: Floats = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return numbers
-
-
-def _together(columns: Sequence[Codes]) -> Codes:
-    """Return one code per row, numbered without gaps; it is equal for rows with equal codes in all
-    columns.
-    """
-    key = columns[0]
-    for column in columns[1:]:
-        key = key * (int(column.max(initial=0)) + 1) + column
-        key = np.unique(key, return_inverse=True)[1]
-    return key
 
 
 def _linear(quasi: str, other: str, numbers: Mapping[str, Floats]) -> Twin | None:
@@ -406,9 +378,7 @@ def _predicted(quasi: str, other: str, codes: Mapping[str, Codes]) -> Twin | Non
 
 
 def _coarser(quasi: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
-    """Return a `Twin` if the column `other` shows the values of the quasi-identifier `quasi` in
-    larger groups; else None. `codes` has a code for each row, by column.
-    """
+    """Return a `Twin` if `other` shows the values of `quasi` in larger groups, else None."""
     if 2 * codes[other].max() > codes[quasi].max():
         return None
     right, gain = _guessed(codes[other], codes[quasi])
@@ -416,9 +386,8 @@ def _coarser(quasi: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
 
 
 def _guessed(values: Codes, groups: Codes) -> tuple[float, float]:
-    """Return the share of rows whose value is guessed right from their group, and the lift: how far
-    this share exceeds the share of the most frequent value, relative to the largest possible
-    excess. Both are 0 if there are too few rows. Rows without a value do not count.
+    """Return the share of rows whose value is guessed right from their group, and its excess over the most
+    frequent value, relative to the largest possible; 0 for too few rows.
     """
     there = values != NULL
     values, groups = values[there], np.unique(groups[there], return_inverse=True)[1]

@@ -151,9 +151,7 @@ def propose_role(facts: ColumnFacts) -> tuple[Role, str]:
 
 
 def _by_values(facts: ColumnFacts) -> list[tuple[Role, str]]:
-    """Return a list with one entry, the role that the values of a column suggest (whatever its
-    name) and the reason; empty if they suggest none.
-    """
+    """Return the role that values alone suggest, with the reason, in a list; or an empty list."""
     quasi = Role.QUASI_IDENTIFIER
     if _are_races(facts):
         return [(quasi, "the values are races")]
@@ -206,9 +204,7 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
 
 
 def doubt_of(facts: ColumnFacts) -> str | None:
-    """Return the reason why the values of a proposed quasi-identifier may identify persons; None if there
-    is none. Until you answer, a release does not show such values, however many rows have them.
-    """
+    """Return why the values of a quasi-identifier may identify persons; releases then hide them."""
     return _doubt(facts) if _may_be_doubted(facts) else None
 
 
@@ -220,9 +216,7 @@ def _may_be_doubted(facts: ColumnFacts) -> bool:
 
 
 def _missing_code(facts: ColumnFacts) -> int | None:
-    """Return the smallest number of a column if it is a usual code for an unknown value, in a hundredth
-    of the rows or more, and the other quantiles are not negative; else None.
-    """
+    """Return a usual code for unknown values, in 1 % of the rows or more, if all else is >= 0."""
     quantiles = sorted((facts.quantiles or {}).items())
     if not quantiles or facts.low not in MISSING_CODES or quantiles[0][1] != facts.low:
         return None
@@ -231,20 +225,14 @@ def _missing_code(facts: ColumnFacts) -> int | None:
 
 
 def _numbers_rows(facts: ColumnFacts) -> bool:
-    """Return whether a column numbers the rows of a table: its name says that it has numbers of
-    persons or records, and every row has one.
-    """
+    """Return whether a column, by name, numbers persons or records, and every row has one."""
     concept = facts.concept
     named = concept is not None and concept.role is Role.IDENTIFIER and concept.name != PERSON_NAME
     return named and facts.exact and not facts.nulls
 
 
 def warn_of_label(facts: ColumnFacts) -> str:
-    """Return a reason why a column may be a bad label to predict; empty if there is none.
-
-    For example, the label consists of numbers that identify persons or records, which are not
-    measured quantities.
-    """
+    """Return why a column may be a bad label, such as numbers that identify persons; or ""."""
     concept = facts.concept
     unique = facts.unique_share > NEARLY_ALL and facts.values >= FEWEST_FOR_UNIQUE
     many = facts.distinct >= MANY_VALUES and concept is not None and not concept.weak
@@ -259,9 +247,7 @@ def warn_of_label(facts: ColumnFacts) -> str:
 
 
 def _doubt(facts: ColumnFacts) -> str | None:
-    """Return the reason why a column's texts may identify persons although its name does not say
-    so; None if there is no such reason.
-    """
+    """Return why texts may identify persons although the name does not say so, or None."""
     concept = facts.concept
     if concept is not None and _has_many_keys(facts):
         return f"the name speaks of {concept.name}, and {facts.distinct:,} values occur"
@@ -276,9 +262,7 @@ def _doubt(facts: ColumnFacts) -> str | None:
 
 
 def _doubt_of_texts(facts: ColumnFacts) -> str | None:
-    """Return the reason why texts may identify persons by their forms, or by how often they repeat; None if
-    there is no such reason.
-    """
+    """Return why texts may identify persons by forms or repetition, or None."""
     if _look_like_names(facts):
         return f"{facts.distinct:,} different values that look like names of persons"
     if facts.distinct < MANY_VALUES:
@@ -296,18 +280,14 @@ def _doubt_of_texts(facts: ColumnFacts) -> str | None:
 
 
 def _look_like_names(facts: ColumnFacts) -> bool:
-    """Return whether nearly all texts of a column have the form of a person's name, which names of things
-    have, too; of short texts, only if there are many.
-    """
+    """Return whether nearly all texts look like names of persons; of short ones, many must."""
     short = facts.lengths is None or facts.lengths[1] <= LONGEST_WORD
     enough = facts.distinct >= (MANY_VALUES if short else FEWEST_KEYS)
     return enough and facts.shape("person") > NEARLY_ALL and not names_thing(facts.spoken)
 
 
 def _numbers_few_rows(facts: ColumnFacts) -> bool:
-    """Return whether a column has all whole numbers from 0 or 1 to some number, each in a few rows and in
-    about equally many, and its name has no other meaning.
-    """
+    """Return whether whole numbers count from 0 or 1, each in a few and as many rows."""
     return (
         facts.integral
         and facts.low in (0, 1)
@@ -321,9 +301,7 @@ def _numbers_few_rows(facts: ColumnFacts) -> bool:
 
 
 def _has_many_keys(facts: ColumnFacts) -> bool:
-    """Return whether a column has many values and a name that ends in `id` or another word for a key,
-    and that does not say that they are keys of things, such as `product_id`.
-    """
+    """Return whether a name ends in a word for a key, not of a thing, and values are many."""
     concept = facts.concept
     keys = concept is not None and concept.weak and concept.role is Role.IDENTIFIER
     many = (facts.integral or facts.kind is Kind.TEXT) and facts.distinct >= MANY_VALUES
@@ -331,20 +309,15 @@ def _has_many_keys(facts: ColumnFacts) -> bool:
 
 
 def _bears_names(facts: ColumnFacts) -> bool:
-    """Return whether a column's name says that it contains names of persons: `Vorname` (first name)
-    and `patient_name` do; `name` alone may be the name of anything.
-    """
+    """Return whether a name says names of persons (`Vorname`); `name` alone may be of anything."""
     concept = facts.concept
     alone = facts.spoken.strip().lower() in word_list("name")
     return concept is not None and concept.name == PERSON_NAME and not alone
 
 
 def _tells_apart(facts: ColumnFacts) -> bool:
-    """Return whether a column's texts distinguish rows: most texts occur in few rows, or nearly all
-    pairs of rows differ.
-
-    These are ARX's two measures of a quasi-identifier, distinction and separation, applied to one
-    column (Prasser and others 2020, doi 10.1002/spe.2812).
+    """Return whether texts distinguish rows: most occur in few rows, or nearly all pairs of rows differ.
+    These are ARX's distinction and separation (Prasser and others 2020, doi 10.1002/spe.2812).
     """
     if facts.kind is not Kind.TEXT or facts.distinct < MANY_VALUES or is_amount(facts):
         return False
@@ -352,20 +325,14 @@ def _tells_apart(facts: ColumnFacts) -> bool:
 
 
 def is_amount(facts: ColumnFacts) -> bool:
-    """Return whether the texts of a column are amounts: numbers with a point, a comma or a sign.
-
-    Texts that all have the same length are not amounts: they may identify persons, such as 123 456
-    789.
-    """
+    """Return whether texts are amounts: with point, comma or sign, and not all of one length."""
     low, high = facts.lengths or (0, 0)
     amounts = facts.shape("amount") > MOSTLY_ALIKE and facts.shape("digits") < 0.5
     return amounts and not low == high >= SHORTEST_GROUPED
 
 
 def _is_on_a_grid(facts: ColumnFacts) -> bool:
-    """Return whether a column called `x` or `y` has values as large as metres on a national grid, or
-    degrees of an area: fractions of which most occur in few rows.
-    """
+    """Return whether `x` or `y` has metres on a national grid, or degrees of an area."""
     most = MOST_DEGREES.get(facts.spoken.strip().lower())
     if most is None:
         return False
@@ -379,9 +346,7 @@ def _is_on_a_grid(facts: ColumnFacts) -> bool:
 
 
 def _is_written_date(facts: ColumnFacts) -> bool:
-    """Return whether the values are dates that the type does not show: texts, or whole numbers such as
-    20190107, each of which is a date.
-    """
+    """Return whether values are dates in texts, or whole numbers such as 20190107."""
     written = facts.kind is Kind.TEXT and facts.shape("date") > MOSTLY_ALIKE
     return written or is_numbered_date(facts)
 
@@ -392,11 +357,7 @@ def is_numbered_date(facts: ColumnFacts) -> bool:
 
 
 def _counts_from_a_date(facts: ColumnFacts) -> bool:
-    """Return whether a column's name says that it contains dates, and its values are many numbers: days or
-    seconds since some date, as statistics packages and workbooks store dates.
-
-    An amount until a date (`spent_to_date`) is none.
-    """
+    """Return whether numbers are days or seconds since a date by name, unlike `spent_to_date`."""
     dated = (
         names_moment(facts.spoken)
         and " to date" not in f" {' '.join(read_words(facts.spoken).bare)}"
@@ -405,9 +366,7 @@ def _counts_from_a_date(facts: ColumnFacts) -> bool:
 
 
 def _is_date_in_digits(facts: ColumnFacts) -> bool:
-    """Return whether smallest and largest number are dates of eight digits, such as 20181006 or
-    10062018.
-    """
+    """Return whether least and largest number are dates such as 20181006 or 10062018."""
     if facts.kind is not Kind.INTEGER or facts.low is None or facts.high is None:
         return False
     ends = [f"{int(end):08d}" for end in (facts.low, facts.high)]
@@ -422,11 +381,7 @@ def _reads_as(text: str, form: str) -> bool:
 
 
 def _is_date_part(facts: ColumnFacts) -> bool:
-    """Return whether the values are months or weekdays by name, or the numbers of all months or of all
-    days of a month in a column whose name says so.
-
-    Up to two values may be codes of what is missing: texts such as *Unknown*, or the numbers 0 and 99.
-    """
+    """Return whether values are months or weekdays by name, or all months or days by number."""
     if facts.kind is Kind.TEXT:
         named = sum(_names_part_of_date(text) for text, _ in facts.frequent)
         return named >= max(FEWEST_NAMES, len(facts.frequent) - MOST_CODES)
@@ -443,9 +398,7 @@ def _is_date_part(facts: ColumnFacts) -> bool:
 
 
 def _are_races(facts: ColumnFacts) -> bool:
-    """Return whether the values are races by name, under any name of the column: white and black, for
-    example.
-    """
+    """Return whether the values are races by name, under any name of the column."""
     texts = {text.strip().lower() for text, _ in facts.frequent}
     races = texts & word_list("race_value")
     return (
@@ -526,9 +479,7 @@ def _reason_to_identify(facts: ColumnFacts, concept: Concept | None) -> str | No
 
 
 def _identifying_forms(facts: ColumnFacts) -> tuple[float, str]:
-    """Return the share of a column's texts that have a form that identifies persons, such as an
-    e-mail address, and the names of these forms.
-    """
+    """Return the share of texts in an identifying form, such as e-mail, and the forms."""
     by_share = sorted(
         ((facts.shape(shape), name) for shape, name in _IDENTIFYING_SHAPES.items()), reverse=True
     )
@@ -542,9 +493,7 @@ def _how_many(share: float) -> str:
 
 
 def _named_to_identify(facts: ColumnFacts, concept: Concept, *, many: bool) -> bool:
-    """Return whether the values of a column fit its name, which suggests an identifier (`concept`).
-    `many` says whether nearly all values differ.
-    """
+    """Return whether values fit a name that suggests an identifier; `many`: nearly all differ."""
     if concept.name == PERSON_NAME and facts.kind is Kind.TEXT:
         return many or (facts.distinct > ROWS_PER_VALUE and not facts.coded_name)
     if facts.fractional or (names_measure(facts.spoken) and facts.kind is Kind.NUMBER):
@@ -560,18 +509,13 @@ def _named_to_identify(facts: ColumnFacts, concept: Concept, *, many: bool) -> b
 
 
 def _is_bare(facts: ColumnFacts) -> bool:
-    """Return whether a column's name is a single word, such as `id`, which does not say whose
-    number it is.
-    """
+    """Return whether a name is a single word, such as `id`, which does not say whose."""
     return len(facts.name.split()) == 1 and facts.name.isalpha()
 
 
 def _comes_back(facts: ColumnFacts) -> bool:
-    """Return whether a column looks like an identifier of persons who have several rows: it has
-    many values with a few rows each, and no value with many rows.
-
-    This distinguishes it from a column of categories that is also named `id`, in which some values
-    have many rows.
+    """Return whether an identifier may be of persons with several rows each: many values, none with many
+    rows, unlike a column of categories that is also named `id`.
     """
     few_rows = facts.distinct * ROWS_PER_VALUE > facts.values and facts.distinct >= MANY_VALUES
     return few_rows and 0 < facts.peak <= KEY_PEAK and (facts.integral or facts.kind is Kind.TEXT)
@@ -590,9 +534,7 @@ def _reason_near_unique(facts: ColumnFacts, concept: Concept | None) -> str | No
 
 
 def _reason_by_traits(facts: ColumnFacts, concept: Concept | None) -> str | None:
-    """Return the reason if a column identifies persons because each value has one sex, race or
-    birth date; None if not, or if its name has a known meaning (`concept`).
-    """
+    """Return why a column with one sex, race or birth date for each value identifies persons."""
     if concept is not None or not facts.fixes:
         return None
     return (
@@ -601,9 +543,7 @@ def _reason_by_traits(facts: ColumnFacts, concept: Concept | None) -> str | None
 
 
 def _reason_by_names(facts: ColumnFacts, concept: Concept | None) -> str | None:
-    """Return the reason if a column identifies persons because many values contain a common given
-    name; None if not, or if its name has a known meaning (`concept`).
-    """
+    """Return why a column with many given names identifies persons, or None."""
     if concept is not None or facts.distinct < FEWEST_FOR_UNIQUE or names_thing(facts.spoken):
         return None
     named = names_people(facts.spoken) and facts.shape("person") > MOSTLY_ALIKE
@@ -614,10 +554,7 @@ def _reason_by_names(facts: ColumnFacts, concept: Concept | None) -> str | None:
 
 
 def _reason_by_keys(facts: ColumnFacts, concept: Concept | None) -> str | None:
-    """Return the reason if a column identifies persons because its values repeat in the way in
-    which numbers of persons repeat. Return None if they do not, or if the column's name has a known
-    meaning (`concept`).
-    """
+    """Return why values that repeat as numbers of persons do identify persons, or None."""
     few_rows = facts.distinct * ROWS_PER_VALUE > facts.values and facts.distinct >= MANY_VALUES
     if concept is not None or not few_rows:
         return None
@@ -637,11 +574,8 @@ def _reason_by_keys(facts: ColumnFacts, concept: Concept | None) -> str | None:
 
 
 def _repeats_like_a_key(facts: ColumnFacts) -> bool:
-    """Return whether a column's integers look like numbers of persons: large, mostly different, and
-    neither round nor typical amounts.
-
-    Amounts and measurements often are zero, round, or at typical values; numbers of persons are
-    not.
+    """Return whether integers look like numbers of persons: large, mostly different, and unlike amounts
+    neither round, zero nor at typical values.
     """
     return (
         not names_measure(facts.spoken)
@@ -658,35 +592,27 @@ def _spreads_like_a_key(facts: ColumnFacts) -> bool:
 
 
 def _hardly_repeats(facts: ColumnFacts) -> bool:
-    """Return whether no value of a column has more than three rows, and most have one: in a small
-    table, these are more than the share `KEY_PEAK`.
-    """
+    """Return whether no value has more than three rows, and most have one."""
     few = round(facts.peak * facts.values) <= MOST_ROWS_OF_A_KEY
     return facts.unique_share >= KEY_MOSTLY_UNIQUE and few and facts.values >= MANY_VALUES
 
 
 def _reason_by_prose(facts: ColumnFacts, concept: Concept | None) -> str | None:  # noqa: ARG001 - one of several tests
-    """Return the reason if a column may identify persons because its texts are different sentences;
-    else None.
-    """
+    """Return why a column of different sentences may identify persons, or None."""
     if facts.unique_share > 0.5 and facts.distinct >= MANY_VALUES and facts.shape("prose") > 0.5:
         return f"free text, {facts.distinct:,} different ones in {facts.values:,} rows: it may name anyone"
     return None
 
 
 def _numbers_every_row(facts: ColumnFacts) -> bool:
-    """Return whether a column's name says that it has numbers of persons or records, and each row has
-    its own.
-    """
+    """Return whether, by name, it numbers persons or records, and each row has its own."""
     concept = facts.concept
     number = concept is not None and (concept.name == NUMBER or concept.weak)
     return number and _numbers_rows(facts) and facts.distinct == facts.rows
 
 
 class PersonEvidence(IntEnum):
-    """How certain Aegis is that an identifier identifies persons, who may each have several
-    rows.
-    """
+    """How certain it is that an identifier is of persons, who may have several rows."""
 
     NONE = 0
     """`init` found no evidence, or no person has two rows."""
@@ -701,9 +627,7 @@ class PersonEvidence(IntEnum):
 
 
 def person_evidence(facts: ColumnFacts) -> PersonEvidence:
-    """Return how certain it is that an identifier identifies persons. If it is certain, the privacy
-    rule can count persons by this identifier.
-    """
+    """Return how certain it is; if certain, the rule can count persons by the column."""
     repeats = 2 <= facts.distinct <= (1 - REPEATED) * facts.values
     # A class counts all its rows without a key as one person: it never has fewer persons than that.
     if not repeats or facts.nulls > PARTLY * facts.rows or names_moment(facts.spoken):

@@ -190,8 +190,8 @@ def _efficient(point: TradeOff, points: Sequence[TradeOff]) -> bool:
 def _front(
     records: Records, options: ObamOptions, seed: int, progress: Progress
 ) -> tuple[TradeOff, ...]:
-    """Return the results for the number of clusters in the options, a half and a quarter of it,
-    with a mark on the Pareto front of information loss and entropy.
+    """Return the results for the options' clusters, a half and a quarter, with the Pareto front
+    marked.
     """
     most = options.number_of_clusters(len(records))
     grid = sorted({max(1, most // 4), max(1, most // 2), most})

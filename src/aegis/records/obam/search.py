@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from aegis.anonymizers.records import distinct_rows
 from aegis.arrays import Floats, Ints
 from aegis.files import SILENT_STEP, Step
 from aegis.records.obam.state import BLOCK, Instance, State, entropy
@@ -60,26 +61,20 @@ class ObamObjective:
     ceilings: tuple[float, ...]
 
     def infidelity(self, loss: Floats | float) -> Floats:
-        """Return the first term of the objective, 1 - MIN(IL) / IL, for an information loss IL or
-        an array of them; IL itself if MIN(IL) is 0. MIN(IL) is the lowest known loss.
-        """
+        """Return 1 - MIN(IL) / IL for an information loss; IL itself if MIN(IL) is 0."""
         information_loss = np.asarray(loss) / self.total if self.total > 0 else np.zeros(1)
         if self.least <= 0:
             return information_loss
         return 1.0 - self.least / np.maximum(information_loss, 1e-300)
 
     def value(self, loss: float, diversity: Sequence[float]) -> float:
-        """Return the objective for an information loss. `diversity` has the entropy of each
-        sensitive attribute in the cluster where it is lowest.
-        """
+        """Return the objective for a loss and the lowest entropy of each sensitive attribute."""
         spread = sum(d / c for d, c in zip(diversity, self.ceilings, strict=True))
         return float(self.infidelity(loss).item()) - self.weight * spread
 
     @property
     def looks_at_diversity(self) -> bool:
-        """Return whether the weight of diversity is above 0, so that entropies of sensitive
-        attributes can change the objective.
-        """
+        """Return whether entropies can change the objective."""
         return self.weight > 0 and bool(self.ceilings)
 
 
@@ -104,16 +99,12 @@ class Exchange:
             state.swap(self.record, self.other, self.change)
 
     def diversity(self, state: State) -> list[float]:
-        """Return, for each sensitive attribute, the entropy in the cluster where it is lowest, in
-        bits, as it would be after the exchange.
-        """
+        """Return the lowest entropy of each sensitive attribute after the exchange, in bits."""
         return state.diversity_after(self.record, self.target, self.other)
 
 
 def improves(state: State, objective: ObamObjective, exchange: Exchange) -> bool:
-    """Return whether an exchange of records between the clusters in `state` lowers the objective by
-    more than a rounding error.
-    """
+    """Return whether an exchange lowers the objective by more than a rounding error."""
     margin = 1e-10 * max(objective.total, 1e-300)
     if not objective.looks_at_diversity:
         return exchange.change < -margin
@@ -123,10 +114,8 @@ def improves(state: State, objective: ObamObjective, exchange: Exchange) -> bool
 
 
 def start(instance: Instance, clusters: int, k: int, random: np.random.Generator) -> State:
-    """Return the clusters from which the search starts, each with at least k records.
-
-    They come from Lloyd's iterations (k-means) with centres that are far apart. Then clusters with
-    fewer than k records get records from larger ones.
+    """Return the clusters from which the search starts: k-means from centres that are far apart, then
+    filled up to k records each.
     """
     seeds = _seeds(instance, clusters, random)
     of = _nearest(_around(instance, seeds), instance)
@@ -151,9 +140,7 @@ def balanced(instance: Instance, clusters: int, random: np.random.Generator) -> 
 
 
 def _around(instance: Instance, seeds: Ints) -> State:
-    """Return clusters that consist of one record each, those in `seeds`, to measure distances to
-    them.
-    """
+    """Return clusters of one record each, the `seeds`, to measure distances to them."""
     part = Instance(
         instance.points[seeds],
         instance.nominal[seeds],
@@ -169,9 +156,7 @@ def _around(instance: Instance, seeds: Ints) -> State:
 
 
 def _seeds(instance: Instance, clusters: int, random: np.random.Generator) -> Ints:
-    """Draw the records from which clusters start: each with a probability proportional to the
-    squared distance to the records drawn before (k-means++).
-    """
+    """Draw the first records of clusters by squared distance to those drawn before (k-means++)."""
     rows = instance.first
     weights = np.bincount(instance.of).astype(np.float64)
     picked = [int(random.choice(len(rows), p=weights / weights.sum()))]
@@ -190,9 +175,7 @@ def _seeds(instance: Instance, clusters: int, random: np.random.Generator) -> In
 
 
 def _nearest(state: State, instance: Instance) -> Ints:
-    """Return, for each of N records of `instance`, the cluster of `state` with the nearest
-    centroid, shape (N,).
-    """
+    """Return the cluster of `state` with the nearest centroid for each record, shape (N,)."""
     count = len(instance.first)
     nearest = np.empty(count, dtype=np.int64)
     step = max(BLOCK // state.clusters, 1)
@@ -203,9 +186,7 @@ def _nearest(state: State, instance: Instance) -> Ints:
 
 
 def _fill(state: State, k: int) -> None:
-    """Bring every cluster to at least k records, by moves of records that increase the information
-    loss least. There must be at least k records for each cluster.
-    """
+    """Bring every cluster to k records by the moves that raise the information loss least."""
     for cluster in np.argsort(state.sizes, kind="stable"):
         while state.sizes[cluster] < k:
             movable = np.flatnonzero(state.sizes[state.of] > k)
@@ -222,9 +203,7 @@ def _fill(state: State, k: int) -> None:
 
 
 def descend(state: State, k: int, objective: ObamObjective) -> bool:
-    """Apply moves and swaps of records between clusters that lower the objective, until none lowers
-    it further. Return False if the largest number of passes over the records is reached before.
-    """
+    """Apply moves and swaps that lower the objective; return whether none is left after `SWEEPS`."""
     return any(_moves(state, k, objective) + _swaps(state, objective) == 0 for _ in range(SWEEPS))
 
 
@@ -276,12 +255,10 @@ def _best_swap(
     objective: ObamObjective,
     settled: set[tuple[int, int, int]],
 ) -> int:
-    """Apply the swap of `record` with one of the `others` that lowers the information loss most, if
-    it lowers the objective. Return the number of swaps applied.
+    """Apply the swap of `record` with one of `others` that lowers the loss most, if it lowers the
+    objective; return the number of swaps.
 
-    If no swap lowers the information loss, records of the same cluster with the same
-    quasi-identifiers need no new comparison until a swap is applied. `settled` holds their
-    combination of quasi-identifiers, their cluster, and that of the first of the `others`.
+    `settled` has comparisons without gain (combination, cluster, other cluster) until the next swap.
     """
     if not len(others):
         return 0
@@ -303,12 +280,10 @@ def _best_swap(
 
 
 def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> bool:
-    """Raise the entropy of each sensitive attribute in the cluster where it is lowest, as long as
-    this lowers the objective. Return False if all `steps` were used.
+    """Raise the lowest entropies as long as this lowers the objective; False if all `steps` were used.
 
-    A single exchange of records often costs more information loss than it gains entropy. So the
-    search tries chains of exchanges, each for the cluster with the lowest entropy at that moment. A
-    chain that does not lower the objective is undone.
+    A single exchange often costs more information loss than it gains entropy. So the search tries
+    chains, each for the cluster with the lowest entropy, and undoes those that gain nothing.
     """
     if not objective.looks_at_diversity or state.clusters < 2:
         return True
@@ -323,10 +298,7 @@ def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> boo
 
 
 def _chain(state: State, k: int, objective: ObamObjective, number: int, depth: int) -> bool:
-    """Try a chain of up to `depth` exchanges of records. Each raises the entropy of the sensitive
-    attribute with index `number` in the cluster where it is lowest. If the chain lowers the
-    objective, keep it and return True; otherwise undo it.
-    """
+    """Try up to `depth` exchanges that raise the lowest entropy `number`; keep them if they pay."""
     before = _value(objective, state)
     done: list[tuple[Exchange, int]] = []
     while len(done) < depth:
@@ -345,11 +317,9 @@ def _chain(state: State, k: int, objective: ObamObjective, number: int, depth: i
 def _lift(
     state: State, k: int, objective: ObamObjective, number: int, depth: int
 ) -> Exchange | None:
-    """Return the best move or swap of records that raises the entropy of the sensitive attribute
-    with index `number` in the cluster where it is lowest. Return None if there is none.
+    """Return the best exchange that raises the entropy `number` in its least diverse cluster, or None.
 
-    The lowest entropy of no sensitive attribute may fall. A rise above the `depth`-th lowest
-    entropy of the other clusters does not count.
+    No lowest entropy may fall. A rise above the `depth`-th lowest of other clusters does not count.
     """
     weakest = int(np.argmin(state.entropies[number]))
     pool = _pool(state, weakest)
@@ -383,9 +353,7 @@ def _lift(
 
 
 def _pool(state: State, cluster: int) -> Ints:
-    """Return records of the clusters nearest to `cluster`, as candidates for an exchange with it.
-    Of records with the same cluster and the same values, only one is returned.
-    """
+    """Return records of the clusters nearest to `cluster`, one of each kind, to exchange with it."""
     centres = state.centres()
     distance = np.sum((centres - centres[cluster]) ** 2, axis=1)
     for counts in state.counts:
@@ -400,15 +368,11 @@ def _pool(state: State, cluster: int) -> Ints:
 
 
 def _kinds(state: State, records: Ints) -> Ints:
-    """Return the first of each group of records that have the same cluster, quasi-identifiers and
-    sensitive values. `records` has the indices of the records.
+    """Return the first of the records with the same cluster, quasi-identifiers and sensitive
+    values.
     """
     columns = [state.of[records], state.instance.of[records], *state.instance.sensitive[records].T]
-    label = np.zeros(len(records), dtype=np.int64)
-    for column in columns:
-        _, label = np.unique(label * (int(column.max()) + 1) + column, return_inverse=True)
-    _, first = np.unique(label, return_index=True)
-    return records[np.sort(first)]
+    return records[distinct_rows(columns)[0]]
 
 
 def _scores(
@@ -420,12 +384,10 @@ def _scores(
     changes: Floats,
     caps: list[float],
 ) -> Floats:
-    """Return the approximate objective after each of M possible exchanges, shape (M,). In each, a
-    record of `joining` joins `cluster`, and the record `leaving` leaves it (None for a move).
-    `changes` has the change of the information loss by each.
+    """Return the approximate objective after each exchange, shape (M,): a record of `joining` joins
+    `cluster`, and `leaving` (None: no record) leaves it.
 
-    The lowest entropy of a sensitive attribute is taken to be its entropy in `cluster`, but at most
-    its entry in `caps`. The other cluster is not considered.
+    The lowest entropy is taken to be that of `cluster`, but at most `caps`.
     """
     scores = objective.infidelity(np.maximum(state.loss + changes, 0.0))
     for number, table in enumerate(state.sensitive_counts):

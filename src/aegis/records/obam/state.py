@@ -49,9 +49,7 @@ class Instance:
 
     @classmethod
     def build(cls, records: Records, *, scaled: bool) -> Instance:
-        """Return the arrays of `records`. Numbers keep their unit, or become z-scores if
-        `scaled`.
-        """
+        """Return the arrays of `records`, with numbers as z-scores if `scaled`."""
         space = Space.of(records, scaled=scaled)
         first, of = records.combinations
         encoded = [np.unique(a.codes, return_inverse=True) for a in records.sensitive]
@@ -71,16 +69,12 @@ class Instance:
 
     @property
     def total(self) -> float:
-        """Return the information loss if all records form one cluster. Other losses are divided by
-        it.
-        """
+        """Return the loss if all records form one cluster, by which others are divided."""
         return State(self, np.zeros(len(self), dtype=np.int64), 1).loss
 
 
 def entropy(counts: Ints) -> Floats:
-    """Return the entropy, in bits, of each list of V counts: shape (...) for an array of shape
-    (..., V). Counts that are all 0 have the entropy 0.
-    """
+    """Return the entropy in bits over the last axis of counts; 0 if all are 0."""
     totals = np.maximum(counts.sum(axis=-1, keepdims=True), 1)
     shares = counts / totals
     logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
@@ -131,15 +125,11 @@ class State:
         return max(within, 0.0) + float(sum(np.sum(self.sizes - top) for top in self.tops))
 
     def centres(self) -> Floats:
-        """Return the centre of each of the C clusters: the means of the P coordinates, shape (C,
-        P).
-        """
+        """Return the means of the coordinates of each cluster, shape (C, P)."""
         return self.sums / np.maximum(self.sizes, 1)[:, None]
 
     def distances(self, combinations: Ints) -> Floats:
-        """Return the squared distance between each of D combinations of values and the centre of
-        each of C clusters, shape (D, C). `combinations` has their indices.
-        """
+        """Return the squared distance of each combination to each centre, shape (D, C)."""
         rows = self.instance.first[combinations]
         total = self._coordinate_distances(rows)
         for codes, counts in zip(self.instance.nominal[rows].T, self.counts, strict=True):
@@ -147,9 +137,7 @@ class State:
         return total
 
     def _coordinate_distances(self, rows: Ints) -> Floats:
-        """Return the squared distance between the coordinates of each of M records and each of C
-        cluster centres, shape (M, C). `rows` has the indices of the records.
-        """
+        """Return the squared distances of records to centres, shape (M, C)."""
         points, centres = self.instance.points[rows], self.centres()
         total = np.zeros((len(rows), self.clusters))
         for column in range(points.shape[1]):
@@ -157,9 +145,7 @@ class State:
         return total
 
     def costs_of_adding(self, combinations: Ints) -> Floats:
-        """Return how much the information loss increases when a record with one of D combinations
-        of values joins each of C clusters, shape (D, C). `combinations` has their indices.
-        """
+        """Return the loss if a record of each combination joins each cluster, shape (D, C)."""
         rows = self.instance.first[combinations]
         total = self._coordinate_distances(rows)
         total *= self.sizes / (self.sizes + 1)
@@ -170,9 +156,7 @@ class State:
         return total
 
     def gains_of_removing(self, records: Ints) -> Floats:
-        """Return how much the information loss decreases when each of M records leaves its cluster,
-        shape (M,).
-        """
+        """Return how much the loss falls if each record leaves its cluster, shape (M,)."""
         of = self.of[records]
         points = self.instance.points[records]
         centres = self.sums[of] / self.sizes[of][:, None]
@@ -185,9 +169,7 @@ class State:
         return gain
 
     def costs_of_joining(self, cluster: int, records: Ints) -> Floats:
-        """Return how much the information loss increases when each of M records from other clusters
-        joins `cluster`, shape (M,).
-        """
+        """Return how much the loss rises if each record joins `cluster`, shape (M,)."""
         size = int(self.sizes[cluster])
         offsets = self.instance.points[records] - self.sums[cluster] / max(size, 1)
         cost: Floats = size / (size + 1) * np.sum(offsets**2, axis=1)
@@ -236,9 +218,7 @@ class State:
         return records, targets, costs - gains
 
     def move_change(self, record: int, target: int) -> float:
-        """Return exactly how much the information loss changes when a record moves to cluster
-        `target`.
-        """
+        """Return exactly how much the loss changes when a record moves to `target`."""
         source = int(self.of[record])
         point = self.instance.points[record]
         source_size, target_size = int(self.sizes[source]), int(self.sizes[target])
@@ -257,17 +237,12 @@ class State:
         return change
 
     def _unmatched(self, number: int, source: int, code: int) -> float:
-        """Return by how much the number of mismatches of a categorical attribute changes when a
-        record with this `code` leaves cluster `source`: 0 or -1. A mismatch is a record that does
-        not have the most frequent code of its cluster. `number` is the index of the attribute.
-        """
+        """Return the change of mismatches, 0 or -1, if a record with `code` leaves `source`."""
         at_top = self.counts[number][source, code] == self.tops[number][source]
         return 0.0 if at_top and self.peaks[number][source] == 1 else -1.0
 
     def swap_changes(self, record: int, others: Ints) -> Floats:
-        """Return exactly how much the information loss changes if `record` swaps clusters with each
-        one of the M `others`, shape (M,). None of the `others` may be in the cluster of `record`.
-        """
+        """Return exactly the change of loss by swaps with `others` of other clusters, shape (M,)."""
         source, targets = int(self.of[record]), self.of[others]
         step = self.instance.points[others] - self.instance.points[record]
         squared = np.sum(step**2, axis=1)
@@ -292,9 +267,7 @@ class State:
         return change
 
     def move(self, record: int, target: int, change: float) -> None:
-        """Move a record to cluster `target`. `change` is the change of the information loss by this
-        move.
-        """
+        """Move a record to cluster `target`; `change` is the change of loss by this move."""
         source = int(self.of[record])
         self.of[record] = target
         self.sizes[source] -= 1
@@ -318,18 +291,13 @@ class State:
         self.loss += change
 
     def swap(self, record: int, other: int, change: float) -> None:
-        """Exchange two records of different clusters. `change` is the change of the information
-        loss by this exchange.
-        """
+        """Exchange two records of different clusters; `change` is the change of loss."""
         source, target = int(self.of[record]), int(self.of[other])
         self.move(record, target, change)
         self.move(other, source, 0.0)
 
     def diversity_after(self, record: int, target: int, other: int | None) -> list[float]:
-        """Return, for each sensitive attribute, the entropy in the cluster where it is lowest, in
-        bits, as it would be if `record` moved to cluster `target`. If `other` is not None, this
-        record of `target` moves to the cluster of `record`.
-        """
+        """Return `diversity` after a move to `target`, or an exchange with `other`."""
         changed = [int(self.of[record]), target]
         least = []
         for table, values, entropies in zip(
@@ -344,9 +312,7 @@ class State:
         return least
 
     def diversity(self) -> list[float]:
-        """Return, for each sensitive attribute, the entropy in the cluster where it is lowest, in
-        bits.
-        """
+        """Return the lowest entropy over clusters of each sensitive attribute, in bits."""
         return [float(values.min()) for values in self.entropies]
 
 

@@ -40,9 +40,7 @@ if TYPE_CHECKING:
 
 
 def counting(rule: RuleQuery, listed: list[str], auxiliary: list[str]) -> list[tuple[str, str]]:
-    """Return the steps (name, query) that count the classes and check each row against the rule.
-    All steps pass on the columns `listed`, which the release shows, and `auxiliary`.
-    """
+    """Return the steps that count classes and check rows, passing on `listed` and `auxiliary`."""
     if not rule.conditions:
         return []
     steps = []
@@ -71,9 +69,8 @@ among the rows of the person, from 1.
 
 
 def limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool, person: bool) -> str:
-    """Return the query that adds numbers to the columns `listed` of the step `before`, with which a
-    later step checks the limits of the rule. They are the numbers of all and of suppressed rows (or
-    persons, if `person`) and, if `unseen`, of rows with unknown values.
+    """Return the query that adds the numbers by which a later step checks the limits: of all and of
+    suppressed rows (or persons) and, if `unseen`, of rows with unknown values.
     """
     carried = list(listed)
     numbers = []
@@ -89,9 +86,7 @@ def limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool, per
 
 
 def with_columns(carried: Sequence[str], computed: Sequence[tuple[str, str]], before: str) -> str:
-    """Return SQL that selects the columns `carried`, and columns `computed` as (name, expression)
-    pairs say, from `before`.
-    """
+    """Return SQL that selects the columns `carried`, and `computed` expressions by name."""
     columns = [*carried, *(f"{expression} AS {name}" for name, expression in computed)]
     return "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM {before}"
 
@@ -106,9 +101,7 @@ def assemble(steps: list[tuple[str, str]], listed: list[str], conditions: list[s
 
 
 def plain(number: float) -> str:
-    """Return a number as text without an exponent, because not every SQL dialect reads exponents
-    exactly.
-    """
+    """Return a number as text without an exponent, which not every dialect reads exactly."""
     return f"{number:.12f}".rstrip("0")
 
 
@@ -303,9 +296,8 @@ def create_statements(
 def _target(
     into: str | None, parts: tuple[str, ...], form: Form, dialect: Dialect
 ) -> tuple[str, ...]:
-    """Return the parts of the new view's or table's name, such as schema and table: those of
-    `into`, or by default those of the input (`parts`) with `_masked` at the end. Raise
-    `PolicyError` if `into` is the input, or is given although `form` is a query, which has no name.
+    """Return the parts of the new name: those of `into`, else the input's with `_masked`. Refuse the
+    input itself, and a name for a query.
     """
     if into is None:
         return (*parts[:-1], f"{parts[-1]}_masked")
@@ -466,9 +458,7 @@ def _located(location: Any) -> dict[str, Any]:
 
 
 def _unseen(table: ir.Table, masks: Mapping[str, Mask | None]) -> ir.Value:
-    """Return an expression that is 1 for each row of `table` that has, in some column, a value
-    unknown to the column's mask; else 0.
-    """
+    """Return an expression that is 1 for a row with a value unknown to its mask, else 0."""
     conditions = [m.known(table[n]) for n, m in masks.items() if m is not None]
     cases: list[tuple[Any, Any]] = [
         ((~holds).fill_null(False), ibis.literal(1)) for holds in conditions if holds is not None

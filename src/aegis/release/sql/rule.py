@@ -125,9 +125,7 @@ class _CriteriaWriter:
         self.conditions.append(f"{name} >= {least}")
 
     def _same(self, number: int) -> str:
-        """Add a count to the query: for each row, how many rows of its class have the same value of
-        sensitive attribute `number`. Return the name of the count.
-        """
+        """Add a count of the rows of a class with the same sensitive value; return its name."""
         column = self.quote(self.sensitive[number])
         inside = f"{self.partition}, {column}" if self.partition else f"PARTITION BY {column}"
         name = f"aegis_same_{number}"
@@ -162,9 +160,7 @@ class _PersonWriter(_CriteriaWriter):
             self.conditions.append(f"{self._most(number)} < aegis_rows")
 
     def _same(self, number: int) -> str:
-        """Add a count to the query: for each row, how many persons of its class have the same value
-        of sensitive attribute `number`. Return the name of the count.
-        """
+        """Add a count of the persons of a class with the same sensitive value; return its name."""
         column = self.quote(self.sensitive[number])
         inside = f"{self.partition}, {column}" if self.partition else f"PARTITION BY {column}"
         rank, name = f"aegis_same_rank_{number}", f"aegis_same_{number}"
@@ -173,9 +169,7 @@ class _PersonWriter(_CriteriaWriter):
         return name
 
     def _most(self, number: int) -> str:
-        """Add a figure to the query: the largest number of persons of a class who share a value of
-        sensitive attribute `number`. Return the name of the figure.
-        """
+        """Add the most persons of a class with one sensitive value; return the figure's name."""
         name = f"aegis_most_{number}"
         self.comparisons[name] = f"MAX({self._same(number)}) OVER ({self.partition})"
         return name

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli.files import HTML, JSON, YAML, check_outputs
-from aegis.cli.output import Output
+from aegis.cli.output import Column, Output, heading, line, number, table
 from aegis.cli.parameters import (
     Force,
     Format,
@@ -20,7 +20,7 @@ from aegis.cli.parameters import (
     takes_records,
 )
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
-from aegis.files import BUNDLE
+from aegis.files import BUNDLE, read_text, write_text
 from aegis.options import option
 from aegis.safe import PROTECTED
 from aegis.words import jsonable
@@ -109,9 +109,7 @@ def command(options: LeakCommand) -> None:
 def _print(
     options: LeakCommand, leak: LeakAudit | DocumentLeak, differences: list[Difference]
 ) -> None:
-    """Print what a file reveals alone (`leak`) and together with other files (`differences`), in
-    the format that the `options` request; write the report if one is requested.
-    """
+    """Print what a file reveals alone and together with others; write the report if requested."""
     from aegis.safe.protect import LeakAudit
 
     shell, report = Output(options.format, options.quiet), options.report
@@ -119,7 +117,6 @@ def _print(
     if isinstance(leak, LeakAudit):
         figures |= {"with": jsonable(differences)}
     if report is not None:
-        from aegis.files import write_text
         from aegis.safe.report.section import render_leak
 
         write_text(report, render_leak(figures, options.subject.name))
@@ -130,8 +127,6 @@ def _print(
     elif isinstance(leak, LeakAudit):
         _print_summary(shell, leak, differences)
     else:
-        from aegis.cli.output import line
-
         text = (
             f"Passed: Aegis found no value of a single person in this {leak.kind}"
             if leak.clean
@@ -171,7 +166,6 @@ def _summaries(
 
 
 def _document(subject: Path, kind: str, others: list[Path], threshold: int | None) -> DocumentLeak:
-    from aegis.files import read_text
     from aegis.safe.protect import ProtectedSummary, audit_document
 
     summaries = []
@@ -188,7 +182,6 @@ def _document(subject: Path, kind: str, others: list[Path], threshold: int | Non
 
 
 def _print_summary(shell: Output, audit: LeakAudit, differences: list[Difference]) -> None:
-    from aegis.cli.output import Column, heading, line, number, table
     from aegis.safe.protect.leak import part_legend, verdict
 
     shell.show(line(audit.subject), line(""))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from aegis.cli.output import Output
+from aegis.cli.output import Column, Output, line, number, table
 from aegis.cli.parameters import Format, FormatOption, Quiet, takes_records
 from aegis.errors import PolicyError
 from aegis.options import option
@@ -155,8 +155,6 @@ def _number(text: str) -> int:
 def _verify(shell: Output, book: Any, head: str | None) -> None:
     events = book.verify(head)
     if shell.format is Format.TABLE:
-        from aegis.cli.output import line
-
         shell.show(line(f"{events:,} events, all unchanged. Ledger head: {book.head}"))
     else:
         figures = {"schema": SCHEMA, "events": events, "head": book.head}
@@ -191,8 +189,6 @@ def _show(shell: Output, book: Any, name: str | None) -> None:
     if shell.format is Format.CSV:
         shell.csv(columns, rows)
         return
-    from aegis.cli.output import Column, line, number, table
-
     for p in populations:
         shell.show(
             line(

@@ -16,7 +16,7 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.output import Output, reporting
+from aegis.cli.output import Column, Output, line, number, reporting, table
 from aegis.cli.parameters import (
     Force,
     Format,
@@ -78,8 +78,8 @@ class StatedVerdicts:
     )
 
     def of(self, policy: Policy) -> Mapping[str, Configuration] | int:
-        """Return the selected configurations by name, or the number N of `--verdicts N`. Without
-        either option, the result is empty.
+        """Return the selected configurations, or the number N of `--verdicts N`; empty without
+        either.
         """
         from aegis.policy import load_configurations
 
@@ -193,11 +193,7 @@ def read_key(path: Path | None) -> bytes | None:
 def print_protected(
     shell: Output, summary: ProtectedSummary, output: Path, policy: Path, *, head: str | None = None
 ) -> None:
-    """Print what a protected summary contains and where it was written, as text or JSON. `output`
-    is its file, and `policy` the file of its policy.
-
-    `head` is the hash of the ledger's last event; None if no ledger is used.
-    """
+    """Print what the file `output` contains; `head` is the ledger's last hash, if there is one."""
     figures = summary.to_dict() | ({} if head is None else {"ledger_head": head})
     names = ("attribute", "role", "cells", "masks")
     rows = [
@@ -207,8 +203,6 @@ def print_protected(
     data = {"schema": SCHEMA} | figures | {"files": written_dict([output])}
     if shell.as_data(data, names, rows):
         return
-    from aegis.cli.output import Column, line, number, table
-
     shell.show(line(_overview(summary)), line(""))
     columns = (Column(names[0], wraps=True), Column(names[1]), number("groups"), number(names[3]))
     shell.show(table(columns, ([*r[:2], *(f"{n:,}" for n in r[2:])] for r in rows)))
@@ -230,9 +224,7 @@ def print_protected(
 
 
 def note_of_head(head: str) -> str:
-    """Return a note for the user: store `head`, the hash of the ledger's last event, in another
-    place.
-    """
+    """Return a note to store `head`, the hash of the ledger's last event, in another place."""
     return (
         f"Ledger head: {head}\n"
         "Keep a copy of this line in another place. Later, aegis ledger FILE verify --head SHA256 "

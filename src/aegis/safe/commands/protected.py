@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from aegis.cli.output import Output
+from aegis.cli.output import Column, Output, line, number, table
 from aegis.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -94,9 +94,7 @@ class RankedCounts:
         return self._overridden(advice)
 
     def _overridden(self, advice: Advice) -> Advice:
-        """Add a sentence to the advice if the user chose another privacy rule than the summary's
-        owner.
-        """
+        """Add a sentence to the advice if another rule than the owner's was chosen."""
         if self.override is None:
             return advice
         warnings = (self.override.sentence, *advice.warnings)
@@ -134,10 +132,7 @@ def open_summary(source: Any, policy: Policy, *, rule_override: bool) -> RankedC
 
 
 def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Output) -> None:
-    """Print the estimated number of rows by cell (set of values) of an attribute and label class,
-    from the protected summary in the file `path`. Raise `PolicyError` if any of the `options`,
-    which are only for exact summaries, is not None.
-    """
+    """Print the estimated label table of an attribute; refuse `options` for exact summaries."""
     import numpy as np
 
     from aegis.safe.protect import load_protected, reconstruct_protected
@@ -155,8 +150,6 @@ def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Ou
     cells = ([cell, *chain.from_iterable(figures)] for cell, figures in rows)
     if shell.as_data({"schema": 1} | joint.to_dict(), names, cells):
         return
-    from aegis.cli.output import Column, line, number, table
-
     shell.show(
         line(
             f"{joint.attribute}: estimated rows of {len(joint.cells):,} groups of values by label; mean square "

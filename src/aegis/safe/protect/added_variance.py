@@ -22,13 +22,11 @@ from aegis.safe.protect.model import (
 
 
 def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> Floats:
-    """Estimate the variance that protection added to each count of a label table, shape (K, C). A
-    label table has the rows by K cells (sets of values of the attribute) and C classes.
+    """Estimate the variance that protection added to each count of a label table, shape (K, C).
 
-    Noise adds the same variance to all counts. Rounding, and random changes that a secret key
-    determines, add a variance that depends on the unknown true count. Then the expected variance
-    for a Poisson count is returned, whose mean is the rows of the cell times the share of the
-    class.
+    Noise adds the same to all counts. Rounding and cell keys add a variance that depends on the true
+    count: then its expectation for a Poisson count is returned, with the mean that the cell's rows and
+    the class's share give.
     """
     if summary.level is not ProtectionLevel.COUNTS:
         variance = np.square(summary.cell_error) * attribute.units[:, None].astype(np.float64)
@@ -40,11 +38,10 @@ def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> 
 
 @cache
 def variance_by_count(protection: Protection) -> tuple[float, ...]:
-    """Return the variance that protection level `counts` adds to a true count of 0, 1, 2 and so on;
-    the last entry is for all larger counts.
+    """Return the variance that level `counts` adds to true counts of 0, 1, 2, ...; the last is for all more.
 
-    Random rounding to a multiple of b changes a count with remainder r by -r or b - r, so its
-    variance is r (b - r). For large counts the mean over all remainders is used.
+    Rounding to a multiple of b has the variance r (b - r) for a remainder r; for large counts, the mean
+    over all remainders is used.
     """
     step = protection.step or 1
     if protection.method is CellMethod.ROUNDING:
@@ -59,9 +56,8 @@ def variance_by_count(protection: Protection) -> tuple[float, ...]:
 
 
 def _expected(by_count: tuple[float, ...], mean: Floats) -> Floats:
-    """Return the expected variance of protection for Poisson counts with the means `mean`.
-    `by_count` has the variance for true counts of 0, 1, 2 and so on; the last entry is for all
-    larger counts.
+    """Return the mean of `by_count`, as of `variance_by_count`, over Poisson counts of means
+    `mean`.
     """
     from scipy.special import gammaln, xlogy
 

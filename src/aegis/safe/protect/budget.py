@@ -104,16 +104,12 @@ class NamingThreshold:
 
 
 def rho_of(sensitivity: float, sigma: float) -> float:
-    """Return the privacy cost rho (zero-concentrated differential privacy) of Gaussian noise of
-    scale `sigma` on figures with this L2 `sensitivity`.
-    """
+    """Return the cost rho of Gaussian noise of scale `sigma` on figures of this L2 `sensitivity`."""
     return sensitivity * sensitivity / (2.0 * sigma * sigma)
 
 
 def sigma_of(sensitivity: float, rho: float) -> float:
-    """Return the scale of Gaussian noise that costs `rho` (zero-concentrated differential privacy)
-    on figures with this L2 sensitivity. A factor of 1 + 1e-9 allows for rounding errors.
-    """
+    """Return the scale of noise that costs `rho`; a factor of 1 + 1e-9 allows for rounding."""
     return sensitivity / math.sqrt(2.0 * rho) * (1.0 + 1e-9)
 
 
@@ -190,16 +186,12 @@ def threshold_of(sigma: float, classes: int, cells: int, delta: float, alone: in
 
 
 def is_number(value: object, *, integer: bool = False) -> bool:
-    """Return whether an option is a number or, if `integer` is set, an integer; Booleans do not
-    count.
-    """
+    """Return whether an option is a number (an integer, if `integer`), and no Boolean."""
     return isinstance(value, Integral if integer else Real) and not isinstance(value, bool)
 
 
 def delta_of(threshold: NamingThreshold) -> float:
-    """Return the largest probability that, with this threshold, a name is published that only one
-    unit (a row or a person) has: the inverse of `threshold_of`.
-    """
+    """Return the largest probability that a name of one unit is published: `threshold_of` inverted."""
     above = max(threshold.least - threshold.alone, 0.0)
     noise = 2.0 * threshold.columns * threshold.sigma * threshold.sigma
     return threshold.cells * math.exp(-above * above / noise) if noise > 0 else math.inf

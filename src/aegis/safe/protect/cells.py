@@ -78,18 +78,14 @@ class Cells:
 
     @property
     def keys(self) -> list[str]:
-        """A text that identifies each cell (set of values): its masked values under all candidate
-        masks.
-        """
+        """A text that identifies each cell: its masked values under all candidate masks."""
         return [
             "\x1e".join(c.labels[int(c.groups[i])] for c in self.candidates)
             for i in range(self.count)
         ]
 
     def in_order(self) -> Cells:
-        """Sort the cells (sets of values), and the groups that each mask forms of them, by masked
-        values. Their order in the table would reveal something about unpublished values.
-        """
+        """Sort cells and groups by masked values: the order in the table would reveal something."""
         ranked = []
         for candidate in self.candidates:
             order = natural_order(candidate.labels)
@@ -108,9 +104,7 @@ class Cells:
         )
 
     def keep(self, chosen: Flags) -> Cells:
-        """Keep only the cells (sets of values) for which `chosen` is True, shape (K,) for K cells.
-        The values of other cells then belong to no cell.
-        """
+        """Keep the `chosen` cells, shape (K,); the values of others then belong to no cell."""
         new_index = np.where(chosen, np.cumsum(chosen) - 1, UNNAMED)
         return replace(
             self,
@@ -120,9 +114,7 @@ class Cells:
         )
 
     def join(self, target: Ints) -> Cells:
-        """Merge cells (sets of values). `target` has, for each of the K cells, the index of the
-        cell into which it is merged, shape (K,).
-        """
+        """Merge cells. `target` has the index of the cell into which each is merged, shape (K,)."""
         stays = target == np.arange(self.count)
         new_index = (np.cumsum(stays) - 1)[target]
         joint = np.zeros((int(stays.sum()), self.joint.shape[1]), dtype=np.int64)
@@ -136,9 +128,7 @@ class Cells:
 
 
 def _moved(of_value: Ints, new_index: Ints) -> Ints:
-    """Return the new cell index of each value after cells were renumbered. `of_value` has the old
-    cell of each value, and `new_index` the new index of each of the K old cells, shape (K,).
-    """
+    """Return the cell of each value after cells were renumbered as `new_index` says, shape (K,)."""
     moved = np.full(len(of_value), UNNAMED, dtype=np.int64)
     named = of_value >= 0
     moved[named] = new_index[of_value[named]]
@@ -146,8 +136,8 @@ def _moved(of_value: Ints, new_index: Ints) -> Ints:
 
 
 def _shrunk(candidate: ProtectedCandidate, groups: Ints) -> ProtectedCandidate:
-    """Return a candidate mask without the groups that have lost all their cells. `groups` has the
-    old group of each remaining cell; the groups are renumbered.
+    """Return the candidate for cells with these old `groups`, which are renumbered without empty
+    ones.
     """
     old_groups, renumbered = np.unique(groups, return_inverse=True)
     return replace(
@@ -160,15 +150,8 @@ def _shrunk(candidate: ProtectedCandidate, groups: Ints) -> ProtectedCandidate:
 def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandidate:
     """Add to a candidate mask one cell for all values whose names are not published.
 
-    If the mask distinguishes all other cells, the new cell is a separate group. Otherwise it joins
-    the largest group, so that the score is not overestimated.
-
-    Parameters
-    ----------
-    candidate
-        A mask of the attribute.
-    table
-        Number of rows in each of the K other cells and C label classes, shape (K, C).
+    If the mask distinguishes all other cells (their rows by class are `table`), the new cell is a
+    separate group. Otherwise it joins the largest group, so that the score is not overestimated.
     """
     if candidate.size in (0, len(table)) and len(table) != 1:
         group, labels = candidate.size, (*candidate.labels, UNNAMED_SHOWN)
@@ -179,9 +162,7 @@ def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandida
 
 
 def check_summary(summary: Summary, policy: Policy) -> None:
-    """Raise `PolicyError` if a summary has content that a protected summary cannot have: a masked
-    label, or noise masks.
-    """
+    """Refuse what a protected summary cannot have: a masked label, or noise masks."""
     if summary.label_attribute is not None or policy.label_mask is not None:
         raise PolicyError(
             f"The label {summary.label.column!r} has candidate masks, which a protected "
@@ -199,9 +180,7 @@ def check_summary(summary: Summary, policy: Policy) -> None:
 
 
 def learned(attribute: AttributeSummary | ProtectedAttribute) -> bool:
-    """Return whether a candidate mask of the attribute learns parameters, such as cut points, from
-    the data.
-    """
+    """Return whether a candidate mask of the attribute learns from the data, such as cut points."""
     return not all(c.declared.fitted for c in attribute.candidates)
 
 
@@ -212,16 +191,8 @@ def cells_of(attribute: AttributeSummary) -> Cells:
 
 
 def cells_in(column: TypedColumn, masks: Sequence[Mask] | None = None) -> Cells:
-    """Return the cells of a parsed column (sets of values that no candidate mask distinguishes),
-    sorted by masked values.
-
-    Parameters
-    ----------
-    column
-        The column.
-    masks
-        The candidate masks, fitted to other counts; by default as they are in the column's
-        attribute.
+    """Return the cells of a parsed column, in order; `masks` are its candidates if fitted
+    elsewhere.
     """
     chosen = [c.mask for c in column.attribute.candidates] if masks is None else list(masks)
     evaluated = evaluate(chosen, column.values)
@@ -230,8 +201,8 @@ def cells_in(column: TypedColumn, masks: Sequence[Mask] | None = None) -> Cells:
 
 
 def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ...]]]) -> Cells:
-    """Form the cells of a column: the sets of values that no mask distinguishes. Each mask comes
-    with the group index of each value, and with the masked value of each group.
+    """Form the cells of a column from each mask, its group of each value, and its groups' masked
+    values.
     """
     attribute = column.attribute
     cell_ids = common_refinement([groups for _, groups, _ in masks]).astype(np.int64)
@@ -257,10 +228,8 @@ def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ..
 
 
 def fit_to(column: TypedColumn, counts: Ints, named: Flags) -> list[Mask]:
-    """Fit the candidate masks of a column that learn from data, using protected counts.
-
-    `counts` has the protected number of rows of each of the U distinct values, and `named` says
-    whether the name of the value may be published; both have shape (U,).
+    """Fit the masks that learn to protected rows of the U values; only `named` values count, shape
+    (U,).
     """
     values = column.values.filter(pa.array(named.tolist(), pa.bool_()))
     data = ValueCounts(column.kind, values, np.maximum(counts[named], 0))
@@ -268,13 +237,8 @@ def fit_to(column: TypedColumn, counts: Ints, named: Flags) -> list[Mask]:
 
 
 def public_names(names: Collection[str], summary: Summary) -> frozenset[str]:
-    """Return the names of the attributes whose values the owner declares public. `names` has the
-    names, or `*` for all attributes.
-
-    Raises
-    ------
-    PolicyError
-        A name is not a scored attribute.
+    """Return the attributes whose values are public (`*`: all); raise `PolicyError` for unknown
+    ones.
     """
     if "*" in names:
         return frozenset(summary.attributes)
@@ -285,11 +249,10 @@ def public_names(names: Collection[str], summary: Summary) -> frozenset[str]:
 
 
 def without_small(cells: Cells, threshold: int) -> Cells:
-    """Merge cells (sets of values) of fewer than `threshold` rows into the most similar cells,
-    because the name of a small cell would reveal that somebody has its values.
+    """Merge cells of fewer than `threshold` rows into the most similar ones, because the name of a
+    small cell would reveal that somebody has its values.
 
-    The most similar cell is in the same group under most candidate masks; among equals, it is the
-    largest. The attribute has no cells if the table has fewer rows than the threshold.
+    There are no cells if the table has fewer rows than the threshold.
     """
     totals = cells.joint.sum(axis=1)
     groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)
@@ -310,15 +273,9 @@ def without_small(cells: Cells, threshold: int) -> Cells:
 
 
 def _most_alike(groups: Ints, totals: Ints, cell: int, stays: Flags) -> int:
-    """Return the index of the cell that is in the same group as `cell` under most candidate masks;
-    among equals, the largest.
+    """Return the cell that shares a group with `cell` under most masks; among equals, the largest.
 
-    Parameters
-    ----------
-    groups
-        Group of each of K cells (sets of values) under each of G candidates, shape (G, K).
-    totals, stays
-        Rows of each cell, and whether the cell may be returned, shape (K,) each.
+    `groups` has shape (G, K) for G candidates; `totals` (rows) and `stays` (allowed) have (K,).
     """
     alike = (groups == groups[:, [cell]]).sum(axis=0)
     alike[~stays] = -1
@@ -327,9 +284,7 @@ def _most_alike(groups: Ints, totals: Ints, cell: int, stays: Flags) -> int:
 
 
 def join_similar(cells: Cells, cell: int) -> Cells:
-    """Merge the cell (set of values) with index `cell` into the most similar cell: the one that is
-    in the same group under most candidate masks.
-    """
+    """Merge the cell with index `cell` into the most similar one."""
     groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)
     totals = cells.joint.sum(axis=1)
     target = np.arange(cells.count)
@@ -354,24 +309,18 @@ class NamedClasses:
     name_index: Ints
 
     def of(self, joint: Ints) -> Ints:
-        """Convert counts by label class of the table to counts by published class. Classes are the
-        last axis of `joint`.
-        """
+        """Convert counts by class of the table (the last axis) to counts by published class."""
         chosen = self.name_index[:, None] == np.arange(len(self.names))
         columns: Ints = joint @ chosen.astype(np.int64)
         return columns
 
     def within(self, cells: Cells) -> Cells:
-        """Return an attribute's cells (sets of values), where only rows of published classes
-        count.
-        """
+        """Return cells in which only rows of published classes count."""
         return replace(cells, joint=self.of(cells.joint))
 
 
 def declared_classes(label: Label) -> tuple[str, ...]:
-    """Return the label classes that a policy declares by name or by cut points; empty if it
-    declares none.
-    """
+    """Return the label classes that a policy declares by name or cut points; empty if none."""
     if not label.cuts:
         return tuple(plain_text(show(value)) for value in label.classes)
     edges = [float(cut) for cut in label.cuts]
@@ -385,14 +334,10 @@ def _cuts_of(label: Label) -> Quantiles:
 
 
 def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool) -> NamedClasses:
-    """Return the label classes that the policy declares. `label` is the table's label, and
-    `declared` the label in the policy.
+    """Return the label classes that the policy declares.
 
-    Raises
-    ------
-    PolicyError
-        The table's label was not cut at the points of the policy, or `others_refused` is set and
-        rows have an undeclared class.
+    Raise `PolicyError` if the table's label was not cut at the points of the policy, or if
+    `others_refused` is set and rows have an undeclared class.
     """
     if declared.cuts and (label.mask is None or label.mask != _cuts_of(declared)):
         raise PolicyError(
@@ -414,21 +359,14 @@ def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool
 
 
 def tallied(label: LabelSummary) -> tuple[tuple[str, ...], Ints]:
-    """Return the classes that occur in the label column, sorted by name, and the number of rows in
-    each.
-    """
+    """Return the classes of the label column, sorted by name, and the number of rows in each."""
     codes, texts = _places(label)
     return texts, np.bincount(codes, weights=label.counts, minlength=len(texts)).astype(np.int64)
 
 
 def named(label: LabelSummary, chosen: Flags) -> NamedClasses:
-    """Return the label classes to publish. `chosen` says for each class of the label column, sorted
-    by name, whether it is published.
-
-    Raises
-    ------
-    PolicyError
-        Fewer than two classes are chosen.
+    """Return the `chosen` classes, in the order of `tallied`; raise `PolicyError` for fewer than
+    two.
     """
     codes, texts = _places(label)
     if chosen.sum() < 2:
@@ -466,9 +404,7 @@ def rows_of(source: Source, label: LabelSummary, classes: NamedClasses) -> ir.Ta
 
 
 def refuse_cut_at_values(declared: Label) -> None:
-    """Raise `PolicyError` if the policy cuts a numeric label at quantiles, because quantiles are
-    values of single persons.
-    """
+    """Refuse to cut a numeric label at quantiles, which are values of single persons."""
     if declared.bins is not None and not declared.cuts:
         raise PolicyError(
             f"The policy declares too few cuts: the label {declared.column!r} would be cut into "

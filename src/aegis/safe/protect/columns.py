@@ -157,8 +157,7 @@ def _moment_of(text: str) -> datetime | None:
 def plain_text(text: str) -> str:
     """Return a text as it would be shown if all values of its column had the same type.
 
-    For example, 2.50 in a column of numbers is shown as 2.5. A single "n/a" would turn all values
-    into texts, and 2.50 would show that there is one. So 2.5 is shown in both cases.
+    A single "n/a" turns all values into texts. Then 2.50 must be shown as 2.5, as among numbers.
     """
     column_type = _type_of_text(text)
     if column_type is ColumnType.TEXT or _INTEGER.fullmatch(text):
@@ -182,17 +181,10 @@ def votes_of(attribute: AttributeSummary) -> Ints:
 
 
 def agreed_type(votes: Ints, sigma: float, allowed: Collection[ColumnType]) -> ColumnType:
-    """Choose the type of a column from noisy numbers of rows with values of each type: the
-    narrowest allowed type that fits them.
+    """Choose the narrowest allowed type that fits noisy numbers of rows with values of each type.
 
-    Parameters
-    ----------
-    votes
-        Noisy number of rows of each type in `TYPES`, shape (6,).
-    sigma
-        Standard error of each of these numbers.
-    allowed
-        Types that fit the candidate masks, at least one.
+    `votes` has these numbers for `TYPES`, shape (6,), and `sigma` their standard error. `allowed`
+    are the types, at least one, that fit the candidate masks.
     """
     cast = {t for t, n in zip(TYPES, votes.tolist(), strict=True) if n > CLEAR_VOTES * sigma}
     cast = cast or {TYPES[int(votes.argmax())]}
@@ -209,9 +201,7 @@ def _covered(column_type: ColumnType) -> set[ColumnType]:
 def types_allowed(
     attribute: AttributeSummary, declared: ValueType | None
 ) -> tuple[ColumnType, ...]:
-    """Return the types that a column can have, given its candidate masks and the type that the
-    policy declares (`declared`, None if it declares none).
-    """
+    """Return the types that the candidate masks and the declared type (None: any) allow."""
     return tuple(
         t
         for t in TYPES
@@ -248,22 +238,10 @@ def as_stored(attribute: AttributeSummary) -> TypedColumn:
 def read_column(
     attribute: AttributeSummary, column_type: ColumnType, declared: Sequence[Any] = ()
 ) -> TypedColumn:
-    """Parse each value of a column as a value of the type `column_type`.
+    """Parse each value of an attribute as `column_type`.
 
-    Parameters
-    ----------
-    attribute
-        The attribute in the exact summary.
-    column_type
-        The type of the values.
-    declared
-        All values that the column can have, without null; if empty, the values of the table are
-        used.
-
-    Raises
-    ------
-    PolicyError
-        A declared value is not of the type.
+    `declared` has all values that the column can have, without null; if empty, the table's values
+    are used. Raise `PolicyError` if a declared value is not of the type.
     """
     values, fits = _read(attribute.values, column_type)
     value_index = np.full(len(values), -1, dtype=np.int64)
@@ -285,9 +263,7 @@ def read_column(
 
 
 def _read(values: pa.Array, column_type: ColumnType) -> tuple[pa.Array, Flags]:
-    """Parse values as the type `column_type`. Return the parsed values (null if parsing fails), and
-    for each value whether it was parsed or was null before.
-    """
+    """Return the values as `column_type`, else null; and whether each was parsed, or null before."""
     goal = _ARROW[column_type]
     fits = np.ones(len(values), dtype=bool)
     if values.type == goal and column_type is not ColumnType.TEXT:

@@ -142,9 +142,7 @@ class Perturbation:
         return spread_of_key(self.width, self.spread)
 
     def change(self, count: int, parts: Sequence[str]) -> int:
-        """Return the perturbed value of a count. `parts` are texts that identify the cell, such as
-        attribute, value and class.
-        """
+        """Return the perturbed value of a count of the cell that the texts `parts` identify."""
         chance = uniform(self.key, parts)
         if self.method is CellMethod.ROUNDING:
             return round_randomly(count, self.width, chance)
@@ -152,9 +150,7 @@ class Perturbation:
 
 
 def _check(perturbation: Perturbation, rows: int) -> None:
-    """Raise an error if the threshold of the options exceeds the table's number of rows, or if
-    these options allow no random changes by cell keys.
-    """
+    """Refuse a threshold above the table's rows, and options that allow no cell keys."""
     if perturbation.threshold > rows:
         raise PolicyError(
             f"The threshold is {brief(perturbation.threshold)}, and the table has {rows:,} rows.",
@@ -173,22 +169,11 @@ def protect_counts(
     source: Source | None = None,
     progress: Progress = SILENT,
 ) -> ProtectedSummary:
-    """Return the protected summary of level `counts`. It has perturbed counts by cell (set of
-    values) and label class, and statistics of two attributes together (moments). No small cell can
-    be derived from these figures.
+    """Return the protected summary of level `counts`, from which no small cell can be derived.
 
-    Parameters
-    ----------
-    summary
-        The exact summary, which is not published.
-    perturbation
-        The options of the perturbation.
-    policy
-        Declares the label and, if it has them, its classes.
-    verdicts
-        For some configurations, whether they meet the privacy rule.
-    source
-        The table, if available; otherwise the moments are computed from the summary.
+    The policy declares the label and, if it has them, its classes. `verdicts` tell, for some
+    configurations, whether they meet the privacy rule. Moments come from the table if it is
+    available, else from the exact summary, which is not published.
 
     Raises
     ------
@@ -217,9 +202,7 @@ def protect_counts(
 
 
 def _classes(summary: Summary, perturbation: Perturbation, policy: Policy) -> NamedClasses:
-    """Return the label classes to publish: those that the policy declares, or else those with at
-    least as many rows as the threshold in `perturbation`.
-    """
+    """Return the classes that the policy declares, else those with `threshold` rows or more."""
     if policy.label.declared:
         strict = policy.unseen is Unseen.ERROR
         return by_declaration(summary.label, policy.label, others_refused=strict)
@@ -227,9 +210,8 @@ def _classes(summary: Summary, perturbation: Perturbation, policy: Policy) -> Na
 
 
 def _domains(label: Label, bare: ProtectedSummary) -> Iterator[PublishedDomain]:
-    """Yield where published items other than counts come from, such as the policy or the table: the
-    label's classes or cut points, and the parameters that masks learnt. `bare` is the protected
-    summary.
+    """Yield where the label's classes or cut points, and the parameters that masks learnt, come
+    from.
     """
     source = DomainSource.POLICY if label.declared else DomainSource.THRESHOLD
     yield PublishedDomain("classes", label.column, source)
@@ -244,11 +226,9 @@ def _domains(label: Label, bare: ProtectedSummary) -> Iterator[PublishedDomain]:
 def _audited(
     summary: Summary, classes: NamedClasses, cells: list[Cells], perturbation: Perturbation
 ) -> tuple[ProtectedSummary, list[Cells]]:
-    """Perturb the counts by cell (set of values) and label class until no small count can be
-    derived. Return the protected summary with these counts, and the cells.
+    """Perturb label tables until no small count can be derived; return them and their cells.
 
-    `classes` are the label classes to publish, and `perturbation` has the options. A cell whose
-    count can be derived is merged into the most similar one.
+    A cell whose count can be derived is merged into the most similar one.
     """
     while True:
         bare = _bare(summary, classes, cells, perturbation)
@@ -276,9 +256,7 @@ def _audited(
 def _bare(
     summary: Summary, classes: NamedClasses, cells: Sequence[Cells], perturbation: Perturbation
 ) -> ProtectedSummary:
-    """Return the protected summary with perturbed counts by cell (set of values) and published
-    label class, but without moments and verdicts. `perturbation` has the options.
-    """
+    """Return the summary with perturbed label tables, without moments and verdicts."""
     tables = [_perturbed(attribute_cells, classes.names, perturbation) for attribute_cells in cells]
     protection = Protection(
         ProtectionLevel.COUNTS,
@@ -310,12 +288,10 @@ def _rounded(moments: Floats, step: float) -> Moments:
 
 
 def _without_pairs(protected: ProtectedSummary, progress: Step = SILENT_STEP) -> ProtectedSummary:
-    """Round moments (statistics of two attributes together) until no small combination of two cells
-    can be derived from them.
+    """Round moments until no small combination of two cells can be derived from them.
 
-    The step is trebled until linear programming derives none. Coarser figures never reveal more, so
-    a pair of attributes that passed is not checked again. If the figures become too coarse to be
-    useful before all pairs pass, moments are left out. `progress` receives one unit per pair.
+    Each time the step is trebled. Coarser figures never reveal more, so a pair that passed is not
+    checked again. If the step becomes too coarse to be useful, moments are left out.
     """
     pair = 0
     while protected.moments is not None:

@@ -40,9 +40,7 @@ class Difference:
 
     @property
     def small(self) -> int:
-        """Number of cells, in all parts of the files, whose counts differ by at least one row, but
-        by fewer rows than the threshold.
-        """
+        """Number of cells whose counts differ by at least one row, but fewer than the threshold."""
         return sum(p.small for p in self.parts)
 
 
@@ -121,10 +119,7 @@ def _label_table(
 
 
 def _frequency(summary: Summary, sign: int) -> dict[Any, int]:
-    """Return the number of rows, times `sign`, of each combination of values in the frequency
-    table. A combination is described by the masked values of each attribute under all its
-    candidates.
-    """
+    """Return `sign` times the rows of each combination of masked values in the frequency table."""
     frequency = summary.frequency
     if frequency is None:
         return {}

@@ -65,19 +65,10 @@ class DocumentLeak:
 def audit_document(
     text: str, kind: str, summaries: Sequence[Summary] = (), *, threshold: int = 5
 ) -> DocumentLeak:
-    """Find what a document reveals about single persons.
+    """Find what a certificate, report or policy (`kind`) reveals about single persons.
 
-    Parameters
-    ----------
-    text
-        The document.
-    kind
-        `certificate`, `report` or `policy`.
-    summaries
-        Exact summaries of the table that the document is about. The audit searches the text for
-        values with fewer than `threshold` rows.
-    threshold
-        Number of rows from which a value no longer counts as rare.
+    The audit searches the text for values that have fewer than `threshold` rows in the exact
+    `summaries` of the table.
     """
     extremes = 2 * len(_RANGE.findall(text))
     cuts = sum(len([c for c in edges.split(",") if c.strip()]) for edges in _EDGES.findall(text))
@@ -94,9 +85,7 @@ def audit_document(
 
 
 def _digests_of_table(text: str, kind: str) -> int:
-    """Return how often a document states a digest of the original table that needs no key, as
-    certificates and pages of earlier versions of Aegis do.
-    """
+    """Return how many digests of the original table need no key, as in earlier versions."""
     if kind != "certificate":
         return len(_OF_TABLE.findall(text))
     try:

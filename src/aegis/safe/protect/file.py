@@ -56,13 +56,7 @@ _BROKEN = (
 def save_protected(summary: ProtectedSummary, path: str | Path, *, force: bool = False) -> str:
     """Write a protected summary and return the SHA-256 of the file; equal summaries give equal files.
 
-    Raises
-    ------
-    PolicyError
-        The extension is not `.protected`, the folder does not exist, or the file exists and
-        `force` is not set.
-    DataError
-        The file cannot be written.
+    Raise `PolicyError` if the name is wrong or taken (without `force`), `DataError` if writing fails.
     """
     target = Path(path)
     check_output(target, force=force, formats=(PROTECTED,))
@@ -72,14 +66,7 @@ def save_protected(summary: ProtectedSummary, path: str | Path, *, force: bool =
 
 
 def load_protected(path: str | Path) -> ProtectedSummary:
-    """Return the summary that `save_protected` wrote.
-
-    Raises
-    ------
-    DataError
-        The file is missing, damaged or was tampered with, is not a protected summary, or has
-        another version.
-    """
+    """Return the summary that `save_protected` wrote; raise `DataError` as `loads` does."""
     source = Path(path)
     if source.is_file() and source.stat().st_size > MOST_BYTES:
         raise _damaged(str(source), f"it has more than {MOST_BYTES >> 20} MB")
@@ -94,10 +81,7 @@ def dumps(summary: ProtectedSummary) -> str:
 
 
 def loads(text: str, origin: str = "The text") -> ProtectedSummary:
-    """Parse a protected summary from the text of a file; `origin` names the file in errors. Raise
-    `DataError` if the text is damaged, was tampered with, or is not a protected summary of this
-    version.
-    """
+    """Parse the text of a file; raise `DataError` if it is damaged, or not this version's format."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -196,9 +196,7 @@ def part_legend(parts: Iterable[str]) -> str:
 
 
 def verdict(level: ProtectionLevel | str, exceptions: str = "", *, passed: bool = True) -> str:
-    """Return the result of an audit in words. `exceptions` are the items that the protection level
-    does not cover, in words.
-    """
+    """Return the result of an audit in words; `exceptions` are not covered by the level."""
     if str(level) == ProtectionLevel.NONE:
         return "The file is unprotected: keep it as safe as the table"
     if not passed:
@@ -241,9 +239,7 @@ def _exact(summary: Summary, demanded: ProtectionLevel, threshold: int) -> LeakA
 
 
 def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
-    """Yield, for every part of the summary that has counts, how many cells (values or combinations
-    of values) have fewer rows than the threshold.
-    """
+    """Yield the cells with few rows of every part of the summary that has counts."""
     every = list(summary.all_attributes)
     yield part_of("label tables", [a.joint for a in every], threshold)
     withheld = [
@@ -267,17 +263,13 @@ def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
 
 
 def _summed_rows(summary: Summary) -> list[Array]:
-    """For a numeric label, return the number of rows behind each sum of the label that the summary
-    has: by attribute and group of values, in total and for each fold (part of the rows).
-    """
+    """Return the rows behind each sum of a numeric label, in total and for each fold."""
     folds = summary.pairs.folds
     return [*summary.pairs.atom_counts, *(() if folds is None else folds.atom_counts)]
 
 
 def part_of(name: str, counts: Sequence[Array], threshold: int) -> PartLeak:
-    """Return how many of the `counts` are above 0, and how many of these are 1 or below the
-    threshold. `name` is the part of the file with these counts.
-    """
+    """Return how many of the counts of the part `name` are above 0, small, and 1."""
     cells = small = alone = 0
     for array in counts:
         cells += int((array > 0).sum())
@@ -300,12 +292,12 @@ def _attribute(attribute: AttributeSummary, threshold: int) -> AttributeLeak:
 
 
 def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
-    """Return how many withheld counts (rows by value and class of an attribute) a reader can derive
-    to a range with fewer numbers than the threshold, from the attribute's published counts.
+    """Return how many withheld counts by value and class can be derived to a range that is narrower than
+    the threshold.
 
-    The reader knows the rows of each value (r), and for each group of values that no mask
-    distinguishes the rows of each class (c) and of the group (n). So a count lies between max(0, r
-    + c - n) and min(r, c). Counts that must be 0 or are known to be large are not included.
+    The reader knows the rows of each value (r), and for each group of values that no mask distinguishes
+    the rows of each class (c) and of the group (n). So a count lies between max(0, r + c - n) and
+    min(r, c). Counts that must be 0 or are known to be large are not included.
     """
     domain = attribute.domain
     if domain is None or domain.counts is None:
@@ -321,9 +313,8 @@ def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
 
 
 def _persons(summary: Summary) -> tuple[int, int]:
-    """Return how many rows are the only row with their combination of values of the
-    quasi-identifiers, and how many are in equivalence classes of two or more rows that all have the
-    same label class.
+    """Return how many rows are alone in their combination, and how many in classes of one label
+    class.
     """
     frequency = summary.frequency
     if frequency is None:
@@ -414,9 +405,8 @@ def _shortfalls(
     pairs: int,
     held_at: int,
 ) -> Iterator[str]:
-    """Yield a sentence for each reason why a protected summary does not keep the demanded level.
-    `likely` and `pairs` are the numbers of cells, and of combinations of cells of two attributes,
-    that a reader can derive to a range narrower than `held_at`.
+    """Yield a sentence for each reason why the summary does not keep the demanded level. `likely`
+    cells and `pairs` of cells can be derived to a range narrower than `held_at`.
     """
     if demanded is ProtectionLevel.NOISE and summary.level is not ProtectionLevel.NOISE:
         yield "level counts gives no formal guarantee, and level noise requires one"
@@ -434,9 +424,7 @@ def _shortfalls(
 
 
 def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
-    """Yield sentences that a reader of a protected summary should know, such as its guarantee.
-    `pairs` says which combinations of cells of two attributes can be derived.
-    """
+    """Yield sentences that a reader of a protected summary should know, such as its guarantee."""
     protection = summary.protection
     if pairs.cells:
         partly = pairs.looked_at < pairs.cells
@@ -459,10 +447,7 @@ def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
 
 
 def _sources(protection: Protection, label: str) -> Iterable[str]:
-    """Yield sentences on where the names of values and classes, the column types and the cut points
-    come from. `protection` is the summary's description of its protection, and `label` the column
-    of the label.
-    """
+    """Yield sentences on where names of values and classes, types and cut points come from."""
     if of_table := protection.items_from(DomainSource.TABLE, label):
         yield (
             f"level counts shows these as the table has them: {of_table}"
@@ -478,9 +463,7 @@ def _sources(protection: Protection, label: str) -> Iterable[str]:
 
 
 def _unstated(summary: ProtectedSummary) -> Iterable[str]:
-    """Yield sentences on published content of which the summary does not say where it comes
-    from.
-    """
+    """Yield sentences on published content whose source the summary does not state."""
     domains = summary.protection.domains
     if domains is None:
         yield (
@@ -499,10 +482,7 @@ def _unstated(summary: ProtectedSummary) -> Iterable[str]:
 
 
 def _overspent(protection: Protection) -> Iterable[str]:
-    """Yield a sentence if the noise and the thresholds for publishing names cost more epsilon than
-    the summary states. The cost is computed again from the scale of the noise and the thresholds in
-    `protection`, the summary's description of its protection.
-    """
+    """Yield a sentence if noise and thresholds, priced again, cost more epsilon than stated."""
     if protection.epsilon is None or protection.delta is None:
         return
     noise_delta = protection.delta - math.fsum(delta_of(t) for t in protection.thresholds)

@@ -64,9 +64,7 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
 
 
 def uniform(key: bytes, parts: Sequence[str]) -> float:
-    """Return a pseudorandom number in [0, 1), determined by the secret key and by `parts`, the
-    texts that identify a cell.
-    """
+    """Return a number in [0, 1) that the secret key and the texts `parts` of a cell determine."""
     text = "\x1f".join(part.replace("\x1f", "\x1f\x1f") for part in parts)
     digest = hmac.new(key, text.encode("utf-8"), sha256).digest()
     return int.from_bytes(digest[:7], "big") / float(1 << 56)
@@ -87,20 +85,17 @@ def check_key(key: bytes) -> None:
 
 
 def round_randomly(count: int, base: int, chance: float) -> int:
-    """Round a count up or down to a multiple of `base`, so that it is right on average.
+    """Round a count to a multiple of `base` so that it is right on average; `chance` decides.
 
     The probability of rounding up is the remainder divided by `base` (Cox, A constructive procedure
-    for unbiased controlled rounding, JASA 82, 1987, section 2). `chance` is a uniform random number
-    in [0, 1), which decides.
+    for unbiased controlled rounding, JASA 82, 1987, section 2).
     """
     low, rest = divmod(count, base)
     return (low + (chance * base < rest)) * base
 
 
 def rounded_range(published: int, base: int) -> tuple[int, int]:
-    """Return the smallest and the largest true count that random rounding to multiples of `base`
-    can turn into `published`.
-    """
+    """Return the least and the most true count that rounding to `base` publishes as `published`."""
     return max(published - base + 1, 0), published + base - 1
 
 
@@ -126,9 +121,7 @@ def key_table(count: int, deviation: int, variance: float, least: int) -> tuple[
 
 @cache
 def _key_table(count: int, deviation: int, variance: float, least: int) -> tuple[Ints, Floats]:
-    """Return what `key_table` returns. Each larger `count` has the same changes as `deviation` +
-    `least`, so the table of those is computed once.
-    """
+    """Return `key_table`, computed once for all counts from `deviation` + `least` on."""
     if count == 0:
         return np.zeros(1, dtype=np.int64), np.ones(1)
     changes = np.arange(-min(count, deviation), deviation + 1, dtype=np.int64)
@@ -146,9 +139,9 @@ def _key_table(count: int, deviation: int, variance: float, least: int) -> tuple
 
 
 def _largest_entropy(changes: Floats, variance: float) -> Floats:
-    """Return the probability of each of the `changes`, for the distribution with mean 0, the
-    variance nearest to `variance` and the largest entropy. For a change d, it is proportional to
-    exp(a d + b d^2).
+    """Return the probabilities, of largest entropy, of changes with mean 0 and nearly this variance.
+
+    That of a change d is proportional to exp(a d + b d^2).
     """
     from scipy.optimize import brentq
 
@@ -182,9 +175,7 @@ def _soft(exponent: Floats) -> Floats:
 
 
 def _two_points(unit: Floats) -> Floats:
-    """Return the probability of each of the changes `unit` (ascending) if only the first and the
-    last occur and the mean is 0.
-    """
+    """Return the probabilities if only the first and the last change occur, with mean 0."""
     chances = np.zeros(len(unit))
     low, high = -unit[0], unit[-1]
     chances[0], chances[-1] = high / (low + high), low / (low + high)
@@ -192,20 +183,14 @@ def _two_points(unit: Floats) -> Floats:
 
 
 def apply_key(count: int, deviation: int, variance: float, least: int, chance: float) -> int:
-    """Return a count after the change that the cell key method makes. `chance`, a number uniform in
-    [0, 1), selects one of the changes from -`deviation` to `deviation`. They have mean 0 and this
-    variance, and the changed count is 0 or at least `least`.
-    """
+    """Return a count after its change by cell key; `chance` in [0, 1) selects from `key_table`."""
     changes, probability = key_table(count, deviation, variance, least)
     index = int(np.searchsorted(np.cumsum(probability), chance, side="right"))
     return count + int(changes[min(index, len(changes) - 1)])
 
 
 def keyed_range(published: int, deviation: int, variance: float, least: int) -> tuple[int, int]:
-    """Return the smallest and the largest true count that the cell key method can publish as
-    `published`. Changes are from -`deviation` to `deviation`, with this variance, and published
-    counts are 0 or at least `least`.
-    """
+    """Return the least and the most true count that cell keys can publish as `published`."""
     low = max(published - deviation, 0)
     possible = [
         count
@@ -216,8 +201,6 @@ def keyed_range(published: int, deviation: int, variance: float, least: int) -> 
 
 
 def spread_of_key(deviation: int, variance: float) -> float:
-    """Return the standard deviation of the change that the cell key method makes to a large count.
-    Changes are at most `deviation`, and their variance is `variance` or the nearest possible one.
-    """
+    """Return the standard deviation of the change that cell keys make to a large count."""
     changes, probability = key_table(10 * deviation + 10, deviation, variance, 1)
     return math.sqrt(float(probability @ changes.astype(np.float64) ** 2))

@@ -546,18 +546,9 @@ def narrowed(
 ) -> ProtectedSummary:
     """Return a protected summary with only some of its attributes and candidates.
 
-    Parameters
-    ----------
-    summary
-        The summary.
-    candidates
-        For each attribute to keep, the masks to keep, as declared. Masks that are not candidates of
-        the summary are ignored, because the summary has no data on them.
-
-    Returns
-    -------
-    The reduced summary. If no attribute is dropped, it keeps the verdicts on configurations whose
-    masks are all kept.
+    `candidates` are the masks to keep of each attribute to keep, as declared. Masks that are not
+    candidates of the summary are ignored, because the summary has no data on them. If no attribute
+    is dropped, the verdicts on configurations whose masks are all kept are kept, too.
 
     Raises
     ------

@@ -63,26 +63,18 @@ class MomentSums:
 
 
 def offsets_of(codes: Sequence[Ints]) -> Ints:
-    """Return the index at which the codes of each of the m attributes begin in the list of all
-    codes, and the number of all codes, shape (m + 1,). `codes` has, for each attribute i, q_i codes
-    of each of its K_i cells, shape (K_i, q_i).
-    """
+    """Return the index of each attribute's first code, and the number of all codes, shape (m + 1,)."""
     return np.concatenate([[0], np.cumsum([c.shape[1] for c in codes])]).astype(np.int64)
 
 
 def between_attributes(offsets: Ints) -> Flags:
-    """Return a matrix of flags, shape (p, p) for p codes (numbers that describe the values of
-    attributes): True above the diagonal where the two codes belong to different attributes.
-    `offsets` has the index of each attribute's first code, and p at the end.
-    """
+    """Return flags, shape (p, p): True above the diagonal for codes of different attributes."""
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     return owner[:, None] < owner[None, :]
 
 
 def clipped_rows(rows: Ints, longest: int) -> Ints:
-    """Scale down those rows of a matrix whose squared length is above `longest`. `rows` has whole
-    numbers, shape (n, p) for n rows of p numbers. Scaled numbers are rounded towards zero.
-    """
+    """Scale rows, shape (n, p), to the squared length `longest` at most, rounding towards zero."""
     squares = (rows * rows).sum(axis=1)
     over = squares > longest
     if not over.any():
@@ -94,25 +86,16 @@ def clipped_rows(rows: Ints, longest: int) -> Ints:
 
 
 def sensitivity_of_rows(longest: float, attributes: int) -> float:
-    """Return how much one row of the table can change the moments at most, as an L2 distance.
-    Moments are sums over rows of products of two codes of different attributes, and codes are
-    numbers that describe a row's values.
+    """Return the largest L2 change of the moments by one row with codes of squared length `longest`.
 
-    The codes of the row have the squared length `longest`, of which attribute i has y_i. The
-    squared change is the sum of y_i y_j over all pairs of attributes. It is largest if all y_i are
-    equal. For m attributes, it is then
-
-        longest^2 (1 - 1/m) / 2.
+    If attribute i has y_i of it, the squared change is the sum of y_i y_j over all pairs: for m
+    attributes at most longest^2 (1 - 1/m) / 2.
     """
     return longest * math.sqrt(max(1.0 - 1.0 / max(attributes, 1), 0.0) / 2.0)
 
 
 def sensitivity_of_blocks(longest: Sequence[float]) -> float:
-    """Return how much one row of the table can change the moments at most, as an L2 distance.
-    Moments are sums over rows of products of two codes of different attributes, and codes are
-    numbers that describe a row's values. The codes of attribute i have a squared length of at most
-    `longest[i]`.
-    """
+    """Return the same if the codes of attribute i have a squared length of at most `longest[i]`."""
     total = sum(longest)
     return math.sqrt(max((total * total - sum(v * v for v in longest)) / 2.0, 0.0))
 
@@ -125,15 +108,11 @@ def moments_of_rows(
     longest: int,
     progress: Progress = SILENT,
 ) -> MomentSums:
-    """Return the moments of the labelled rows of a table: sums over rows of products of two codes
-    of different attributes. If the vector of a row's codes is too long, it is scaled down before.
+    """Return the moments of the `labelled` rows of a table: sums over rows of products of two codes
+    of different attributes.
 
     Parameters
     ----------
-    source
-        The table.
-    labelled
-        The rows that count: those that have a label.
     attributes
         The distinct values of each attribute, and its cells (sets of values).
     codes
@@ -165,9 +144,8 @@ def moments_of_rows(
 
 
 def _counted_rows(source: Source, table: ir.Table, names: Sequence[str]) -> ir.Table:
-    """Return the distinct rows of `table` in the columns `names`, as columns a0, a1, ..., and in
-    the column `rows` how often each occurs. If hardly any row repeats, all rows are returned, each
-    with 1.
+    """Return the distinct rows in the columns `names`, as a0, a1, ..., with their number in `rows`. If
+    hardly any row repeats, all rows are returned, each with 1.
     """
     selected = table.select(*(table[name].name(f"a{i}") for i, name in enumerate(names)))
     if source.rows > 2 * _SAMPLE:
@@ -257,21 +235,14 @@ def moments_of_pairs(
     longest: Sequence[int],
     classes: Flags | None = None,
 ) -> MomentSums:
-    """Return the moments (sums over rows of products of two codes of different attributes) from the
-    co-occurrence counts of a summary.
+    """Return the moments of `moments_of_rows`, from the co-occurrence counts of a summary.
 
     Parameters
     ----------
-    summary
-        The summary.
-    cells
-        The cells (sets of values) of each attribute.
-    codes
-        For each attribute i, q_i whole numbers that describe each of its K_i cells, shape (K_i,
-        q_i).
+    cells, codes
+        The cells of each attribute, and their codes, as for `moments_of_rows`.
     longest
-        For each attribute, the largest squared length of the vector of a row's codes. A longer
-        vector is scaled down before the products are added up.
+        The same limit, for each attribute.
     classes
         For each label class, whether its rows count; None if all labelled rows count.
 

@@ -104,21 +104,11 @@ class Explained:
 
 
 def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: float) -> Explained:
-    """Compute how strongly the groups that a mask forms of an attribute's cells (sets of values)
-    are associated with the label classes.
+    """Compute how strongly the groups of an attribute's cells are associated with the label classes.
 
-    Parameters
-    ----------
-    table
-        Protected number of rows in each of the K cells and C classes, shape (K, C).
-    groups
-        Group of each cell, shape (K,).
-    shares
-        Share of each class, shape (C,).
-    noise
-        Variance that protection adds to each count of a cell, shape (K, C).
-    rows
-        Number of labelled rows.
+    `table` has the protected rows by cell and class, and `noise` the variance that protection adds to
+    each, shape (K, C); `groups` has the group of each cell, shape (K,), `shares` the share of each
+    class, shape (C,), and `rows` is the number of labelled rows.
     """
     size = int(groups.max(initial=-1)) + 1
     width = len(shares)
@@ -158,9 +148,9 @@ def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: 
 
 
 def _shares_believed(count: Floats, strength: Floats) -> Floats:
-    """Return, for each of P ridge penalties, the share of the association with the label that
-    models explain, shape (P,). For each of G groups of values, `count` has its rows, and `strength`
-    its contribution to the association, shape (G,) each.
+    """Return the share of an association that models with each ridge penalty explain, shape (P,).
+
+    `count` has the rows of G groups of values, `strength` their parts of the association, shape (G,).
     """
     total = float(strength.sum())
     if total <= 0:
@@ -178,9 +168,7 @@ def _positive(matrix: Floats) -> Floats:
 
 
 def weights_of(table: Floats, rows: float) -> Floats:
-    """Return each of K cells' share of all rows, shape (K,), at least 0. `table` has the rows by
-    cell and class (C classes), shape (K, C).
-    """
+    """Return each cell's share of all rows, shape (K,), at least 0, from a table of shape (K, C)."""
     shares: Floats = np.maximum(table.sum(axis=1), 0.0) / rows
     return shares
 
@@ -188,21 +176,10 @@ def weights_of(table: Floats, rows: float) -> Floats:
 def code_cells(
     table: Floats, groupings: Sequence[Ints], shares: Floats, noise: Floats, rows: float
 ) -> Ints:
-    """Compute q codes for each of the K cells (sets of values) of an attribute, as integers in
-    units of 1 / `GRID`, shape (K, q). Codes are numbers that describe how a cell is associated with
-    the label under all masks.
+    """Compute the q codes of each cell, as integers in units of 1 / `GRID`, shape (K, q).
 
-    Parameters
-    ----------
-    table, noise
-        Protected rows by cell and label class, and the variance of each of these counts, shape (K,
-        C).
-    groupings
-        For each candidate mask, the group of each cell, shape (K,).
-    shares
-        Share of each class, shape (C,).
-    rows
-        Number of labelled rows.
+    `groupings` has the group of each cell for every candidate mask, shape (K,) each; the other
+    arguments are those of `explained`.
     """
     stacked = np.hstack(
         [explained(table, groups, shares, noise, rows).codes[groups] for groups in groupings]
@@ -224,27 +201,19 @@ def code_cells(
 
 
 def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
-    """Return the coefficients, shape (q, C), of a regression of `target` on `codes`, weighted by
-    `weight`.
+    """Return the coefficients, shape (q, C), of a weighted regression of `target` on `codes`.
 
-    Parameters
-    ----------
-    codes
-        The q codes of each of the K cells (sets of values): numbers that describe the association
-        with the label under all masks, shape (K, q).
-    target
-        The association of each cell with each of the C classes under one mask, shape (K, C).
-    weight
-        Share of the rows of each cell, shape (K,).
+    `codes` has shape (K, q); `target`, the association of each cell with each class under one mask,
+    shape (K, C); and `weight`, the share of the rows of each cell, shape (K,).
     """
     root = np.sqrt(weight)[:, None]
     return np.linalg.lstsq(root * codes, root * target, rcond=1e-6)[0].astype(np.float64)
 
 
 def norms_of(codes: Sequence[Ints], table: Sequence[Ints]) -> float:
-    """Return the mean, over rows, of the squared length of the vector of a row's codes (numbers
-    that describe its values). `codes` has the codes of each attribute's cells (sets of values), and
-    `table` each attribute's rows by cell and class.
+    """Return the mean over rows of the squared length of a row's codes.
+
+    `codes` has the codes of each attribute's cells, and `table` its rows by cell and class.
     """
     total = 0.0
     for attribute_codes, counts in zip(codes, table, strict=True):
@@ -315,17 +284,8 @@ def protect_with_noise(
 ) -> ProtectedSummary:
     """Return the summary protected by discrete Gaussian noise.
 
-    Parameters
-    ----------
-    summary
-        The exact summary, which is not published.
-    options
-        The guarantee, and the attributes whose values in the table are public.
-    policy
-        The declared classes, cuts, types and values, and the rule of the verdicts.
-    source
-        The table, if available. Then statistics of two attributes together need less noise than if
-        they come from the summary.
+    The policy declares classes, cuts, types and values, and the rule of the verdicts. With the
+    table, statistics of two attributes together need less noise than from the summary.
 
     Raises
     ------
@@ -363,10 +323,7 @@ def _add_noise(
     source: Source | None,
     progress: Progress,
 ) -> tuple[ProtectedSummary, tuple[StatedVerdict, ...]]:
-    """Draw all noise, paid from `budget`. Return the protected summary, and the statements whether
-    the requested configurations meet the rule. `options` has the options; `plan` says where names,
-    types and bounds come from.
-    """
+    """Draw all noise, paid from `budget`; return the protected summary and the verdicts."""
     classes = plan.classes(budget)
     every = plan.cells(plan.columns(budget), classes, budget)
     exact = _rows_in_small_classes(summary, options, policy.privacy, plan)
@@ -382,9 +339,7 @@ def _add_noise(
 
 @dataclass(frozen=True, eq=False)
 class ExactTable:
-    """The summary and, if available, the table, from which exact statistics of two attributes
-    together are computed. `classes` are the label classes that are published.
-    """
+    """The summary and, if available, the table, for exact moments of the rows of `classes`."""
 
     summary: Summary
     source: Source | None
@@ -395,21 +350,10 @@ class ExactTable:
         self, cells: Sequence[Cells], codes: Sequence[Ints], each: Sequence[int], row_length: int
     ) -> MomentSums:
         """Return the moments: sums over rows of the products of two codes of different attributes.
-        If the codes of a row are too long a vector, they are scaled down before.
 
-        Parameters
-        ----------
-        cells
-            The cells (sets of values) of each attribute.
-        codes
-            For each attribute i, q_i whole numbers that describe each of its K_i cells, shape (K_i,
-            q_i).
-        each
-            If the table is not available: for each attribute, the largest squared length of the
-            vector of a row's codes of this attribute.
-        row_length
-            If the table is available: the largest squared length of the vector of all codes of a
-            row.
+        `codes` has, for the K_i `cells` of each attribute i, q_i whole numbers, shape (K_i, q_i). The
+        codes of a row are scaled down to the squared length `row_length` or, without the table,
+        those of each attribute to its length in `each`.
         """
         if self.source is None:
             chosen = self.classes.name_index >= 0
@@ -422,10 +366,7 @@ class ExactTable:
 def _label_tables(
     table: ExactTable, cells: Sequence[Cells], plan: Plan, budget: Budget, rho: float
 ) -> tuple[ProtectedSummary, Sequence[Cells]]:
-    """Return the protected summary with noisy rows by cell (set of values) and label class, and the
-    cells whose names are published. The noise costs `rho` of the budget. `plan` says for which
-    attributes publishing names costs, too.
-    """
+    """Return the summary with label tables, for noise of cost `rho`, and the cells that are named."""
     name = "label tables"
     tables, sigma = _noisy_tables(name, cells, budget, rho)
     if plan.named:
@@ -441,9 +382,7 @@ def _label_tables(
 def _noisy_tables(
     name: str, cells: Sequence[Cells], budget: Budget, rho: float
 ) -> tuple[list[Ints], float]:
-    """Return noisy label tables (rows by set of values and class), and the scale of their noise,
-    which costs `rho` of the budget. `name` describes the tables in the budget's record.
-    """
+    """Return noisy label tables and the scale of their noise, which costs `rho` of the budget."""
     tables, keys = [c.joint for c in cells], [c.keys for c in cells]
     return budget.spend(name, tables, math.sqrt(len(cells)), rho, keys)
 
@@ -456,9 +395,8 @@ def _with_moments(
     budget: Budget,
     rho: float,
 ) -> ProtectedSummary:
-    """Add noisy moments (statistics of two attributes together) to the summary `bare`. If they
-    would be too noisy, measure its rows by cell and label class a second time instead. Either costs
-    `rho` of the budget. `cells` are the cells (sets of values) of each attribute.
+    """Add noisy moments to `bare` or, if they would be too noisy, measure its label tables again.
+    Either costs `rho`.
     """
     codes = codes_of(bare)
     tables = [a.table for a in bare.attributes.values()]
@@ -486,11 +424,9 @@ def _measured_again(
     rho: float,
     error: float,
 ) -> ProtectedSummary:
-    """Measure the rows by cell (set of values) and label class a second time, at the cost `rho`.
-    Return the summary with the mean of both measurements. `bare` has the first one.
+    """Return `bare` with the mean of its label tables and of a second measurement of cost `rho`.
 
-    A note says that statistics of two attributes were left out because of their standard error,
-    `error`.
+    A note says that moments were left out because of their standard error, `error`.
     """
     first = [a.table[: c.count] for a, c in zip(bare.attributes.values(), cells, strict=True)]
     again, second = _noisy_tables("label tables again", cells, budget, rho)
@@ -511,9 +447,8 @@ def assembled(
     error: float,
     protection: Protection,
 ) -> ProtectedSummary:
-    """Return a protected summary, still without moments and verdicts, from protected counts by cell
-    (set of values) and published label class (`tables`). `error` is the standard deviation that
-    protection adds to a count.
+    """Return a protected summary without moments and verdicts, from protected label tables, whose
+    counts have the standard deviation `error`.
     """
     return ProtectedSummary(
         protection=protection,
@@ -541,12 +476,11 @@ def assembled(
 def _with_rest(
     table: ExactTable, cells: Sequence[Cells], tables: Sequence[Ints], sigma: float
 ) -> ProtectedSummary:
-    """Return the protected summary with noisy rows by cell (set of values) and label class,
-    `tables`. The noise has the scale `sigma`.
+    """Return the protected summary with the noisy label `tables`; the noise has the scale `sigma`.
 
     Each attribute gets one more cell for all values whose names are not published, if they have
-    enough rows to matter. The counts of this cell are the class totals minus the counts of the
-    attribute's other cells, so they have the errors of all other cells together.
+    enough rows to matter: the class totals minus the counts of the other cells. So its counts have
+    the errors of all other cells together.
     """
     protection = Protection(ProtectionLevel.NOISE)
     protected = assembled(table.summary, table.classes, cells, tables, sigma, protection)
@@ -568,12 +502,10 @@ def _with_rest(
 
 
 def class_counts(tables: Sequence[Ints], classes: int) -> Floats:
-    """Estimate the number of rows in each of the C label classes, shape (C,), from several noisy
-    tables of the same rows, by cell and class.
+    """Estimate the rows of each label class, shape (C,), from noisy label tables of the same rows.
 
-    A total over few cells has less noise, so the weight of a table is 1 / (number of cells). A
-    table that lacks cells underestimates the total, so only tables with a total near the largest
-    one are used.
+    A total over few cells has less noise, so the weight of a table is 1 / (number of cells). A table
+    that lacks cells underestimates the total, so only totals near the largest one are used.
     """
     sums = np.array([t.sum(axis=0) for t in tables], dtype=np.float64).reshape(-1, classes)
     if not len(sums):
@@ -586,10 +518,7 @@ def class_counts(tables: Sequence[Ints], classes: int) -> Floats:
 
 
 def codes_of(protected: ProtectedSummary) -> list[Ints]:
-    """Return, for each attribute, q codes of each of its K cells (sets of values), shape (K, q).
-    Codes are numbers that describe how a cell is associated with the label under all candidate
-    masks.
-    """
+    """Return the codes of each attribute's cells, shape (K, q) each, as of `code_cells`."""
     return [
         code_cells(
             a.table.astype(np.float64),
@@ -605,21 +534,18 @@ def codes_of(protected: ProtectedSummary) -> list[Ints]:
 def with_codes(
     protected: ProtectedSummary, codes: Sequence[Ints], moments: Moments | None
 ) -> ProtectedSummary:
-    """Return the summary with `codes` (numbers that describe each attribute's cells) and with
-    `moments`, the mean products of the codes of two attributes.
-    """
+    """Return the summary with the codes of each attribute's cells, and their moments."""
     pairs = zip(protected.attributes.values(), codes, strict=True)
     attributes = {a.name: replace(a, codes=attribute_codes) for a, attribute_codes in pairs}
     return replace(protected, attributes=attributes, moments=moments)
 
 
 def _expected_error(longest: float, width: int, rows: float, rho: float, unit_rows: int) -> float:
-    """Return the standard error that noise of cost `rho` would add to a correlation between two
-    attributes' association with the label; infinite for fewer than two attributes.
+    """Return the standard error that noise of cost `rho` adds to a correlation between two attributes;
+    infinite for fewer than two.
 
-    `longest` is the largest squared length of the vector of a row's codes (longer vectors are scaled
-    down), `width` the number of attributes with codes, and `unit_rows` the largest number of rows
-    of one unit (a row or a person).
+    `longest` is the largest squared length of a row's codes, `width` the number of attributes with
+    codes, and `unit_rows` the largest number of rows of one unit.
     """
     if width < 2 or longest <= 0:
         return math.inf
@@ -630,10 +556,7 @@ def _expected_error(longest: float, width: int, rows: float, rho: float, unit_ro
 def _pooled(
     first: Sequence[Ints], sigma: float, again: Sequence[Ints], second: float
 ) -> tuple[list[Ints], float]:
-    """Return the mean of two noisy measurements of the same tables (`first` and `again`), weighted
-    by precision, and the standard deviation of its error. `sigma` and `second` are the standard
-    deviations of both measurements.
-    """
+    """Return the mean of two noisy measurements, weighted by precision, and its standard deviation."""
     weight = (1 / sigma**2) / (1 / sigma**2 + 1 / second**2)
     pooled = [
         np.rint(weight * a + (1 - weight) * b).astype(np.int64)
@@ -649,8 +572,8 @@ def _verdicts(
     rho: float,
     rows: float,
 ) -> tuple[StatedVerdict, ...]:
-    """Return, with noise of cost `rho`, whether configurations meet the rule on a table of about
-    `rows` rows. `exact` is the result of `_rows_in_small_classes`.
+    """Return with noise of cost `rho` whether configurations meet the rule; see
+    `_rows_in_small_classes`.
     """
     below = np.array([count for _, count in exact], dtype=np.int64)
     sensitivity = max(rule.minimum_size - 1, 1) * math.sqrt(len(exact))
@@ -665,9 +588,7 @@ def _verdicts(
 def _rows_in_small_classes(
     summary: Summary, options: Noise, rule: PrivacyRule, plan: Plan
 ) -> list[tuple[tuple[int, ...], int]]:
-    """Return, for each configuration whose verdict is requested, the index of each attribute's
-    candidate mask, and the exact number of rows in equivalence classes that are too small.
-    """
+    """Return the choice of each requested configuration, and its exact rows in small classes."""
     if not options.verdicts:
         return []
     if not (rule.sizes_only and rule.criteria) or summary.frequency is None:

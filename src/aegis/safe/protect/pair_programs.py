@@ -62,32 +62,24 @@ class PossibleCounts:
         self._tables = 0
 
     def add(self, table: Floats) -> None:
-        """Add a possible table (it agrees with all published figures): the counts of n cells, shape
-        (n,).
-        """
+        """Add a possible table: counts that agree with all published figures, shape (n,)."""
         np.minimum(self.low, table, out=self.low)
         np.maximum(self.high, table, out=self.high)
         self._sum += table
         self._tables += 1
 
     def add_at(self, places: Ints, counts: Floats) -> None:
-        """Add a possible table (it agrees with all published figures) that has the counts `counts`
-        in the cells with the indices `places`, and equals the mean in all other cells.
-        """
+        """Add a possible table that has `counts` at `places`, and the mean elsewhere."""
         self.low[places] = np.minimum(self.low[places], counts)
         self.high[places] = np.maximum(self.high[places], counts)
 
     @property
     def mean(self) -> Floats:
-        """The mean of the possible tables found so far, shape (n,) for n cells. It is a possible
-        table, too.
-        """
+        """The mean of the possible tables, shape (n,), which is possible, too."""
         return self._sum / max(self._tables, 1)
 
     def wide(self, places: Any, narrower: int) -> Any:
-        """Return whether each of the cells with the indices `places` is safe: whether at least
-        `narrower` whole numbers lie between its smallest and its largest count in possible tables.
-        """
+        """Return whether at least `narrower` whole counts are possible for each of the cells."""
         largest = np.floor(self.high[places] + SLACK)
         return largest - np.ceil(self.low[places] - SLACK) + 1 >= narrower
 
@@ -120,9 +112,8 @@ class SmallPrograms:
         self._up = np.maximum(program.most - sums, 0.0)
 
     def look(self, cell: int, narrower: int) -> None:
-        """Look for possible tables (tables that agree with all published figures) with a larger
-        count in the cell with index `cell`. If fewer than `narrower` counts are then known to be
-        possible for the cell, also look for smaller ones.
+        """Look for possible tables with a larger count in `cell`; if fewer than `narrower` counts are
+        then known to be possible, also with a smaller one.
         """
         row, column = divmod(cell, self._program.shape[1])
         rows = self._near(row, self._table[:, column], self._program.codes[0])
@@ -136,10 +127,7 @@ class SmallPrograms:
                 return
 
     def _near(self, line: int, counts: Floats, codes: Floats) -> Ints:
-        """Return the indices of the rows (or columns) that a small program may change: `line`,
-        which has the cell in question, those with the most similar `codes`, and those with the
-        largest counts in `counts`, the counts along the cell's column (or row).
-        """
+        """Return `line`, and the lines with the most similar `codes` and the largest `counts`."""
         half = self._lines // 2
         distance = np.abs(codes - codes[line]).sum(axis=1)
         largest = np.argsort(-counts, kind="stable")[:half]
@@ -149,9 +137,8 @@ class SmallPrograms:
         return np.array([line, *others], dtype=np.int64)
 
     def _solved(self, rows: Ints, columns: Ints, places: Ints, sign: float) -> Floats | None:
-        """Return counts for a block of rows and columns that agree with all published figures, and
-        in which the first cell is as small as possible (`sign` 1) or as large as possible (`sign`
-        -1). Return None if there are none. `places` are the block's cells.
+        """Return possible counts of a block in which the first cell is least (`sign` 1) or largest
+        (-1); None if there are none. `places` are the block's cells.
         """
         shape = self._program.shape
         aim = np.zeros(len(places))
@@ -174,12 +161,10 @@ class SmallPrograms:
 def solved(
     aim: Floats, low: Any, high: Any, sums: Any, least: Any, most: Any, *, integers: bool = False
 ) -> Floats | None:
-    """Return the cell counts that minimise their dot product with `aim`; None if no counts meet the
-    bounds.
+    """Return the counts within all bounds that minimise their dot product with `aim`; None if none are.
 
-    Each count lies between `low` and `high`. The product of the matrix `sums` with the counts lies
-    between `least` and `most`; `sums` is None if there are no such bounds. With `integers`, the
-    counts are whole numbers.
+    Each count is within `low` and `high`, and `sums` (a matrix; None: no such bounds) times the counts
+    within `least` and `most`. With `integers`, counts are whole numbers.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -202,9 +187,7 @@ def contradiction(of: str = "") -> DataError:
 
 @cache
 def margins(rows: int, columns: int) -> Any:
-    """Return the matrix of zeros and ones whose product with the flattened cells of a table gives
-    the sums of its rows, then of its columns.
-    """
+    """Return the 0/1 matrix whose product with a flattened table gives its row and column sums."""
     return sparse.vstack(
         [
             sparse.kron(sparse.eye_array(rows), np.ones((1, columns))),

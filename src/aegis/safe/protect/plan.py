@@ -113,16 +113,12 @@ class Plan:
 
     @property
     def named(self) -> list[str]:
-        """The attributes for which publishing the names of cells (sets of values) costs a part of
-        the privacy budget.
-        """
+        """The attributes for which publishing the names of cells costs budget."""
         return [a.name for a in self.attributes if a.values is DomainSource.BUDGET]
 
     @property
     def namings(self) -> int:
-        """The number of thresholds for publishing names that cost a part of the privacy budget: one
-        for each set of names.
-        """
+        """The number of sets of names whose thresholds cost budget."""
         fitted = any(a.values is DomainSource.BUDGET for a in self._fitted)
         return sum((self._classes is DomainSource.BUDGET, fitted, bool(self.named)))
 
@@ -131,9 +127,7 @@ class Plan:
         return any(a.name == name for a in self._fitted)
 
     def domains(self) -> Iterable[PublishedDomain]:
-        """Yield where each published item that is not a count comes from, such as the values of an
-        attribute.
-        """
+        """Yield where each published item that is not a count comes from."""
         label = self._policy.label
         yield PublishedDomain("cuts" if label.cuts else "classes", label.column, self._classes)
         for planned in self.attributes:
@@ -143,9 +137,7 @@ class Plan:
                 yield PublishedDomain("bounds", planned.name, planned.bounds)
 
     def classes(self, budget: Budget) -> NamedClasses:
-        """Return the declared classes of the label, or the classes whose noisy counts are large
-        enough; the noise is paid from `budget`.
-        """
+        """Return the declared label classes, or those with enough noisy rows, paid from `budget`."""
         label = self._summary.label
         if self._classes is DomainSource.POLICY:
             return by_declaration(label, self._policy.label, others_refused=self._strict)
@@ -156,9 +148,7 @@ class Plan:
         return named(label, noisy >= budget.threshold("label classes", sigma, 1, 1))
 
     def columns(self, budget: Budget) -> list[TypedColumn]:
-        """Parse each column's values as the type that the policy declares, or else as the type that
-        most values have by a noisy count. The noise is paid from `budget`.
-        """
+        """Parse each column as the declared type, or as the one of most values by noisy counts."""
         bought = [a for a in self.attributes if a.kind is DomainSource.BUDGET]
         chosen = {a.name: a.types[0] for a in self.attributes if a.types}
         if bought:
@@ -188,10 +178,7 @@ class Plan:
     def cells(
         self, columns: list[TypedColumn], classes: NamedClasses, budget: Budget
     ) -> list[Cells]:
-        """Return the cells of every attribute (sets of values that no mask distinguishes), with
-        their rows by published label class. Masks that learn from data are fitted to noisy counts
-        before, paid from `budget`.
-        """
+        """Return the cells of every attribute; masks that learn are fitted to noisy counts."""
         by_name = {c.attribute.name: c for c in columns}
         masks = self._masks([by_name[a.name] for a in self._fitted], classes, budget)
         attribute_cells = []
@@ -229,14 +216,8 @@ def refuse_read_by_context(
 ) -> None:
     """Raise `PolicyError` if a single value could change how all values of a column are parsed.
 
-    Parameters
-    ----------
-    columns
-        Columns in which the parsing of a value depends on other values; None if unknown.
-    policy
-        The policy. If it declares the type or the classes of a column, the parsing is fixed.
-    public
-        Attributes whose values and cuts in the table are public knowledge.
+    `columns` are those in which other values decide how a value is parsed; None if unknown. A type or
+    classes that the policy declares fix the parsing; the values of `public` attributes are known.
     """
     strict, columns_known = policy.unseen is Unseen.ERROR, columns is not None
     if columns is None:
@@ -264,10 +245,7 @@ def refuse_read_by_context(
 
 
 def _planned(attribute: AttributeSummary, declared: Attribute, public: bool) -> _Planned:
-    """Decide where an attribute's type, values and bounds (parameters that masks learn) come from,
-    such as the policy or noisy counts. `declared` is the attribute's entry in the policy, and
-    `public` says whether its values are public knowledge.
-    """
+    """Decide where the type, the values and the learnt bounds of an attribute come from."""
     values, kind, bounds = DomainSource.BUDGET, DomainSource.BUDGET, None
     if declared.values:
         values = DomainSource.POLICY
@@ -294,10 +272,7 @@ def _planned(attribute: AttributeSummary, declared: Attribute, public: bool) -> 
 def _check_withheld(
     attribute: AttributeSummary, declared: Attribute, bounds: DomainSource | None
 ) -> None:
-    """Raise `PolicyError` if an attribute's values must be parsed again, but the summary lacks the
-    counts by value and class that this needs. `bounds` says where the parameters that masks learn
-    come from.
-    """
+    """Refuse values that must be parsed again if the summary lacks their counts by class."""
     typed = declared.type is not None and declared.type.value == attribute.kind.value
     if typed and not declared.values and bounds is not DomainSource.BUDGET:
         return

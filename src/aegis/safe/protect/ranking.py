@@ -169,9 +169,7 @@ def search_protected(
 
 
 def _fails(expected: ExpectedSmallClasses | None, choice: Choice) -> bool:
-    """Return whether a configuration lacks the margin with which it meets the rule on class sizes by
-    estimate. `choice` has the index of each attribute's candidate mask.
-    """
+    """Return whether, by estimate, a configuration lacks the margin within the rule on class sizes."""
     return expected is not None and expected.under(choice) > expected.most
 
 
@@ -185,9 +183,7 @@ def _stated_configurations(summary: ProtectedSummary) -> list[Configuration]:
 
 
 def _ranked(name: str, choice: Choice, scorer: ProtectedScorer) -> Ranked:
-    """Return the configuration called `name` as an entry of the ranking, with its score. `choice`
-    has the index of each attribute's candidate mask.
-    """
+    """Return the configuration of a choice as a scored entry of the ranking, called `name`."""
     summary, score = scorer.summary, scorer.score(choice)
     alone, finest = scorer.attributes(choice), scorer.attributes(scorer.finest)
     pairs = zip(summary.all_attributes, choice, strict=True)
@@ -212,10 +208,7 @@ def _advice(
     expected: ExpectedSmallClasses | None,
     search: SearchFigures | None = None,
 ) -> Advice:
-    """Build the advice from scored configurations, the best first. `scored` has, for each, the
-    entry of the ranking and the index of each attribute's mask. `expected` estimates the rows in
-    small classes. `search` has the figures of the search that found them, if there was one.
-    """
+    """Build the advice from scored choices, the best first; `search` is set if they were searched."""
     summary = scorer.summary
     has_admitted = bool(scored) and scored[0][0].admissible is not False
     others = _other_masks(summary, scored[0][1]) if has_admitted else []
@@ -259,10 +252,10 @@ FITTING = "but in our tests, 1 of 77 such choices failed"
 
 
 def _share_error(summary: ProtectedSummary, replicated: Floats) -> float | None:
-    """Return twice the standard error, from protection, of the share of the score that the first
-    configuration keeps, in percentage points. `replicated` has the scores with newly drawn noise,
-    shape (R, n): the first column of this configuration, the last of the finest masks. Return None
-    if the summary names no value of a column, because the share then says nothing of this column.
+    """Return twice the standard error, from protection, of the share of the score that is kept.
+
+    `replicated` has the scores with new noise, shape (R, n): the first column is of the best
+    configuration, the last of the finest masks. None if the summary names no value of a column.
     """
     hidden = any(
         len(a.table) < 2 and a.candidates[0].labels == (UNNAMED_SHOWN,)
@@ -306,9 +299,7 @@ def _warnings(
 
 
 def _other_masks(summary: ProtectedSummary, choice: Choice) -> list[tuple[str, Mask, Choice]]:
-    """Return all choices of masks that differ from `choice` in one attribute, each with the
-    attribute and the other mask.
-    """
+    """Return the choices that differ from `choice` in one attribute, with it and its other mask."""
     return [
         (attribute.name, candidate.declared, (*choice[:i], index, *choice[i + 1 :]))
         for i, attribute in enumerate(summary.all_attributes)
@@ -323,9 +314,8 @@ def _changes(
     others: Sequence[tuple[str, Mask, Choice]],
     errors: Floats,
 ) -> tuple[MaskChange, ...]:
-    """Return how the score of the best configuration, `score`, changes if one of its masks is
-    replaced. `others` has n replacements: attribute, mask, and the resulting choice of masks.
-    `errors` has the standard error of each change, shape (n,).
+    """Return how each of `others` changes the score of the best configuration, with standard
+    `errors`.
     """
     changes = []
     for (name, mask, other), error in zip(others, errors.tolist(), strict=True):
@@ -342,9 +332,7 @@ _SCORE = 5e-5
 
 
 def choice_of(box: Box) -> Choice:
-    """Return the index of each attribute's candidate mask. `box` has a bit mask for each attribute,
-    in which only the bit with this index is set.
-    """
+    """Return the candidate of each attribute in a box of one configuration."""
     return tuple(domain.bit_length() - 1 for domain in box)
 
 
@@ -371,9 +359,7 @@ class _Estimated(OfConfigurations):
 
 
 class FromTables(_Estimated):
-    """A score for the search that is estimated only from rows by cell (set of values) and label
-    class. It has an upper bound for a set of configurations, which branch and bound needs.
-    """
+    """A score from label tables alone, with an upper bound for branch and bound."""
 
     def __init__(self, name: str, scorer: ProtectedScorer, work: Work) -> None:
         super().__init__(name, scorer, work)
@@ -393,10 +379,7 @@ class FromTables(_Estimated):
         return held_out_reached(explained, -spared, len(summary.classes), summary.rows)
 
     def _most(self, index: int, domain: int) -> Floats:
-        """Return the largest value of each part of the score (explained association, minus degrees
-        of freedom) among some candidate masks of the attribute `index`. Bit i of `domain` is set if
-        candidate i is among them.
-        """
+        """Return the largest parts of the score among the candidates of an attribute in `domain`."""
         key = index, domain
         if key not in self._best:
             self._best[key] = self._parts[index][members(domain)].max(axis=0)
@@ -404,10 +387,7 @@ class FromTables(_Estimated):
 
 
 class FromCodes(_Estimated):
-    """A score for the search that also uses statistics of two attributes together (moments). It has
-    no upper bound for a set of configurations. If there are few configurations, branch and bound
-    scores all of them, if the attribute `bounded` is set.
-    """
+    """A score that also uses moments; it has no bound, so `bounded` means that all are scored."""
 
     divides = True
 
@@ -420,9 +400,7 @@ class FromCodes(_Estimated):
 
 
 class RuleByVerdicts:
-    """Admits the configurations that meet the privacy rule, as the owner of the summary states. If
-    the owner states nothing, admits all configurations.
-    """
+    """Admits what the owner states to meet the rule; if nothing is stated, all."""
 
     def __init__(self, summary: ProtectedSummary) -> None:
         self._summary = summary
@@ -435,10 +413,7 @@ class RuleByVerdicts:
                 bits[index] |= 1 << number
 
     def narrow(self, box: Box) -> Box | None:
-        """Return a box (a bit mask of candidate masks for each attribute) without the candidates
-        that occur in none of its admitted configurations. Return None if it has no admitted
-        configuration.
-        """
+        """Return the box without candidates of no admitted configuration; None if it has none."""
         if not self._summary.verdicts:
             return box
         pairs = [(bits, members(domain)) for bits, domain in zip(self._having, box, strict=True)]
@@ -447,25 +422,19 @@ class RuleByVerdicts:
         return narrowed if inside else None
 
     def admits(self, box: Box) -> bool:
-        """Return whether the configuration in `box` is known to meet the rule; True if the summary
-        states nothing on the rule. `box` has one candidate for each attribute.
-        """
+        """Return whether the configuration meets the rule as stated; True if nothing is."""
         return not self._summary.verdicts or self._summary.verdict(choice_of(box)) is True
 
 
 class RuleByEstimate:
-    """Admits the configurations that meet the rule on class sizes by an estimate. The owner of the
-    summary states nothing on the rule.
-    """
+    """Admits the configurations that meet the rule on class sizes by an estimate."""
 
     def __init__(self, summary: ProtectedSummary, expected: ExpectedSmallClasses) -> None:
         self._expected = expected
         self.possible = summary.combinations
 
     def narrow(self, box: Box) -> Box | None:
-        """Return a box (a bit mask of candidate masks for each attribute); None if none of its
-        configurations meets the rule by estimate.
-        """
+        """Return the box; None if, by estimate, none of its configurations meets the rule."""
         return box if self._expected.fits(box) else None
 
     def admits(self, box: Box) -> bool:
@@ -474,9 +443,7 @@ class RuleByEstimate:
 
 
 class _Search:
-    """Searches the masks of one protected summary under several rules, which share scores and the
-    limit of time or work.
-    """
+    """Searches a protected summary under several rules, with the same scores and limits."""
 
     def __init__(self, scorer: ProtectedScorer, request: SearchRequest, progress: Progress) -> None:
         self.scorer = scorer
@@ -492,8 +459,7 @@ class _Search:
     ) -> tuple[list[Choice], SearchFigures]:
         """Return the `top` best configurations, best first, and figures on the search.
 
-        With `expected`, only those that meet the rule on class sizes by this estimate are returned,
-        if there are any.
+        With `expected`, only those that meet the rule by this estimate, if there are any.
         """
         began = time.perf_counter()
         summary = self.scorer.summary
@@ -521,17 +487,8 @@ class _Search:
         )
 
     def front(self, span: FrontRange, rule: PrivacyRule, recommended: Sequence[Choice]) -> Front:
-        """Return the best configuration for each value of a parameter of the rule. By estimate, it
-        meets the rule with this value.
-
-        Parameters
-        ----------
-        span
-            The parameter and its values.
-        rule
-            The rule of the policy.
-        recommended
-            The configuration that is recommended under this rule; empty if there is none.
+        """Return, for each value in `span`, the best configuration that meets the `rule` with it by
+        estimate; `recommended` is the one under the rule as it is, or empty.
         """
         points = []
         title = f"Tracing the front over {span.parameter}"
@@ -556,9 +513,7 @@ class _Search:
         return [choice_of(box) for _, box in outcome.best[:1]]
 
     def _point(self, value: float, choices: Sequence[Choice]) -> FrontPoint:
-        """Return the point of a front for a value of the rule; `choices` has its configuration, or
-        is empty.
-        """
+        """Return the point of a front for a value of the rule, with its configuration if any."""
         if not choices:
             return FrontPoint(value, None, None, None, {}, None, None, proven=False)
         ranked = _ranked(f"{value:g}", choices[0], self.scorer)
@@ -576,9 +531,7 @@ class _Search:
     def _run(
         self, rule: RuleByVerdicts | RuleByEstimate, top: int, clock: Clock, step: Step
     ) -> Found:
-        """Search the best configurations that a rule admits: all of them, if the score has a bound
-        or there are few.
-        """
+        """Search under a rule: exactly if the score has a bound or there are few configurations."""
         objective = self._objective
         if isinstance(objective, FromCodes):
             objective.bounded = rule.possible <= ENUMERATED
@@ -611,12 +564,8 @@ def _rule(summary: ProtectedSummary, policy: Policy | None) -> PrivacyRule:
 def _range(
     front: Span | str, summary: ProtectedSummary, policy: Policy | None, rule_override: bool
 ) -> FrontRange:
-    """Return the values of the rule for a front that are no weaker than the owner's rule.
-
-    Raises
-    ------
-    PolicyError
-        The summary cannot estimate which configurations meet such rules.
+    """Return the values of a front that are no weaker than the owner's rule; refuse other
+    parameters.
     """
     span = FrontRange.of(front)
     if span.parameter not in ("k", "risk", "suppression"):
@@ -631,9 +580,7 @@ def _range(
 def _under_estimate(
     figures: SearchFigures, rule: RuleByVerdicts | RuleByEstimate, *, by_estimate: bool
 ) -> SearchFigures:
-    """Return the figures of a search. If an estimate of class sizes decided which combinations were
-    searched (`by_estimate`), they claim no proof, and a note says so.
-    """
+    """Return the figures; if an estimate chose what was searched, without proof and with a note."""
     if not by_estimate:
         return figures
     if isinstance(rule, RuleByVerdicts):
@@ -650,9 +597,7 @@ def _under_estimate(
 
 
 def _under_verdicts(figures: SearchFigures, summary: ProtectedSummary) -> SearchFigures:
-    """Return the figures of a search. If the summary states only for some combinations whether they
-    meet the rule, the figures claim no proof.
-    """
+    """Return the figures, without proof if only some combinations have a verdict."""
     verdict_count = len(summary.verdicts)
     refused = sum(verdict.admissible is False for verdict in summary.verdicts)
     if figures.best is None and figures.complete and refused < summary.combinations:

@@ -126,9 +126,7 @@ def _with_noise(
     request: ProtectRequest,
     progress: Progress,
 ) -> ProtectedSummary:
-    """Return the summary protected with discrete Gaussian noise (level `noise`); `source` is the
-    table, if it was given.
-    """
+    """Return the summary protected at level `noise`; `source` is the table, if it was given."""
     noise, counts = request.noise, request.counts
     _refuse_given(ProtectionLevel.NOISE, key=counts.key, step=counts.step, variance=counts.variance)
     promise = Noise(
@@ -150,9 +148,7 @@ def _with_counts(
     request: ProtectRequest,
     progress: Progress,
 ) -> ProtectedSummary:
-    """Return the summary protected by perturbing counts (level `counts`); `source` is the table, if
-    it was given.
-    """
+    """Return the summary protected at level `counts`; `source` is the table, if it was given."""
     noise, counts = request.noise, request.counts
     _refuse_given(
         ProtectionLevel.COUNTS, epsilon=noise.epsilon, delta=noise.delta, person=noise.person
@@ -172,8 +168,7 @@ def _with_counts(
 
 
 def _notes_on_delta(protected: ProtectedSummary) -> tuple[str, ...]:
-    """Return a warning if the delta of the summary `protected` is so large that publishing a random
-    row would be allowed. The number of rows comes from the protected summary, so the warning
+    """Return a warning if delta allows publishing a random row. It compares with protected rows, so it
     reveals nothing.
     """
     delta = protected.protection.delta
@@ -205,9 +200,7 @@ def _refuse_given(level: ProtectionLevel, **options: object) -> None:
 
 
 def _exact(subject: Any, policy: Policy, progress: Progress) -> tuple[Summary, Source | None]:
-    """Return the exact summary of a table, and the table. If `subject` is a summary already, return
-    it and None.
-    """
+    """Return the exact summary and the table; if `subject` is a summary, return it and None."""
     if isinstance(subject, ProtectedSummary):
         raise PolicyError(
             "The summary is protected already, and cannot be protected again.",
@@ -220,9 +213,7 @@ def _exact(subject: Any, policy: Policy, progress: Progress) -> tuple[Summary, S
 
 
 def _rounded(subject: Any, policy: Policy, request: ProtectRequest) -> tuple[Source, Policy]:
-    """Return the table and its policy with the numeric label rounded at random to one of two
-    bounds, which become two classes.
-    """
+    """Return table and policy with the numeric label rounded to two bounds, its classes."""
     if isinstance(subject, Summary | ProtectedSummary):
         raise PolicyError(
             f"The label {policy.label.column!r} is a number. To protect it, Aegis rounds the number of each row to a "
@@ -253,9 +244,8 @@ def _listed(
     verdicts: Sequence[Configuration] | Mapping[str, Configuration] | int,
     summary: Summary,
 ) -> tuple[Configuration, ...]:
-    """Return the configurations for which the file will state whether they meet the rule: those in
-    `verdicts` or, if it is a number, all combinations of masks. Raise `PolicyError` if there are
-    more than this number.
+    """Return the configurations that get verdicts: those given or, for a number, all combinations;
+    raise `PolicyError` if there are more.
     """
     if not isinstance(verdicts, int):
         return listed_configurations(verdicts)
@@ -371,9 +361,8 @@ def release_protected(
 def _entered(
     protected: ProtectedSummary, spending: Spending | None, digest: str
 ) -> ProtectedSummary:
-    """Record the written file of the summary `protected`, whose hash is `digest`, in the ledger.
-    Return the summary with notes: on earlier versions of the table in the ledger and on costs
-    without an output or, without a ledger (`spending` is None), that no ledger records the file.
+    """Record the file in the ledger (None: no ledger); return the summary with notes on what it
+    records.
     """
     if spending is None:
         if protected.protection.level is ProtectionLevel.COUNTS:
@@ -397,9 +386,8 @@ def _paying(
     new_version: bool,
     request: ProtectRequest,
 ) -> Iterator[Spending | None]:
-    """Reserve the cost of the output in the ledger for `population`, and yield the reservation;
-    yield None without a ledger. Level `counts` has no cost, but the ledger records the output.
-    `new_version` says that the table is a new version of the recorded one.
+    """Reserve the cost in the ledger, and yield the reservation; None without a ledger. Level `counts`
+    costs nothing, but is recorded. `new_version` says that the table is one.
     """
     if (ledger is None) != (population is None):
         noise = request.level == ProtectionLevel.NOISE
@@ -445,9 +433,7 @@ def _table_digest(subject: Any) -> str:
 
 
 def _notes_on_versions(spending: Spending) -> tuple[str, ...]:
-    """Return a warning if the ledger has several versions of the table at level `counts`, because
-    readers can compare their counts.
-    """
+    """Warn if several versions left at level `counts`, because readers can compare them."""
     entries = {entry.number: entry for entry in spending.ledger.entries()}
     entry = entries[spending.entry]
     versions = {e.table for e in entries.values() if e.key and e.population == entry.population}
@@ -460,9 +446,7 @@ def _notes_on_versions(spending: Spending) -> tuple[str, ...]:
 
 
 def _notes_on_unfinished(spending: Spending) -> tuple[str, ...]:
-    """Return a note on costs that the population was charged for outputs that were never finished,
-    because a command was stopped.
-    """
+    """Return a note on costs of outputs that a stopped command never finished."""
     entries = spending.ledger.entries()
     population = next(e.population for e in entries if e.number == spending.entry)
     unfinished = (EntryState.RESERVED, EntryState.BEGUN)
@@ -482,9 +466,7 @@ def _notes_on_unfinished(spending: Spending) -> tuple[str, ...]:
 
 
 def _cost(noise: NoiseRequest) -> Spend:
-    """Return the privacy cost to charge for noise: the whole epsilon of the request, even if the
-    noise that is drawn costs less.
-    """
+    """Return the cost to charge: the whole epsilon of the request, even if less noise is drawn."""
     return Spend(
         mechanism="discrete Gaussian: label tables and moments of codes",
         rho=budget_of(*_epsilon_and_delta(noise)),

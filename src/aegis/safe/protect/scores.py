@@ -111,29 +111,21 @@ class ProtectedScorer:
 
     @property
     def estimator(self) -> str:
-        """From what scores are computed: `codes` if the summary has statistics of two attributes
-        together, otherwise only the `tables` of rows by cell (set of values) and class.
-        """
+        """From what scores are computed: `codes` if there are moments, else `tables`."""
         return "tables" if self._moments is None else "codes"
 
     @cached_property
     def unmasked(self) -> float:
-        """The score if no mask merges any cells (sets of values), as an estimate for the unmasked
-        table.
-        """
+        """The score if no mask merges any cells, as an estimate for the unmasked table."""
         return self.score(self.finest)
 
     def utility_kept(self, score: float) -> float | None:
-        """Return a score in percent of the score without masks (`unmasked`), from 0 to 100; None if
-        the score without masks is not above 0.
-        """
+        """Return a score in percent of `unmasked`, 0 to 100; None if that is not above 0."""
         return utility_kept(score, self.unmasked, MEASURES.get(MEASURE))
 
     @property
     def finest(self) -> Choice:
-        """The choice that merges no cells (sets of values) of any attribute. It may be finer than
-        every mask of the policy.
-        """
+        """The choice that merges no cells; it may be finer than every mask of the policy."""
         return (FINEST,) * len(self._attributes)
 
     def _blurred(self, figures: Floats, error: float | Floats) -> Floats:
@@ -150,10 +142,7 @@ class ProtectedScorer:
         return np.where(moments.matrix != 0, upper + upper.T, 0.0)
 
     def masked(self, index: int, mask: int) -> MaskedAttribute:
-        """Return how strongly an attribute is associated with the label under one of its masks.
-        `index` is the index of the attribute, and `mask` that of the mask, or `FINEST` if no
-        values are merged.
-        """
+        """Return the association of the attribute `index` under a mask, or `FINEST`."""
         key = (index, mask)
         if key not in self._masked_attributes:
             self._masked_attributes[key] = self._mask(index, mask)
@@ -183,11 +172,8 @@ class ProtectedScorer:
         )
 
     def score(self, choice: Choice) -> float:
-        """Estimate from the protected counts how well a configuration predicts the label: the
-        measure `held-out-target-coded`, a trace on held-out rows. `choice` has the index of each
-        attribute's candidate mask.
-
-        The estimate is negative if the association is weaker than chance alone would produce.
+        """Estimate `MEASURE`, a trace on held-out rows, of a configuration. It is negative if the
+        association is weaker than chance alone would produce.
         """
         masked = [self.masked(i, mask) for i, mask in enumerate(choice)]
         alone = math.fsum(m.strength for m in masked)
@@ -203,21 +189,17 @@ class ProtectedScorer:
         return held_out_reached(once * explained, once * freedom, classes, self.summary.rows)
 
     def alone(self, index: int, mask: int) -> float:
-        """Return what the attribute at `index` adds to a score under the candidate mask
-        `mask`, as if attributes shared no information.
+        """Return what an attribute adds to a score as if attributes shared no information.
 
-        It is a mean over ridge penalties of the association that models explain, minus 2 (C - 1) /
-        N for each degree of freedom, for C classes and N rows.
+        It is a mean over ridge penalties of the explained association, minus 2 (C - 1) / N for each
+        degree of freedom, for C classes and N rows.
         """
         masked = self.masked(index, mask)
         charge = 2 * (len(self.summary.classes) - 1) / self.summary.rows
         return float((masked.believed * masked.strength - charge * masked.freedom).mean())
 
     def _trace(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> float:
-        """Return Pillai's trace between the label classes and all attributes, masked as in
-        `choice`, less the part that errors in the counts are expected to add. `masked` has each
-        attribute's association with the label under its mask.
-        """
+        """Return Pillai's trace of all masked attributes, less what errors in counts add."""
         if len(self.summary.classes) == 2:
             return self._separated(choice, masked)
         main = np.concatenate([m.main for m in masked])
@@ -228,10 +210,7 @@ class ProtectedScorer:
         return min(trace, float(len(self.summary.classes) - 1))
 
     def _separated(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> float:
-        """Return Pillai's trace for a label of two classes, from how far the masked attributes
-        separate the classes. `choice` has the index of each attribute's mask, and `masked` each
-        attribute's association with the label.
-        """
+        """Return Pillai's trace for two classes, from how far attributes separate them."""
         associated = [m for m in masked if len(m.main)]
         if not associated:
             return 0.0
@@ -244,9 +223,7 @@ class ProtectedScorer:
         )
 
     def _correlations(self, choice: Choice) -> Floats:
-        """Return the matrix of correlations between the main directions in which the attributes,
-        masked as in `choice`, are associated with the label. It is made positive definite.
-        """
+        """Return the positive definite correlations between the main directions."""
         keys = tuple(enumerate(choice))
         if not self._columns.keys() >= set(keys):
             every = [
@@ -273,10 +250,7 @@ class ProtectedScorer:
         ]
 
     def _correlate(self, keys: Collection[tuple[int, int]]) -> None:
-        """Compute and store the correlations between the main directions of association with the
-        label, for all pairs of masked attributes. `keys` has the index of each attribute and of its
-        mask.
-        """
+        """Compute the correlations of all pairs of masked attributes (index, mask)."""
         if self._moments is None:
             raise ValueError("A summary without moments has no correlations.")
         onto = [self.masked(*key).onto for key in keys]
@@ -293,9 +267,7 @@ class ProtectedScorer:
         self._columns = {key: np.arange(start, end) for key, start, end in spans}
 
     def attributes(self, choice: Choice) -> dict[str, float]:
-        """Return, for each attribute by itself, its mean square contingency with the label if it is
-        masked as in the configuration `choice`.
-        """
+        """Return the mean square contingency of each masked attribute by itself."""
         return {a.name: self.masked(i, choice[i]).strength for i, a in enumerate(self._attributes)}
 
 
@@ -315,9 +287,7 @@ def drawing_error(score: float, classes: int, rows: float) -> float:
 
 
 def replicated_scores(summary: ProtectedSummary, choices: Sequence[Choice]) -> Floats:
-    """Score n configurations R times, each time with newly drawn noise; return shape (R, n). A
-    choice has the index of each attribute's mask.
-    """
+    """Score n configurations R times, each time with newly drawn noise; shape (R, n)."""
     if not choices:
         return np.zeros((REPLICATES, 0))
     # One scorer at a time: its correlations of all candidates may take many megabytes.
@@ -326,11 +296,8 @@ def replicated_scores(summary: ProtectedSummary, choices: Sequence[Choice]) -> F
 
 
 def errors_of(replicated: Floats) -> tuple[Floats, Floats]:
-    """Return the standard errors that protection causes in n scores. `replicated` has the scores
-    with newly drawn noise, shape (R, n) for R repetitions.
-
-    The first result has the standard error of each score, shape (n,). The second has the standard
-    error of the difference between each score and the first one, shape (n,).
+    """Return the standard errors of scores, and of their differences from the first, shape (n,)
+    each.
     """
     difference_errors: Floats = (replicated - replicated[:, :1]).std(axis=0, ddof=1)
     return replicated.std(axis=0, ddof=1), difference_errors
@@ -413,9 +380,8 @@ def reconstruct_protected(summary: ProtectedSummary, attribute: str) -> Protecte
 
 
 def consistent(table: Floats, summary: ProtectedSummary, weight: Floats) -> Floats:
-    """Return the table of rows by cell (set of values) and class that is nearest to `table` by
-    least squares, has no negative counts, and has the summary's class totals. `weight` is
-    proportional to the variance of each cell's counts.
+    """Return the table nearest to `table` by least squares, without negative counts and with the
+    summary's class totals. `weight` is proportional to the variance of each cell's counts.
     """
     columns = [
         nearest_with_sum(table[:, label], weight, float(rows))
@@ -425,17 +391,9 @@ def consistent(table: Floats, summary: ProtectedSummary, weight: Floats) -> Floa
 
 
 def nearest_with_sum(counts: Floats, weight: Floats, total: float) -> Floats:
-    """Return x >= 0 with the sum `total` that minimises the sum of (x - counts)^2 / weight.
+    """Return x >= 0 with the sum `total` (at least 0) that minimises the sum of (x - counts)^2 / weight.
 
-    The solution is x = max(counts + s * weight, 0) for a number s.
-
-    Parameters
-    ----------
-    counts, weight
-        K counts and their weights, each of shape (K,). Weights are above 0 and proportional to the variances of the
-        counts.
-    total
-        The sum, at least 0.
+    It is x = max(counts + s * weight, 0) for a number s. Weights, shape (K,), are above 0.
     """
     order = np.argsort(-counts / weight, kind="stable")
     # With the first i cells in that order above 0: sum = counts + s weights over them.
@@ -447,9 +405,7 @@ def nearest_with_sum(counts: Floats, weight: Floats, total: float) -> Floats:
 
 
 def cell_names(attribute: ProtectedAttribute) -> list[str]:
-    """Return a unique name for each cell (set of values): its masked value under one or several
-    masks.
-    """
+    """Return a unique name for each cell: its masked value under one or several masks."""
     finest_first = sorted(attribute.candidates, key=lambda c: -c.size)
     finest = finest_first[0].groups
     names = []

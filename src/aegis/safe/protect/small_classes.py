@@ -73,9 +73,8 @@ class ExpectedSmallClasses:
 
     @classmethod
     def of(cls, summary: ProtectedSummary, policy: Policy | None) -> ExpectedSmallClasses | None:
-        """Return the estimate for the rule of a policy or, without one, of the summary's owner. It
-        is None if the owner states whether configurations meet the rule, or if the rule requires no
-        size of classes.
+        """Return the estimate for the rule of the policy, else of the owner. None if the owner states
+        verdicts, or if the rule requires no size of classes.
         """
         owner = None if summary.owner is None else summary.owner.rule
         rule = owner if policy is None else policy.privacy
@@ -84,15 +83,11 @@ class ExpectedSmallClasses:
         return cls(summary, rule)
 
     def under(self, choice: Choice) -> float:
-        """Return the expected number of rows in too small classes. `choice` has the index of each
-        attribute's candidate mask.
-        """
+        """Return the expected number of rows in too small classes."""
         return self._fewest(tuple(1 << index for index in choice))
 
     def fits(self, box: Box) -> bool:
-        """Return whether the box may have a configuration that meets the rule with a margin, by
-        the estimate. The box has a bit mask of candidate masks for each attribute.
-        """
+        """Return whether some configuration of the box may meet the rule with a margin."""
         return self._fewest(box) <= self.most
 
     @property
@@ -102,9 +97,7 @@ class ExpectedSmallClasses:
         return self._expected(worst) <= self.most
 
     def _fewest(self, box: Box) -> float:
-        """Return a number of rows in too small classes below which no configuration of the box
-        falls; for a single configuration, its number.
-        """
+        """Return a lower bound of the rows in too small classes, sharp for one configuration."""
         return self._expected(
             [self._most_common(quasi, box[index]) for quasi, index in enumerate(self._places)]
         )
@@ -114,9 +107,8 @@ class ExpectedSmallClasses:
         return self.rows * float(joint @ self._small)
 
     def _most_common(self, quasi: int, domain: int) -> Floats:
-        """Return the distribution of a value's share that no candidate of the quasi-identifier with
-        index `quasi` exceeds: at each share, the most rows with at least this share. Only the
-        candidates whose bits are set in `domain` count.
+        """Return a distribution of the share of a value that no candidate in `domain` (bits) exceeds:
+        at each share, the most rows with at least this share.
         """
         key = quasi, domain
         if key not in self._best:
@@ -126,8 +118,8 @@ class ExpectedSmallClasses:
 
 
 def _sum(first: Floats, second: Floats) -> Floats:
-    """Return the distribution of the sum of two independent numbers of steps. The last step stands
-    for all larger ones.
+    """Return the distribution of the sum of two independent numbers; the last step is for all
+    larger.
     """
     steps = len(second)
     convolution = np.convolve(first, second)
@@ -149,9 +141,9 @@ def _distribution(
     candidate: ProtectedCandidate,
     steps: int,
 ) -> Floats:
-    """Return how the rows are distributed over minus the logarithm of the share of their masked
-    value, in steps of `_STEP`, shape (steps,). Rows without a published value are in the last step
-    if the mask may show it.
+    """Return the distribution of rows over minus the logarithm of their value's share, shape (steps,).
+
+    Rows without a published value are in the last step if the mask may show it.
     """
     cells = np.maximum(attribute.table.sum(axis=1), 0).astype(np.float64)
     unnamed: Flags = attribute.units > 1

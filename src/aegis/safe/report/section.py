@@ -59,9 +59,7 @@ def protected_sections(summary: ProtectedSummary) -> Sequence[ReportSection]:
 
 
 def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert `figures`, the audit of what a file reveals as JSON, to the values that templates
-    use.
-    """
+    """Convert the JSON form of an audit to the values that templates use."""
     from aegis.safe.protect.leak import part_legend, verdict
 
     passed, level = figures.get("held", figures.get("clean")), figures.get("demanded")
@@ -104,9 +102,7 @@ def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def render_leak(figures: Mapping[str, Any], name: str) -> str:
-    """Return the HTML report on what the file `name` reveals. `figures` is the audit as JSON; the
-    same audit gives the same bytes.
-    """
+    """Return the HTML report on the audit `figures` of the file `name`; always the same bytes."""
     context = {
         "title": "What the file gives away",
         "name": clean(name),

@@ -84,9 +84,7 @@ class CsvColumn:
         return cls(name, "VARCHAR", quoted(name), note=note)
 
     def select(self) -> str:
-        """Return the SQL expression of the column. The engine raises an error at a text that does
-        not meet the condition in `guard`.
-        """
+        """Return the SQL of the column, which raises an error at a text that breaks the `guard`."""
         value = self.value
         if self.guard:
             valid = f"{_trimmed(self.name)} IS NULL OR ({self.guard})"
@@ -180,8 +178,8 @@ def _open(forms: Sequence[_Form]) -> bool:
 
 
 def _in_turn(forms: Sequence[_Form]) -> list[list[_Form]]:
-    """Return the possible types of a column (`forms`) as tests, one after the other. Each type is a
-    test by itself; only dates, in any order of day and month, are one test together, the last.
+    """Return the possible types as tests, one after the other: each by itself, but dates in any order of
+    day and month together, last.
     """
     ordered = [form for form in forms if form.order]
     rest = [[form] for form in forms if not form.order]
@@ -191,12 +189,10 @@ def _in_turn(forms: Sequence[_Form]) -> list[list[_Form]]:
 def _first_met(
     waiting: Mapping[str, list[list[_Form]]], ask: Ask, *, first_rows: bool = False
 ) -> tuple[dict[str, tuple[int, list[_Form]]], set[str]]:
-    """Test the types that each column may have. `waiting` has, for each column, the tests (lists of
-    types) in their order. Return, by column, the index of the first test that it passes, and the
-    types in this test that fit all its values.
+    """Test the types of each column in the order of `waiting`. Return, by column, the index of the first
+    test that it passes and the types that fit all its values; and the columns without values.
 
-    Also return the columns without values. A query tests all columns that are still undecided; with
-    `first_rows`, it reads only the first rows.
+    A query tests all columns that are still undecided; with `first_rows`, on the first rows only.
     """
     by_column: dict[str, tuple[int, list[_Form]]] = {}
     without: set[str] = set()
@@ -226,9 +222,7 @@ def _trimmed(name: str) -> str:
 def _meeting(
     forms: Mapping[str, Sequence[_Form]], ask: Ask, first_rows: bool
 ) -> tuple[dict[str, list[_Form]], set[str]]:
-    """Return for each column those of its possible types (`forms`) that fit all its values, and the
-    columns without values. `first_rows` tests only the first rows.
-    """
+    """Return for each column the types that fit all its values, and the columns without values."""
     if not forms:
         return {}, set()
     listed = [(name, form) for name in forms for form in forms[name]]
@@ -282,11 +276,8 @@ def _is_written(value: str, form: str) -> bool:
 
 
 def _named_dates(text: str, form: str) -> Iterator[_Form]:
-    """Yield the types (with the SQL that reads them) for dates with the name of a month, written as
-    `form`. Under each type, a date has only one spelling.
-
-    So no two texts of a column become the same date, whatever weekday precedes them. `text` is the
-    SQL of the texts.
+    """Yield the types for dates with the name of a month, written as `form`. Under each, a date has only
+    one spelling, so no two texts of a column become the same date.
     """
     parsed = f"try_strptime({text}, {literal(form)})"
     for spelling in dict.fromkeys((form, form.replace("%d", "%-d"))):
@@ -304,9 +295,7 @@ def _without(value: str, unit: str, before: bool) -> str | None:
 
 
 def _bare(text: str, unit: str, before: bool) -> str:
-    """Return SQL that removes the unit before (if `before`) or after a text, which is the SQL
-    `text`; the result is NULL if the text has no such unit.
-    """
+    """Return SQL that removes the unit before or after a text; NULL if the text has no such unit."""
     pattern = literal(_unit_before(unit) if before else _unit_behind(unit))
     sign = literal("\\1" if before else "")
     stripped = f"regexp_replace({text}, {pattern}, {sign})"
@@ -368,9 +357,7 @@ def _times(text: str) -> list[_Form]:
 
 
 def _dates(text: str, order: str, day: str) -> list[_Form]:
-    """Return the types, with the SQL that reads them, for dates written as `day` (such as
-    %d.%m.%Y), with and without times.
-    """
+    """Return the types for dates written as `day` (such as %d.%m.%Y), with and without times."""
     forms = []
     for time in _TIMES:
         parsed = f"try_strptime({text}, '{day}{time}')"
@@ -382,9 +369,7 @@ def _dates(text: str, order: str, day: str) -> list[_Form]:
 
 
 def _plain_number(text: str, dialect: TextDialect) -> str:
-    """Return SQL that converts a text (the SQL `text`) to a number as the engine writes it: with a
-    decimal point, without thousands separators.
-    """
+    """Return SQL that writes a number as the engine does: decimal point, no separators."""
     if not dialect.thousands and dialect.decimal == ".":
         return text
     between = dialect.thousands and f"[{dialect.thousands}]"
@@ -399,9 +384,7 @@ def _plain_number(text: str, dialect: TextDialect) -> str:
 
 
 def _settled(name: str, met: Sequence[_Form], dialect: TextDialect) -> CsvColumn:
-    """Return how to read a column whose values all fit the types `met`; it is read as text if day
-    and month are ambiguous.
-    """
+    """Return how to read a column of the types `met`; as text if day and month are ambiguous."""
     orders = {form.order: form for form in reversed(met) if form.order}
     if len(orders) < 2 or dialect.dates in orders:
         form = orders.get(dialect.dates, met[0])

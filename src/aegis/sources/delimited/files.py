@@ -46,18 +46,7 @@ def names_of(
 ) -> tuple[list[str], list[str]]:
     """Return the names of a text file's columns, and messages to the user about these names.
 
-    Parameters
-    ----------
-    start
-        The first bytes of the file.
-    complete
-        Whether these bytes are the whole file.
-    dialect
-        The dialect of the file.
-    reading
-        What the user states about the file.
-    name
-        Name of the file, for messages.
+    `start` is the first bytes of the file, or all of them if `complete`.
 
     Raises
     ------
@@ -82,7 +71,7 @@ def names_of(
 
 
 def _refuse_json(lines: Sequence[str], name: str) -> None:
-    """Raise an error if a file of text holds JSON: an object in its first line, or a list of objects."""
+    """Refuse a file of text that holds JSON: an object in its first line, or a list of objects."""
     first = lines[0].strip() if lines else ""
     try:
         is_record = first.startswith("{") and isinstance(json.loads(first), dict)
@@ -99,8 +88,8 @@ def _refuse_json(lines: Sequence[str], name: str) -> None:
 def _numbers_rows(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Return whether each line begins with its row number, for which the header has no name.
 
-    R writes tables in this way (`write.table`): its rows have names, by default 1, 2, 3, ... If the
-    first column is named as a counter, or the last column is empty, another name is missing.
+    R writes tables in this way (`write.table`). If the first column is named as a counter, or the last
+    column is empty, another name is missing.
     """
     filled = [row for row in rows if row]
     return (
@@ -113,9 +102,7 @@ def _numbers_rows(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def refuse_rows_as_names(first: Sequence[str], rows: Sequence[Sequence[str]], name: str) -> None:
-    """Raise an error if the first line of a file seems to contain data, like the rows below it, and
-    not the names of columns.
-    """
+    """Refuse a first line that seems to contain data, and not the names of columns."""
     if _is_row(first, rows):
         texts = ", ".join(first[:4]) + (", ..." if len(first) > 4 else "")
         raise DataError(
@@ -126,11 +113,10 @@ def refuse_rows_as_names(first: Sequence[str], rows: Sequence[Sequence[str]], na
 
 
 def with_names(header: Sequence[str], name: str) -> tuple[list[str], list[str]]:
-    """Return a unique name for each column of the header, and messages to the user about names that
-    were changed.
+    """Return a unique name for each column of the header, and notes on names that were changed.
 
-    A column without a name gets a name from its position. If a name occurs again (ignoring case),
-    as in exports of joined tables, a number is added: the second `age` becomes `age_2`.
+    A column without a name gets one from its position. If a name occurs again (ignoring case), a number
+    is added: the second `age` becomes `age_2`.
     """
     used = {text.lower() for text in header}
     names, unnamed, again = [], [], []
@@ -151,9 +137,7 @@ def with_names(header: Sequence[str], name: str) -> tuple[list[str], list[str]]:
 
 
 def _note_on_unnamed(unnamed: Sequence[tuple[int, str]], name: str) -> str:
-    """Return one message on all columns without a name in the header, each with its place and the name
-    that it gets; empty if there are none.
-    """
+    """Return one message on columns without a name in the header; empty if there are none."""
     if not unnamed:
         return ""
     if len(unnamed) == 1:
@@ -164,9 +148,7 @@ def _note_on_unnamed(unnamed: Sequence[tuple[int, str]], name: str) -> str:
 
 
 def _note_on_repeated(again: Sequence[tuple[str, int, int, str]], name: str) -> str:
-    """Return one message on all columns that are named as an earlier one, each with its name, its
-    place, the place of the earlier one, and the name that it gets; empty if there are none.
-    """
+    """Return one message on columns named as an earlier one; empty if there are none."""
     if not again:
         return ""
     if len(again) == 1:
@@ -206,19 +188,10 @@ def _is_row(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def count_lines(lines: Iterable[str], name: str, dialect: TextDialect, columns: int) -> int:
-    """Return how many records a text file has, including the header; raise an error at the first
-    malformed record.
+    """Return how many records a text has, with its header; raise an error at the first malformed one.
 
-    Parameters
-    ----------
-    lines
-        The text of the file.
-    name
-        Name of the file, for messages.
-    dialect
-        The dialect of the file. The text includes the lines before the table, which are skipped.
-    columns
-        Number of fields in each line; the header may have one field fewer.
+    The text, of the file `name`, includes the lines before the table, which the dialect skips. Each
+    record has `columns` fields; the header may have one field fewer.
 
     Raises
     ------
@@ -317,16 +290,7 @@ class _CsvPart:
 
 
 def read_delimited(location: str, files: tuple[Path, ...], reading: Reading) -> Source:
-    """Read the text files of one table into the embedded engine.
-
-    Parameters
-    ----------
-    location
-        The argument of the user, for messages.
-    files
-        The files, plain or compressed with gzip.
-    reading
-        What the user states about the format of the files.
+    """Read the text files of one table, plain or compressed with gzip, into the embedded engine.
 
     Raises
     ------
@@ -409,9 +373,8 @@ def _read(
 
 @contextmanager
 def _first_rows(scan: str, columns: int, counted: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the name of a temporary table with the first rows as texts, its number of rows, and the
-    largest number that it could have. `scan` is the SQL that reads the file, whose rows are
-    `counted`.
+    """Yield a temporary table with the first rows of `scan` as texts, its number of rows, and the largest
+    that it could have.
     """
     limit = max(_FIRST_ROWS, min(SAMPLE, _SAMPLE_CELLS // columns))
     if counted <= 2 * limit:  # to read half of the rows twice takes longer than to read all once
@@ -440,9 +403,7 @@ def answers(aggregates: Sequence[str], rows: str, at_once: int) -> list[Any]:
 
 
 def _texts(sample: str, names: Sequence[str]) -> dict[str, list[str | None]]:
-    """Return the texts of the first rows by column name. `sample` is the name of a table or view
-    with the sampled rows, and `names` are its columns.
-    """
+    """Return the texts of the first rows of `sample` by column name."""
     with embedded().con.cursor() as cursor:
         first = cursor.execute(f"SELECT * FROM {sample} LIMIT {_FIRST_ROWS}").fetchall()
     return {name: [row[i] for row in first] for i, name in enumerate(names)}
@@ -473,9 +434,7 @@ def _scan(parts: Sequence[_CsvPart], names: Sequence[str], dialect: TextDialect)
 
 
 def _typed(scan: str, columns: Sequence[CsvColumn]) -> ir.Table:
-    """Store the rows of text files, which the SQL `scan` reads, in a table of the engine, with the
-    types in `columns`.
-    """
+    """Store the rows that the SQL `scan` reads in a table of the engine, with these types."""
     return stored(f"SELECT {', '.join(column.select() for column in columns)} FROM {scan}")
 
 
@@ -487,9 +446,7 @@ def _rows(table: ir.Table) -> int:
 
 
 def _prepared(file: Path, dialect: TextDialect, target: Path, columns: int) -> _CsvPart:
-    """Return a text file in the form that the engine reads: UTF-8, with one kind of line end. If
-    needed, write a copy under `target`.
-    """
+    """Return a file as the engine reads it (UTF-8, one kind of line end), copied if needed."""
     path = file
     if dialect.encoding != "utf-8" or dialect.skip:
         path = target.with_suffix(".csv")

@@ -114,9 +114,7 @@ def ranges(
 
 
 def known_bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> Ints:
-    """Return the smallest and the largest true number of rows of each of the K cells (sets of
-    values) and C classes that agree with its published count, shape (K, C, 2).
-    """
+    """Return the least and the most true rows per cell and class, shape (K, C, 2)."""
     protection, step = protected.protection, protected.protection.step or 1
     counts, count_index = np.unique(attribute.table, return_inverse=True)
     if protection.method is CellMethod.ROUNDING:
@@ -130,20 +128,12 @@ def known_bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> 
 
 
 def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) -> list[Derivable]:
-    """Return the entries of label tables (rows by cell, a set of values, and by class) that a
-    reader can derive to a range with fewer counts than the threshold.
+    """Return the entries of label tables that a reader can derive to fewer than `narrower` counts.
 
-    The reader knows how the summary was protected, but not the key. So the reader knows the range
-    of true counts for each published count, that every cell has at least `threshold` rows, and that
-    all attributes count the same rows of each class. At level `noise`, nothing is derivable.
-
-    Parameters
-    ----------
-    protected
-        The published summary.
-    narrower
-        The smallest number of possible counts with which an entry is safe; by default the threshold
-        that the summary states.
+    The reader knows how the summary was protected, but not the key: so the range of true counts of
+    each published count, that every cell has at least `threshold` rows, and that all attributes
+    count the same rows of each class. `narrower` is by default this threshold. At level `noise`,
+    nothing is derivable.
     """
     if protected.level is not ProtectionLevel.COUNTS or not protected.attributes:
         return []
@@ -163,12 +153,10 @@ def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) ->
 def _narrow(
     name: str, bounds: Ints, totals: tuple[Ints, Ints], threshold: int, narrower: int
 ) -> list[Derivable]:
-    """Return the entries of one attribute's label table (rows by cell and class) that have fewer
-    than `narrower` possible counts.
+    """Return the entries of the attribute `name` that have fewer than `narrower` possible counts.
 
-    `name` is the attribute. `bounds` has the least and the most rows of each of K cells in each of C
-    classes, shape (K, C, 2), and `totals` has the least and the most rows of each class. Each cell
-    has at least `threshold` rows.
+    `bounds` has the least and the most rows of each cell and class, shape (K, C, 2), and `totals`
+    those of each class. Each cell has at least `threshold` rows.
     """
     classes = bounds.shape[1]
     low, high = bounds[..., 0], bounds[..., 1]
@@ -191,11 +179,9 @@ def _narrow(
 def _programmed(
     low: Ints, high: Ints, threshold: int, totals: tuple[Ints, Ints], entries: Sequence[int]
 ) -> list[Range]:
-    """Return the range of possible counts for some entries of a table of rows by cell and class, by
-    two linear programs for each. `entries` has the indices of these entries.
+    """Return the possible counts of some `entries` (indices), by two linear programs for each.
 
-    `low` and `high` bound the entries, `totals` bounds the rows of each class, and each cell has at
-    least `threshold` rows.
+    The arguments are those of `table_ranges`; `totals` are its bounds `least` and `most`.
     """
     cells, classes = low.shape
     return ranges(
@@ -211,14 +197,12 @@ def _programmed(
 def table_ranges(
     low: Ints, high: Ints, threshold: int, least: Ints, most: Ints
 ) -> tuple[Ints, Ints]:
-    """Return the smallest and the largest possible count of every entry of a table of rows by cell
-    (set of values) and by class, in closed form.
+    """Return the least and the most possible count of every entry of a label table, in closed form.
 
     Parameters
     ----------
     low, high
-        Known bounds on the number of rows in each of the K cells and C classes, shape (K, C); at
-        most `MOST_CLASSES` classes.
+        Bounds on the entries, shape (K, C); at most `MOST_CLASSES` classes.
     threshold
         Smallest number of rows of each cell, over all classes.
     least, most

@@ -93,17 +93,10 @@ class PairAudit:
 
 
 def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> PairAudit:
-    """Find the combinations of two cells (sets of values of two attributes) whose number of rows a
-    reader can derive from the published summary.
+    """Find the combinations of two cells whose number of rows a reader can derive.
 
-    Parameters
-    ----------
-    protected
-        The published summary. At level `noise`, or without moments (statistics of two attributes
-        together), nothing can be derived.
-    narrower
-        The smallest number of possible counts with which a combination of two cells is safe; by
-        default the threshold that the summary states.
+    It is derivable if fewer than `narrower` numbers are possible, by default the threshold that the
+    summary states. At level `noise`, or without moments, nothing can be derived.
 
     Raises
     ------
@@ -126,17 +119,9 @@ def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> Pai
 def first_pinned(
     protected: ProtectedSummary, start: int = 0, step: Step = SILENT_STEP
 ) -> int | None:
-    """Return the number of the first pair of attributes for which a reader can derive the number of
-    rows of a combination of two cells (sets of values). Return None if there is no such pair.
+    """Return the number of the first pair of attributes, from `start` on, with a derivable count.
 
-    Parameters
-    ----------
-    protected
-        The published summary of level `counts`.
-    start
-        Number of the first pair to examine.
-    step
-        Receives one unit per pair that passes.
+    Return None if there is none. `step` receives one unit per pair that passes.
     """
     threshold = protected.protection.threshold or 2
     for number, program in enumerate(_programs(protected, threshold)):
@@ -156,9 +141,7 @@ def count_pairs(protected: ProtectedSummary) -> int:
 
 
 def _programs(protected: ProtectedSummary, threshold: int) -> Iterator[_Program]:
-    """Yield a linear program for each pair of attributes. Its unknowns are the rows by combination
-    of two cells (sets of values); every cell has at least `threshold` rows.
-    """
+    """Yield a linear program for each pair of attributes; cells have `threshold` rows or more."""
     attributes = list(protected.attributes.values())
     bounds = [known_bounds(protected, a) for a in attributes]
     for i, j in combinations(range(len(attributes)), 2):
@@ -207,10 +190,7 @@ class _Program:
         self.most = np.concatenate([most, centre + half])
 
     def candidates(self) -> Ints:
-        """Return the indices of the combinations of two cells that may have rows. If there are
-        many, return only the `HEAVIEST` ones: those in which one more row changes published figures
-        most.
-        """
+        """Return the (at most `HEAVIEST`) combinations whose rows move published figures most."""
         possible = np.flatnonzero(self.high > 0)
         if self.size <= MOST_CELLS:
             return possible
@@ -218,9 +198,8 @@ class _Program:
         return possible[np.argsort(-weight, kind="stable")[:HEAVIEST]]
 
     def narrower_than(self, narrower: int, candidates: Ints) -> Iterator[DerivablePair]:
-        """Yield those of the combinations of two cells with the indices `candidates` whose number
-        of rows a reader can derive: it has fewer than `narrower` possible values, and one of them
-        is above 0 and below `narrower`.
+        """Yield the candidates with fewer than `narrower` possible numbers of rows, one of them from
+        1 to `narrower` - 1.
         """
         counts = PossibleCounts(self.size)
         open_pairs = self._aimed_at_together(counts, narrower, candidates, -(-self.size // LOOKS))
@@ -241,12 +220,10 @@ class _Program:
     def _aimed_at_together(
         self, counts: PossibleCounts, narrower: int, candidates: Ints, worth: int
     ) -> Ints:
-        """Solve linear programs for many combinations of two cells at once. Return those of
-        `candidates` that are not proven safe. A combination is safe if at least `narrower` numbers
-        of rows are possible for it.
+        """Return the candidates that are not proven safe by programs for many combinations at once.
 
-        The search ends when a program proves fewer than `worth` combinations safe. The tables that
-        it finds, which agree with all published figures, are added to `counts`.
+        A combination is safe if `narrower` numbers of rows are possible for it. The search ends when
+        a program proves fewer than `worth` of them safe. The tables found are added to `counts`.
         """
         random = np.random.default_rng(len(candidates))
         open_pairs = candidates
