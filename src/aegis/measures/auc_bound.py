@@ -76,8 +76,8 @@ def _explained(sides: tuple[Side, Side], fold: int, weights: Sequence[float]) ->
     both = rest + class_rows
     # A level that no row shows is a row and a column of zeros, which add nothing to the rank.
     scale = np.divide(1.0, np.sqrt(both), out=np.zeros_like(both), where=both > 0)
-    matrix = weights[0] * sides[0].square.of_fold(fold, below=False)
-    matrix += weights[1] * sides[1].square.of_fold(fold, below=False)
+    matrix = weights[0] * sides[0].square.of_fold(fold)
+    matrix += weights[1] * sides[1].square.of_fold(fold)
     matrix *= scale[:, None]
     matrix *= scale
     # What is read is the upper triangle: that of the transpose is counted in any case.

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.arrays import BoundedArrayCache, Flags, Floats, Ints
 from aegis.errors import InternalError
@@ -49,18 +48,6 @@ class ClassCounts:
         self._at_once = at_once
         self._last: tuple[int, Floats] | None = None
 
-    @classmethod
-    def of(cls, total: Floats) -> ClassCounts:
-        """Return `ClassCounts` for counts in memory. `total` has the rows that have both levels
-        (masked values) of a pair, shape (K, C, q, d), for K folds, C classes, all d levels, and the
-        q levels that are counted with them.
-        """
-
-        def count(some: slice | None) -> Floats:
-            return total.sum(axis=1, keepdims=True) if some is None else total[:, some]
-
-        return cls(count, total.shape[1], max(total.shape[1], 1))
-
     def of_class(self, target: int) -> Floats:
         """Return how many rows of the class with index `target` have both levels of a pair, in each
         of K folds, shape (K, q, d). A level is a masked value of any attribute. All d levels are on
@@ -79,13 +66,6 @@ class ClassCounts:
         of K folds, shape (K, q, d), for all d levels and the q levels that are counted with them.
         """
         return self._count(None)[:, 0]
-
-    @property
-    def pair_counts(self) -> Floats:
-        """How many rows have both levels (masked values) of a pair, in each of K folds and C
-        classes, shape (K, C, q, d), for all d levels and the q levels that are counted with them.
-        """
-        return np.stack([self.of_class(target) for target in range(self.classes)], axis=1)
 
 
 class Square(NamedTuple):
@@ -127,16 +107,13 @@ class Square(NamedTuple):
             products[..., :first] += across[..., :first] @ self.corner
         return products
 
-    def of_fold(self, fold: int, *, below: bool) -> Floats:
-        """Return the counts of the fold with index `fold` as a symmetric matrix, shape (d, d), for
-        d levels (masked values). `below` says that only the entries on and below the diagonal are
-        stored; the entries above it are then copied from them.
-        """
+    def of_fold(self, fold: int) -> Floats:
+        """Return the counts of one fold, shape (d, d): only the entries on and below the diagonal."""
         first, levels = self.corner.shape[-1], self.border.shape[-1]
-        total = np.zeros((levels, levels))
-        total[:first, :first] = self.corner[fold]
-        total[first:] = self.border[fold]
-        return total + np.tril(total, -1).T if below else total
+        below = np.zeros((levels, levels))
+        below[:first, :first] = self.corner[fold]
+        below[first:] = self.border[fold]
+        return below
 
 
 class Side(NamedTuple):
@@ -164,17 +141,11 @@ class Side(NamedTuple):
             self.rows - other.rows, self.joint - other.joint, self.square.less(other.square)
         )
 
-    def products(self, across: Floats, *, below: bool) -> Floats:
-        """Return the product of the matrix G of the counts of pairs of d levels (masked values)
-        with n vectors v in each of K folds (`across`), shape (K, n, d).
-
-        If `below` is True, only the lower triangle of G with half of the diagonal is used. The
-        product u then satisfies v'u = v'Gv / 2.
+    def products(self, across: Floats) -> Floats:
+        """Return, for n vectors v in each of K folds (`across`), shape (K, n, d), vectors u such that
+        u'v = v'Gv / 2 for the matrix G of the counts of pairs.
         """
-        products = self.square.times(across)
-        if below:
-            products -= 0.5 * self.square.diagonal()[:, None] * across
-        return products
+        return self.square.times(across) - 0.5 * self.square.diagonal()[:, None] * across
 
 
 class Response(NamedTuple):
@@ -223,10 +194,10 @@ class ShownLevels(NamedTuple):
 class CountsByFold:
     """Number of rows with each level, and with both levels of each pair, by fold and class.
 
-    A level is a masked value. One configuration (a mask for each attribute) has d levels in all
-    attributes together. The rows are divided into K folds and C classes. If an ordered attribute is
-    encoded by thresholds or as a number, the columns of its encoding take the place of levels, and
-    the counts are sums over levels weighted by the encoding.
+    One configuration (a mask for each attribute) has d levels in all attributes together. Levels
+    that all rows or no rows have are left out. If an ordered attribute is encoded by thresholds or
+    as a number, the columns of its encoding take the place of levels, and the counts are sums over
+    levels weighted by the encoding.
 
     Attributes
     ----------
@@ -235,19 +206,15 @@ class CountsByFold:
     joint
         Number of rows per fold, class and level, shape (K, C, d).
     total
-        How many rows have both levels of each pair, per fold and class, shape (K, C, d, d),
-        symmetric; or an object that counts them. If `common` has c levels, the shape is (K, C, d -
-        c, d).
+        Counts how many rows have both levels of each pair; only the entries on and below the
+        diagonal. If `common` has c levels, it counts the others with all levels: q = d - c.
+    outside
+        Counts of the rows outside each fold.
+    by_attribute
+        The masked values of each attribute, encoded with d columns in total; None if unknown.
     chance
         If the counts are means over the noise of masks: a matrix B, shape (d, k) for any k, such
         that drawing the noise adds B B' to their covariance. None without noise.
-    below
-        Whether `total` has only the entries on and below the diagonal.
-    outside
-        Counts of the rows outside each fold (`OtherFolds`), if already computed. Then the levels
-        that all rows or no rows have are already removed, too.
-    by_attribute
-        The masked values of each attribute, encoded with d columns in total; None if unknown.
     response
         Sums of a numeric label, whose rows all count as one class; None if the label has classes.
     common
@@ -259,38 +226,27 @@ class CountsByFold:
 
     rows: Floats
     joint: Floats
-    total: Floats | ClassCounts
-    chance: Floats | None = None
-    below: bool = False
-    outside: OtherFolds | None = None
+    total: ClassCounts
+    outside: OtherFolds
     by_attribute: Sequence[ShownLevels] | None = None
+    chance: Floats | None = None
     response: Response | None = None
     common: CommonLevels | None = None
     blocks: Sequence[tuple[Hashable, int]] = ()
 
     def __post_init__(self) -> None:
-        levels = self.joint.shape[-1]
-        first = 0 if self.common is None else self.common.counts.joint.shape[-1]
-        shape = (*self.joint.shape[:2], levels - first, levels)
-        if (
-            self.joint.shape[:2] != self.rows.shape
-            or (isinstance(self.total, np.ndarray) and self.total.shape != shape)
-            or (self.chance is not None and len(self.chance) != levels)
+        if self.joint.shape[:2] != self.rows.shape or (
+            self.chance is not None and len(self.chance) != self.joint.shape[-1]
         ):
             raise InternalError(
-                f"Counts by fold do not fit: rows {self.rows.shape}, joint {self.joint.shape}, total {shape}."
+                f"Counts by fold do not fit: rows {self.rows.shape}, joint {self.joint.shape}."
             )
-
-    @cached_property
-    def by_class(self) -> ClassCounts:
-        """`total` as a `ClassCounts`, which counts a few classes at a time."""
-        return ClassCounts.of(self.total) if isinstance(self.total, np.ndarray) else self.total
 
     def square(self, target: int | None) -> Square:
         """Return how many rows have both levels (masked values) of each pair, in the class with
         index `target`, or in all classes together if `target` is None.
         """
-        border = self.by_class.every if target is None else self.by_class.of_class(target)
+        border = self.total.every if target is None else self.total.of_class(target)
         if self.common is None:
             return Square(np.zeros((len(border), 0, 0)), border)
         return Square(self.common.counts.square(target).border, border)
@@ -474,15 +430,14 @@ class CommonLevels:
     Parameters
     ----------
     counts
-        Counts of only the common levels, without noise. Their `total` has only the entries on and
-        below the diagonal.
+        Counts of only the common levels, without noise.
     """
 
     def __init__(self, counts: CountsByFold) -> None:
-        if not counts.below or counts.chance is not None:
-            raise InternalError("Common levels are counted below the diagonal, without noise.")
+        if counts.chance is not None:
+            raise InternalError("Common levels are counted without noise.")
         self.counts = counts
-        self.outside = counts.outside or OtherFolds.of(counts.rows)
+        self.outside = counts.outside
         self._means = self.outside.means(counts.joint)
         self._eliminated = BoundedArrayCache()
         self._bases: dict[tuple[int, tuple[float, ...]], _Base] = {}
@@ -635,30 +590,6 @@ def compared_classes(rows: Floats) -> tuple[Ints, Flags]:
     others = rows.sum(axis=0) - rows
     class_rows = others[:, compared]
     return compared, (class_rows >= 0.5) & (others.sum(axis=1, keepdims=True) - class_rows >= 0.5)
-
-
-def varying_only(counts: CountsByFold) -> tuple[CountsByFold, npt.NDArray[np.intp]]:
-    """Drop the levels (masked values) that all rows or no rows have; return the counts and the
-    indices of the remaining levels.
-    """
-    count = counts.joint.sum(axis=(0, 1))
-    varying = np.flatnonzero((count > 0) & (count < counts.rows.sum()))
-    if len(varying) == len(count):
-        return counts, varying
-    chance = None if counts.chance is None else counts.chance[varying]
-    total = counts.by_class.pair_counts[:, :, varying[:, None], varying]
-    encoded = None
-    if counts.by_attribute is not None:
-        ends = np.cumsum([levels.matrix.shape[1] for levels in counts.by_attribute])[:-1]
-        varies = np.split(np.isin(np.arange(len(count)), varying), ends)
-        encoded = [
-            ShownLevels(levels.joint, levels.matrix[:, there])
-            for levels, there in zip(counts.by_attribute, varies, strict=True)
-        ]
-    fold = CountsByFold(
-        counts.rows, counts.joint[..., varying], total, chance, counts.below, by_attribute=encoded
-    )
-    return fold, varying
 
 
 def with_and_without(folds: int) -> Floats:

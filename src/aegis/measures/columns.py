@@ -79,8 +79,7 @@ def column_errors(counts: CountsByFold) -> Floats:
     """
     of_rows, column_levels = side(counts, None), _column_levels(counts)
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
-    if counts.below:
-        square = square + np.tril(square, -1).swapaxes(1, 2)
+    square = square + np.tril(square, -1).swapaxes(1, 2)
     columns = blocks_of(column_levels)
     to_levels = [np.vstack(groupings(column)) @ level_map(column) for column in column_levels]
     errors = np.zeros((len(n), len(PENALTIES), sum(map(len, to_levels))))

@@ -37,7 +37,6 @@ from aegis.measures.by_fold import (
     Side,
     against_the_rest,
     side,
-    varying_only,
     with_and_without,
 )
 from aegis.measures.numerics import cumulative, quantile, solved
@@ -323,19 +322,14 @@ class _Others:
     Attributes
     ----------
     counts
-        Counts by fold, without the levels (masked values) that all rows or no rows have.
-    outside
-        The counts of the rows outside each fold.
+        Counts by fold.
     """
 
     counts: CountsByFold
-    outside: OtherFolds
 
-    @classmethod
-    def of(cls, counts: CountsByFold) -> _Others:
-        if counts.outside is not None:
-            return cls(counts, counts.outside)
-        return cls(varying_only(counts)[0], OtherFolds.of(counts.rows))
+    @property
+    def outside(self) -> OtherFolds:
+        return self.counts.outside
 
     @property
     def compared(self) -> Ints:
@@ -393,7 +387,7 @@ class _Others:
             for of, rows, squares in zip(sides, here, noise, strict=True):
                 # Of many classes the squares of all rows are known, of which a side has its share.
                 share = rows / max(of.rows[fold], 1.0)
-                squares[fold, at] = share * _squares(of, fold, varied, below=counts.below)
+                squares[fold, at] = share * _squares(of, fold, varied)
         return noise
 
     def scores(
@@ -434,7 +428,7 @@ class _Others:
             for at, of in enumerate(sides if not self.outside.pooled else ()):
                 position = targets.start
                 rows[:, position, at] = of.rows
-                sums = _sums(of, slopes[:, position], below=counts.below)
+                sums = _sums(of, slopes[:, position])
                 along[:, position, at], squares[:, position, at] = sums
         if self.outside.pooled:
             rows, along, squares = sums_alike(counts, side(counts, None), compared, slopes)
@@ -484,9 +478,9 @@ class _Others:
             of = side(counts, target)
             across = slopes.reshape(folds, compared * width, levels)
             along = (across @ of.joint[:, :, None]).reshape(offsets.shape)
-            products = of.products(across, below=counts.below).reshape(slopes.shape)
+            products = of.products(across).reshape(slopes.shape)
             both = products.swapaxes(1, 2) @ slopes.transpose(0, 2, 3, 1)  # (K, P, T, T)
-            squares = np.moveaxis(both + both.swapaxes(2, 3) if counts.below else both, 1, 3)
+            squares = np.moveaxis(both + both.swapaxes(2, 3), 1, 3)
             rows = of.rows[:, None, None]
             squares = squares - offsets[:, :, None] * along[:, None]
             squares -= offsets[:, None] * along[:, :, None]
@@ -521,16 +515,12 @@ class _Others:
         return shape_factors(by_level, joint, counts.rows[:, classes], bounds)
 
 
-def _sums(of: Side, slopes: Floats, *, below: bool) -> tuple[Floats, Floats]:
+def _sums(of: Side, slopes: Floats) -> tuple[Floats, Floats]:
     """Return the sum of b'x and the sum of its squares over the rows of `of`, for K folds and P
-    directions b (`slopes`), shape (K, P) each. x has the indicators of a row's levels (masked
-    values). `below` says that counts of pairs have only the entries on and below the diagonal.
+    directions b (`slopes`), shape (K, P) each. x has the indicators of a row's levels.
     """
     along = (slopes @ of.joint[:, :, None])[..., 0]
-    squares: Floats = (of.products(slopes, below=below) * slopes).sum(axis=2)
-    if below:
-        squares *= 2
-    return along, squares
+    return along, 2 * (of.products(slopes) * slopes).sum(axis=2)
 
 
 def _moments(
@@ -580,7 +570,7 @@ def out_of_fold(
     Parameters
     ----------
     counts
-        Counts by fold and class. Levels without rows are allowed.
+        Counts by fold and class.
     penalties
         The ridge penalties p, in rows, each above 0.
     jointly
@@ -592,7 +582,7 @@ def out_of_fold(
     InternalError
         The counts contain NaN.
     """
-    others = _Others.of(counts)
+    others = _Others(counts)
     fitted = _Fitted(others, tuple(penalties))
 
     def directions(targets: slice, sides: tuple[Side, Side]) -> _Directions:
@@ -703,7 +693,7 @@ def naive_bayes(counts: CountsByFold, *, jointly: bool = False) -> Scores:
     that two attributes share. `jointly` says whether to also compute the scores of each class by
     the directions of all classes.
     """
-    others = _Others.of(counts)
+    others = _Others(counts)
 
     def directions(targets: slice, sides: tuple[Side, Side]) -> _Directions:
         rows = others.outside.rows[:, targets, :, None]
@@ -725,18 +715,17 @@ def naive_bayes(counts: CountsByFold, *, jointly: bool = False) -> Scores:
     return others.scores(directions, 1, shaped_by=0, jointly=jointly, log_odds=True)
 
 
-def _squares(of: Side, fold: int, varied: Floats, *, below: bool) -> Floats:
+def _squares(of: Side, fold: int, varied: Floats) -> Floats:
     """Return how much the noise of masks adds to the sum of squared scores in one fold, for each of
     P directions, shape (P,). A direction has the d coefficients of a linear score.
 
     The noise gives the direction p the covariance V V' with V = `varied[p]`; `varied` has shape (P,
-    d, k) for any k. `of` has the counts of the rows, `fold` is the index of the fold, and `below`
-    says that counts of pairs have only the entries on and below the diagonal.
+    d, k) for any k. `of` has the counts of the rows, and `fold` is the index of the fold.
     """
     n = of.rows[fold]
     if n <= 0:
         return np.zeros(len(varied))
-    sums = of.joint[fold]
-    covariance = of.square.of_fold(fold, below=below) - np.outer(sums, sums / n)
+    sums, below = of.joint[fold], of.square.of_fold(fold)
+    covariance = below + np.tril(below, -1).T - np.outer(sums, sums / n)
     squares: Floats = np.einsum("pik,ij,pjk->p", varied, covariance, varied, optimize=True)
     return squares

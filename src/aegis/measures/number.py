@@ -72,7 +72,7 @@ def squared_errors(counts: CountsByFold) -> Floats:
         along = response.sums[fold] - joint[fold] * mean
         along = along - middle * (response.total[fold] - n[fold] * mean)
         errors[fold] = fold_squares - 2 * slopes @ along
-        errors[fold] += _quadratic(square[fold], slopes, below=counts.below)
+        errors[fold] += _quadratic(square[fold], slopes)
         scores, offsets = slopes @ joint[fold], slopes @ middle
         errors[fold] += offsets * (n[fold] * offsets - 2 * scores)
     if not np.isfinite(errors).all():
@@ -80,15 +80,12 @@ def squared_errors(counts: CountsByFold) -> Floats:
     return np.maximum(errors, 0.0)
 
 
-def _quadratic(square: Floats, slopes: Floats, *, below: bool) -> Floats:
-    """Return b'Gb for each of P directions b, shape (P,). `slopes` has the directions with d
-    coefficients each, shape (P, d). `square` is G, shape (d, d); with `below`, it has only the
-    entries on and below the diagonal.
+def _quadratic(square: Floats, slopes: Floats) -> Floats:
+    """Return b'Gb for each of P directions b (`slopes`), shape (P, d). `square` has the entries of G
+    on and below the diagonal.
     """
     products: Floats = ((slopes @ square) * slopes).sum(axis=1)
-    if below:
-        products = 2 * products - slopes**2 @ square.diagonal()
-    return products
+    return 2 * products - slopes**2 @ square.diagonal()
 
 
 def spread(response: Response, rows: Floats) -> Floats:
@@ -138,8 +135,7 @@ def explained_share(counts: CountsByFold) -> float:
     count = of_rows.joint.sum(axis=0)
     away = float(spread(response, of_rows.rows).sum())
     square = of_rows.square.border.sum(axis=0)
-    if counts.below:
-        square = square + np.tril(square, -1).T
+    square = square + np.tril(square, -1).T
     variance = count * (1 - count / n) if n else count
     varying = np.flatnonzero(variance > 0)
     if not len(varying) or away <= 0:
