@@ -65,12 +65,9 @@ def reachable_auc(counts: CountsByFold) -> float:
 
 
 def _explained(sides: tuple[Side, Side], fold: int, weights: Sequence[float]) -> float:
-    """Return how much the fold with index `fold` adds to the R^2 in `reachable_auc`: c' M^+ c. Here
-    c has the weighted rows of the class minus those of the rest, by level (masked value), and M has
-    the weighted rows of both, by pair of levels.
-
-    `sides` are the counts of the rest and of the class, and `weights` the weight of one row of
-    each.
+    """Return how much one fold adds to the R^2 in `reachable_auc`: c' M^+ c, where c has the
+    weighted rows of the class minus those of the rest by level, and M the weighted rows of both by
+    pair. `sides` are the counts of the rest and of the class.
     """
     rest, class_rows = (w * side.joint[fold] for w, side in zip(weights, sides, strict=True))
     both = rest + class_rows
