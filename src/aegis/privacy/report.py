@@ -267,13 +267,17 @@ class PrivacyReport:
 
     @property
     def unit(self) -> str:
-        """The unit in which all figures count: "rows" or "persons"."""
+        """The unit in which `k`, `uniques`, `at_risk` and the other figures count: "rows" or
+        "persons".
+        """
         return "rows" if self.persons is None else "persons"
 
     @property
     def members(self) -> int:
-        """The total number of members of all classes, by which every share is divided: of rows or
-        persons. A person who has rows in several classes is a member of each of them.
+        """The total number of members of all classes, by which every share is divided.
+
+        The members are rows, or persons if they are counted. A person who has rows in several
+        classes is a member of each of them.
         """
         return sum(band.rows for band in self.class_size_histogram)
 
