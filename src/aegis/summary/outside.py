@@ -33,7 +33,7 @@ from aegis.sources import Source, open_table
 from aegis.summary.classes import PERSON, WEIGHT, cast_population, count_persons, count_population
 from aegis.summary.coded_rows import CodedRows
 from aegis.summary.codes import encode, settle
-from aegis.summary.frequency import FrequencyTable, combine, rows_by_key
+from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.model import Candidate, Summary
 from aegis.words import joined, json_fields, percent
 
@@ -321,7 +321,9 @@ def outside_of_codes(
 
     def count(sets: Sequence[tuple[str, ...]]) -> list[RowCounts]:
         wider = ([*covered, *names] for names in sets)
-        sizes = [rows_by_key(combine((codes[name] for name in names), rows)) for names in wider]
+        sizes = [
+            np.bincount(number(combine((codes[n] for n in names), rows))[1]) for names in wider
+        ]
         return [(int((size == 1).sum()), len(size)) for size in sizes]
 
     alone = count([tuple(name for name in values if name not in quasi)])[0][0]

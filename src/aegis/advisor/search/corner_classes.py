@@ -18,6 +18,7 @@ import numpy as np
 from aegis.advisor.search.problem import Box, Problem
 from aegis.arrays import BoundedCache, Floats, Integers, Ints, cached_method
 from aegis.privacy import ClassTable
+from aegis.privacy.classes import number
 from aegis.summary import FrequencyTable
 from aegis.summary.frequency import distinct_keys
 
@@ -118,10 +119,10 @@ def dense(ids: Ints, space: int) -> tuple[Ints, int]:
         one_of = np.empty(space, dtype=np.int64)
         one_of[ids] = cells
         stands = one_of[ids]
-        number = np.cumsum(stands == cells) - 1
-        return number[stands], int(number[-1]) + 1
-    unique, dense = np.unique(ids, return_inverse=True)
-    return dense.astype(np.int64), len(unique)
+        rank = np.cumsum(stands == cells) - 1
+        return rank[stands], int(rank[-1]) + 1
+    unique, dense = number(ids)
+    return dense, len(unique)
 
 
 Grouping = tuple[int, int]
@@ -227,10 +228,10 @@ class CornerClasses:
 
         def make() -> Parts:
             ids, space = self.finest_of(box)
-            number = np.full(space, -1, dtype=np.int64)
-            number[ids] = np.arange(len(ids))
-            there = number >= 0
-            return Parts((np.cumsum(there) - 1)[ids], number[there])
+            first = np.full(space, -1, dtype=np.int64)
+            first[ids] = np.arange(len(ids))
+            there = first >= 0
+            return Parts((np.cumsum(there) - 1)[ids], first[there])
 
         return self._finest_tables.get(self.finest(box), make)
 
